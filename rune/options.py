@@ -29,6 +29,7 @@ class Config:
     check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
     profile: bool = False  # programs tell the time of each step
+    reproducible: bool = True  # the same bits on every run; False lets a device add in any order
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor

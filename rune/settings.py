@@ -21,6 +21,8 @@ def configure(**changes: Any) -> Setting[Config]:
     check_leaks:   a traced value that is kept after its transformation is an error
     check_stages:  every stage of compiling is checked
     profile:       programs tell the time of each step (rune.debug.profile gathers it)
+    reproducible:  results are the same bits on every run; False lets devices sum the updates of a
+                   scatter in any order, which is faster
     promotion:     "standard"; "strict": operands of different dtypes do not combine
     cpu_devices:   how many devices the CPU is, cpu:0, cpu:1, ..., which share its cores; said once,
                    before the first array

@@ -24,6 +24,8 @@ element and says where its value comes from:
                       the primitive's `expand`
     ByRoutine(name, pays, expand)    other primitives, one of them a Routine, where the device has
                       that; elsewhere the primitive's own `expand`
+    Written(rule)     a kernel that is written in kernel code: rule(*types, **params) -> what
+                      lowering/written.py makes a kernel of
     Exchange()        a collective between devices, called in the order of the program
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
@@ -178,8 +180,8 @@ class Library:
     shared: rule(*types, **params) -> the axes, by the numbers that they have in all operands and
             results, along which it does the same for each index apart
     pays:   rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
-            primitive without `expand` is always computed by the host, with a warning on other
-            devices
+            primitive without `expand` for which lowering has no expansion either is always
+            computed by the host, with a warning on other devices
     """
 
     shared: Rule
@@ -209,6 +211,13 @@ class ByRoutine:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A kernel whose loops are given: rule(*types, **params) -> Loops (lowering/written.py)."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A collective: what the devices that run the program tell each other."""
 
@@ -228,5 +237,6 @@ Lowering = (
     | Library
     | Routine
     | ByRoutine
+    | Written
     | Exchange
 )

@@ -15,12 +15,13 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rune.core.evaluate import eval_program
 from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import type_of
-from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Scatter
+from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Rule, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, map_programs
 from rune.core.staging import Stage
@@ -32,26 +33,27 @@ from rune.lowering.joins import MOST, join_many
 from rune.ops.branch import branch
 from rune.ops.loop import loop
 from rune.ops.movement import concatenate
-from rune.ops.sorted_scatters import scatter_by_sorting
 
 LIBRARY = "numpy"  # among the routines of a device that is the host
-Sorts = Callable[..., bool]
+Scatters = Callable[..., Rule | None]
+Expansions = Mapping[Primitive, Rule]
 KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 
 
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ("routines", "sorts")
+    __slots__ = ("expansions", "routines", "scatters")
 
-    def __init__(self, parent: _Decompose | None, routines: frozenset[str], sorts: Sorts):
+    def __init__(self, parent: _Decompose | None, routines: frozenset[str], scatters: Scatters, expansions: Expansions):
         super().__init__(parent)
         self.routines = routines
-        self.sorts = sorts
+        self.scatters = scatters
+        self.expansions = expansions
 
     def inner(self) -> _Decompose:
         """One for the programs of loops and branches."""
-        return _Decompose(self, self.routines, self.sorts)
+        return _Decompose(self, self.routines, self.scatters, self.expansions)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
@@ -64,14 +66,17 @@ class _Decompose(Stage):
         if isinstance(primitive.lower, Routine | ByRoutine):
             return self.routine(primitive.lower, primitive, args, params)
         # The replacement is written through this stage, so what it uses is decomposed in turn.
-        if isinstance(primitive.lower, Scatter) and self.sorts(primitive, *map(type_of, args), **params):
-            return scatter_by_sorting(primitive.lower.combine, *args, **params)
+        if isinstance(primitive.lower, Scatter):
+            expand = self.scatters(primitive, *map(type_of, args), **params)
+            if expand is not None:
+                return expand(*args, **params)
         if primitive is concatenate and len(args) > MOST:
             return join_many(args, **params)
         if primitive.lower is not None or primitive in KEPT:
             return self.write(primitive, args, map_programs(params, self.decomposed))
-        if primitive.expand is not None:
-            return primitive.expand(*args, **params)
+        expand = self.expansions.get(primitive, primitive.expand)
+        if expand is not None:
+            return expand(*args, **params)
         called = called_once(primitive, args, params)
         if called is not None:
             return eval_program(called, args)
@@ -93,7 +98,7 @@ class _Decompose(Stage):
                 return False
             case Routine() as routine if not self.has(routine, types, equation.params):
                 return False
-            case Scatter() if self.sorts(primitive, *types, **equation.params):
+            case Scatter() if self.scatters(primitive, *types, **equation.params) is not None:
                 return False
             case None if primitive not in KEPT:
                 return False
@@ -123,8 +128,9 @@ class _Decompose(Stage):
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)
         # Without an expansion only the host can compute it.
-        if primitive.expand is not None and not pays:
-            return primitive.expand(*args, **params)
+        expand = self.expansions.get(primitive, primitive.expand)
+        if expand is not None and not pays:
+            return expand(*args, **params)
         if not is_here:
             _warn_of_host(primitive.name)
         return write_library_call(primitive, args, params)
@@ -141,15 +147,19 @@ def _warn_of_host(name: str) -> None:
 
 
 def decompose(
-    program: Program, routines: frozenset[str] = frozenset(), sorts: Sorts = lambda *_, **__: False
+    program: Program,
+    routines: frozenset[str] = frozenset(),
+    scatters: Scatters = lambda *_, **__: None,
+    expansions: Expansions = MappingProxyType({}),
 ) -> Program:
     """The program in primitives that lower directly.
 
-    routines: those that plans may call. sorts: (scatter, *types, **params) -> whether it is done
-    by sorting.
+    routines:    those that plans may call
+    scatters:    (scatter, *types, **params) -> what the device does in its place, or None
+    expansions:  of primitives, in place of their own
     """
 
-    stage = _Decompose(None, routines, sorts)
+    stage = _Decompose(None, routines, scatters, expansions)
     staged = stage.trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name)
     assert not staged.captured
     return staged.program

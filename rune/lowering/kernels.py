@@ -13,7 +13,8 @@ is a flat sequence; a statement may run over inner axes of its own, in their ord
 `lets` are scalars of one inner point. Buffers are arrays: a Load has one index per axis. A kernel
 may load from its own output what the same point has written before. Different points of the
 domain never touch the same element, nor do the inner points of an unordered Write. An output that
-`in_place` pairs with an input starts out with that input's contents, and only changes some.
+`in_place` pairs with an input starts out with that input's contents, and only changes some. What is
+done by threads that work together has `code` instead, over the same buffers.
 
 A KernelProgram is the steps of one program over numbered Values: invocations of kernels, calls of
 library routines, and loops and branches, whose bodies are KernelPrograms again. Equal kernels are
@@ -36,6 +37,7 @@ from rune.dims import Dim, Size, symbol
 from rune.errors import Frame
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernel.rewrite import Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class Kernel:
     domain: Axes
     body: tuple[Statement, ...]
     in_place: tuple[tuple[str, str], ...] = ()
+    code: Body = ()  # the loops, where they are given: then there is no domain and no body
 
 
 @dataclass(frozen=True, slots=True)

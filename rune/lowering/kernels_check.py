@@ -20,6 +20,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
 from rune.errors import CheckError
 from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
 from rune.lowering.kernel.types import type_error
@@ -43,6 +44,7 @@ from rune.lowering.kernels import (
     inner_programs,
 )
 from rune.lowering.kernels_text import kernel_sizes
+from rune.lowering.written import code_of
 
 
 @dataclass(slots=True)
@@ -66,6 +68,10 @@ class _Checker:
             self.new(b.name)
             self.buffers[b.name] = (b.type.dtype, b.type.ndim)
         self.in_place()
+        if kernel.code:
+            self.require(not kernel.domain and not kernel.body, "it has loops of both kinds")
+            check_code(code_of(kernel))
+            return
         # Sizes are in scope everywhere; axes and integer Lets join as they are bound.
         self.symbols.update(kernel_sizes(kernel))
         self.axes(kernel.domain)
@@ -78,10 +84,16 @@ class _Checker:
         types = {b.name: b.type for b in (*self.kernel.inputs, *self.kernel.outputs)}
         inputs, outputs = ({b.name for b in bs} for bs in (self.kernel.inputs, self.kernel.outputs))
         for a, b in self.kernel.in_place:
-            fits = a in inputs and b in outputs and types[a] is types[b]
+            fits = a in inputs and b in outputs and self.is_one(types[a], types[b])
             self.require(fits, f"{b} cannot be {a} in place")
             # It starts out with the input's contents, so it may be read back at once.
             self.written.add(b)
+
+    def is_one(self, a: ArrayType, b: ArrayType) -> bool:
+        """Whether an array may become the other in place; given loops know no shapes."""
+        if not self.kernel.code:
+            return a is b
+        return a.dtype == b.dtype and product(a.shape) == product(b.shape)
 
     # --- names -------------------------------------------------------------------------------
 

@@ -67,6 +67,10 @@ class _KernelReader(Reader):
         # Skip the sizes, which were read above.
         while not self.skip("{"):
             self.pass_over()
+        if self.skip("code"):
+            code = self.body()
+            self.take("}")
+            return Kernel(name, inputs, outputs, (), (), tuple(in_place), code)
         domain = self.domain()
         body: list[Statement] = []
         while not self.skip("}"):

@@ -11,7 +11,8 @@
               | bindings "=" "choose" values "{" {block} "}"
     reason   := "#" ...                                 why kernels were not fused: a comment
     kernel   := "kernel" name "(" [buffer {"," buffer}] ")" "->" "(" buffer {"," buffer} ")"
-                ["in" "place" name "=" name] ["sizes" size {"," size}] "{" (loop | {stmt}) "}"
+                ["in" "place" name "=" name] ["sizes" size {"," size}]
+                "{" (loop | {stmt} | "code" "{" code "}") "}"
     buffer   := name ":" type
     loop     := "for" axes "parallel" "{" {stmt} "}"
     axes     := axis {"," axis}                         axis := name "in" dim
@@ -35,8 +36,8 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size, symbols_within
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
-from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
-from rune.lowering.kernel.text import expr_text
+from rune.lowering.kernel.rewrite import expr_sizes, names_bound, sizes_in, walk_expr
+from rune.lowering.kernel.text import code_lines, expr_text
 from rune.lowering.kernels import (
     Axis,
     Buffer,
@@ -72,6 +73,8 @@ def to_text(kernel: Kernel) -> str:
     if kernel.domain:
         lines.append(f"  for {_axes(kernel.domain)} parallel {{")
         depth = 2
+    if kernel.code:
+        lines += ["  code {", *code_lines(kernel.code, symbols, 2), "  }"]
     for statement in kernel.body:
         lines += ["  " * depth + line for line in _statement(statement, symbols)]
     lines += ["  }"] * (depth - 1) + ["}"]
@@ -203,7 +206,7 @@ def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
     """The symbolic sizes that a kernel mentions."""
     sizes = type_sizes(b.type for b in (*kernel.inputs, *kernel.outputs))
     # Axes and lets are symbols too, but not sizes.
-    bound = {a.name for a in kernel.domain}
+    bound = {a.name for a in kernel.domain} | names_bound(kernel.code)
     for statement in kernel.body:
         bound |= {a.name for a in inner_axes(statement)}
         bound |= {let.name for let in (statement, *inner_lets(statement)) if isinstance(let, Let)}
@@ -227,6 +230,9 @@ def program_sizes(program: KernelProgram) -> dict[str, Dim]:
 def kernel_symbols(kernel: Kernel) -> dict[str, Dim]:
     """Every index symbol of a kernel by name; axes of several statements may share one."""
     symbols: dict[str, Dim] = {}
+    for size in sizes_in(kernel.code):
+        if isinstance(size, Dim):
+            symbols |= symbols_within(size)
     for statement in kernel.body:
         statement_sizes = [*(getattr(statement, "indices", ())), *(a.size for a in inner_axes(statement))]
         for size in (*statement_sizes, *_expression_sizes(expressions(statement))):

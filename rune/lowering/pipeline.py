@@ -17,7 +17,7 @@ from time import perf_counter
 from rune.core.check import check_program
 from rune.core.program import Program
 from rune.errors import ArgumentError
-from rune.lowering import explain, host_calls, kernels_check, memory, messages
+from rune.lowering import explain, extremes, host_calls, kernels_check, memory, messages, scatters
 from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
@@ -41,7 +41,6 @@ from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.plan_types import check_types
-from rune.lowering.scatters import sorts
 from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
@@ -50,16 +49,22 @@ from rune.lowering.simplify import (
     narrow,
     simplify_algebra,
 )
+from rune.lowering.sorting import expansions as sorting
 
 
-def program_passes(target: Target) -> tuple[Pass[Program], ...]:
-    """The passes over programs for a target."""
+def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
+    """The passes over programs for a target. reproducible: the same bits on every run."""
     return (
         # First: everything later sees only primitives with a lowering.
         Pass(
             "decompose",
             "inline nested programs, expand primitives, write loops",
-            partial(decompose, routines=target.routines, sorts=partial(sorts, target)),
+            partial(
+                decompose,
+                routines=target.routines,
+                scatters=partial(scatters.expansion, target, reproducible),
+                expansions={**sorting.expansions(target), **extremes.expansions(target)},
+            ),
         ),
         # Before they get an order, which would keep them apart.
         messages.PASS,
@@ -106,6 +111,7 @@ def stages(
     *,
     schedules: Mapping[str, str] | None = None,
     check: bool = False,
+    reproducible: bool = True,
 ) -> Lowered:
     """Lower a program and keep every stage.
 
@@ -116,7 +122,7 @@ def stages(
     seconds: dict[str, float] = {}
     require_dtypes(program, target)
     with _timed(seconds, "simplified"):
-        passes = program_passes(target)
+        passes = program_passes(target, reproducible=reproducible)
         simplified = run_passes(passes, program, check_program if check else _accept)
     with _timed(seconds, "kernels"):
         kernels = with_steps_ordered(kernelize(simplified, target))

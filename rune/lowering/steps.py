@@ -20,6 +20,7 @@ from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.work import work
 from rune.lowering.kernelize.cost import estimate
 from rune.lowering.kernels import Kernel, KernelProgram, Reduce, Scan, Statement, expressions, inner_axes, points
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans
@@ -198,6 +199,8 @@ def numbered(steps: Iterable[StepCost], prefix: str = "") -> Iterator[tuple[str,
 
 def kernel_flops(kernel: Kernel) -> Size:
     """Scalar operations of all points of a kernel."""
+    if kernel.code:
+        return work(kernel.code)
     return points(kernel.domain) * total(map(_statement_flops, kernel.body))
 
 

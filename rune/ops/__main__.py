@@ -4,12 +4,18 @@ A program of its own that no module imports: so it may look into rooms above its
 """
 
 from rune.control.text import CONTROL
+from rune.lowering.extremes import extreme_of_tiles
 from rune.lowering.host_calls import host_call
+from rune.lowering.kernelize.group_scans import scan_by_groups
 from rune.lowering.kernelize.routines import routine_dot
 from rune.lowering.kernelize.split_scans import join_axis
 from rune.lowering.kernelize.two_step import split_axis
 from rune.lowering.kernelize.walks import strided_dot
 from rune.lowering.legalize.interleaved import interleave, part
+from rune.lowering.scatters.atomic import scatter_atomically
+from rune.lowering.scatters.by_sorting import combine_runs, write_last
+from rune.lowering.sorting.expansions import inverse_rows
+from rune.lowering.sorting.radix import digit_counts, move_digits
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
@@ -50,6 +56,14 @@ WRITTEN_BY_LOWERING = (
     dense_solve,
     square_svd,
     mesh_part,
+    digit_counts,
+    move_digits,
+    inverse_rows,
+    scan_by_groups,
+    extreme_of_tiles,
+    scatter_atomically,
+    combine_runs,
+    write_last,
 )
 
 EVERY_PRIMITIVE = (*PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *WRITTEN_BY_LOWERING)

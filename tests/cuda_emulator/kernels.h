@@ -56,3 +56,11 @@ static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 static inline int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 static inline float from_half(unsigned short x) { return (float)bits<_Float16>(x); }
 template <class T> static inline unsigned short to_half(T x) { return bits<unsigned short>((_Float16)x); }
+
+// Blocks of a launch run one after the other, so floats need no more than a sum.
+template <class T> static inline T atomicAdd(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
+template <class T> static inline T summed(T* at, T x) { T old = *at; return *at = old + x, old; }
+template <> inline float atomicAdd(float* at, float x) { return summed(at, x); }
+template <> inline double atomicAdd(double* at, double x) { return summed(at, x); }
+template <class T> static inline T atomicMin(T* at, T x) { T old = *at; return *at = x < old ? x : old, old; }
+template <class T> static inline T atomicMax(T* at, T x) { T old = *at; return *at = x > old ? x : old, old; }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rune import dtypes
@@ -9,14 +11,14 @@ from rune.lowering.codegen.cstyle import render
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
-from rune.lowering.kernel.nodes import KernelCode, Stmt
+from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.parse import parse
 
 
-def runs(text: str, most: int = 4) -> list[Stmt | LoadRun | StoreRun]:
+def runs(text: str, most: int = 4) -> list[Any]:
     """The runs among the statements of the innermost body."""
     body = code(text).body
-    while hasattr(body[0], "body"):
+    while isinstance(body[0], For):
         body = body[0].body
     items = with_runs(body, lambda dtype: most, {"x", "y"})
     return [r for r in items if isinstance(r, LoadRun | StoreRun)]

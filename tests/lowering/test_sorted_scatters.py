@@ -10,6 +10,7 @@ every executor.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ import pytest
 
 import rune
 from rune import dtypes, ops
-from rune.core.interpreter import type_of
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
-from rune.lowering.scatters import LONGEST_LOOP, sorts
-from rune.ops.sorted_scatters import is_of_rows, scatter_by_sorting
+from rune.lowering.scatters import LONGEST_LOOP, expansion
+from rune.lowering.scatters.by_sorting import change_by_sorting
+from rune.lowering.sorting.radix import Tiles
+from rune.ops.row_scatters import changed_rows, is_of_rows
 from tests.ops.calls import Sample
 from tests.ops.samples import samples
 from tests.support.arrays import array
@@ -48,7 +50,8 @@ def of_rows(primitive: Primitive) -> list[Sample]:
 
 def by_sorting(primitive: Primitive, *args: Any, **params: Any) -> Any:
     assert isinstance(primitive.lower, Scatter)
-    return scatter_by_sorting(primitive.lower.combine, *args, **params)
+    change = partial(change_by_sorting, primitive.lower.combine, Tiles(1, 8))
+    return changed_rows(change, *args, **params)
 
 
 @each_device
@@ -97,7 +100,7 @@ def is_sorted(target: Any, count: int, width: int = 1, **changes: Any) -> bool:
     dims = ops.IndexDims((1,), (0,), (0,))
     params = {"dims": dims, "slice_sizes": (1, width), "mode": "fill"} | changes
     types = (f32(1000, width), i32(count, 1), f32(count, width))
-    return sorts(target, ops.scatter_add, *types, **params)
+    return expansion(target, True, ops.scatter_add, *types, **params) is not None
 
 
 def test_a_device_with_many_threads_sorts_many_updates():
@@ -119,7 +122,3 @@ def test_no_loop_is_longer_than_the_driver_lets_it_be():
 
 def test_windows_that_overlap_are_not_sorted():
     assert not is_sorted(GPU, 100_000, 4, slice_sizes=(1, 2))
-
-
-def test_what_is_no_scatter_is_not_sorted():
-    assert not sorts(GPU, ops.add, type_of(1.0), type_of(1.0))

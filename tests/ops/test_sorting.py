@@ -1,15 +1,13 @@
 """Sorting: the total order, and that every executor has it.
 
-Claims, in reading order: the network of comparisons sorts every row of zeros and ones, and so (the
-0-1 principle, Knuth 5.3.4) every row; the order puts NaN last, treats zeros alike, takes complex
-numbers by parts and keeps ties; the reference and every executor have that order for every dtype
+Claims, in reading order: the order puts NaN last, treats zeros alike, takes complex numbers by
+parts and keeps ties; the reference and every executor have that order for every dtype
 and for lengths that are no powers of two; one program serves every length; derivatives go where
 elements go; what makes no sense is refused.
 """
 
 from __future__ import annotations
 
-import itertools
 from functools import cmp_to_key
 from typing import Any
 
@@ -20,45 +18,13 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.ops.sorting import argsort, network, order
+from rune.ops.sorting import argsort, order
 from tests.support.arrays import array
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
 ORDERED = sorted(dtypes.ANY, key=dtypes.short)
 each_dtype = pytest.mark.parametrize("dtype", ORDERED, ids=dtypes.short)
-
-
-# --- the network ------------------------------------------------------------------------------
-
-
-def stages(size: int) -> list[list[tuple[int, int]]]:
-    """The pairs that meet in each stage."""
-    levels = (size - 1).bit_length()
-    steps = []
-    for i in range(levels * (levels + 1) // 2):
-        numbers = network.stage_numbers(np.asarray(i, np.int32), levels)
-        p, r, d = (int(np.asarray(n)) for n in numbers)
-        steps.append([(j, j + d) for j in range(size - d) if j & p == r])
-    return steps
-
-
-@pytest.mark.parametrize("size", range(2, 12))
-def test_the_network_sorts_all_zeros_and_ones(size: int):
-    rows = np.array(list(itertools.product((0, 1), repeat=size)))
-
-    for low, high in itertools.chain.from_iterable(stages(size)):
-        pair = np.sort(rows[:, (low, high)])
-        rows[:, (low, high)] = pair
-
-    assert (np.diff(rows) >= 0).all()
-
-
-@pytest.mark.parametrize("size", [2, 7, 64, 1000])
-def test_an_element_meets_at_most_one_other_in_a_stage(size: int):
-    for pairs in stages(size):
-        met = list(itertools.chain.from_iterable(pairs))
-        assert len(met) == len(set(met))
 
 
 # --- the order --------------------------------------------------------------------------------
@@ -153,7 +119,7 @@ def test_the_program_does_not_grow_with_the_length():
         stages = rune.explain(argsort, device="reference:0")(np.zeros(size, np.float32))
         return str(stages["simplified"]).count("\n")
 
-    assert lines(10) == lines(10_000)
+    assert lines(1_000) == lines(100_000)
 
 
 def test_the_least_wide_keys_are_packed_and_wide_ones_go_word_by_word():

@@ -17,6 +17,7 @@ from rune import dims
 from rune.dims.factors import FloorDiv, Symbol, terms_of
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
 from rune.lowering.kernels import (
     Fill,
@@ -31,6 +32,7 @@ from rune.lowering.kernels import (
     Write,
     inner_axes,
 )
+from rune.lowering.written import code_of
 
 MAX_INNER = 12
 
@@ -213,6 +215,9 @@ def run_kernel(
     buffers |= dict(zip((b.name for b in kernel.outputs), outputs, strict=True))
     for source, changed in kernel.in_place:
         buffers[changed][...] = buffers[source]
+    if kernel.code:
+        interpret(code_of(kernel), list(buffers.values()), sizes)
+        return
     with np.errstate(all="ignore"):
         _Point(kernel, buffers, sizes).run()
 

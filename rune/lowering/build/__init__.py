@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rune.dims import product
+from rune.errors import ArgumentError
 from rune.lowering.build import loops
 from rune.lowering.build.aliases import alias_pairs
 from rune.lowering.build.barriers import insert_barriers
@@ -27,7 +27,7 @@ from rune.lowering.build.heuristics import choices
 from rune.lowering.build.legal import refuse, require_legal
 from rune.lowering.build.merge import merged
 from rune.lowering.build.remainders import tiled
-from rune.lowering.build.schedule import Schedule, Share
+from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
@@ -36,9 +36,10 @@ from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.vectors import choose_vectors, with_vectors
 from rune.lowering.build.workgroups import Shared, choose_share, share_point
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.nodes import Access, KernelCode, Kind, Param, Stmt
+from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
 from rune.lowering.kernels import Axis, Kernel
 from rune.lowering.kernels_text import kernel_sizes
+from rune.lowering.written import code_of, kernel_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
     Errors: ArgumentError for a schedule that the kernel cannot have, with the step and the reason.
     """
+    if kernel.code:
+        if schedule != PLAIN:
+            raise ArgumentError(f"schedule: cannot apply {schedule} to {kernel.name} (its loops are written by hand)")
+        return code_of(kernel)
     flat = flat_kernel(kernel)
     require_legal(flat, schedule, target)
     domain, point = _points(flat, schedule)
@@ -62,6 +67,8 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
 def build_by_default(kernel: Kernel, target: Target) -> Built:
     """The loops of a kernel for a target, by the schedule that is thought to be fast there."""
+    if kernel.code:
+        return Built(PLAIN, code_of(kernel))
     flat = flat_kernel(kernel)
     schedule = _default_walk(flat, target)
     domain, point = _points(flat, schedule)
@@ -121,7 +128,7 @@ def _code(
     """A point, or what the threads of a group do for it, at every point of the domain."""
     body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else point)
     sizes = tuple(kernel_sizes(kernel))
-    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
+    code = KernelCode(kernel.name, kernel_params(kernel), sizes, tuple(body), alias_pairs(flat))
     # Staged tiles have their barriers where they fill and read panels.
     return insert_barriers(code, shared.divided) if shared else code
 
@@ -129,11 +136,3 @@ def _code(
 def _widest(kernel: Kernel) -> int:
     """Bytes of the widest element that the kernel reads or writes."""
     return max(b.type.dtype.itemsize for b in (*kernel.inputs, *kernel.outputs))
-
-
-def _params(kernel: Kernel) -> tuple[Param, ...]:
-    """Inputs are read; outputs are new values: what a kernel reads of them it wrote itself."""
-    sides = ((kernel.inputs, Access.READ), (kernel.outputs, Access.WRITE))
-    return tuple(
-        Param(b.name, b.type.dtype, product(b.type.shape), access) for buffers, access in sides for b in buffers
-    )

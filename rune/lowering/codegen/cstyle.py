@@ -290,6 +290,11 @@ class _Renderer(Statements):
 
     def store(self, stmt: Store) -> None:
         element = f"{self.name(stmt.buffer)}[{self.expressions.size(stmt.index)}]"
+        if stmt.atomic:
+            assert stmt.combine is not None
+            call = self.dialect.atomics[stmt.combine, stmt.value.dtype]
+            self.emit(f"{call.format(element, self.expr(stmt.value))};")
+            return
         self.emit(f"{element} = {self.expressions.stored(updated(stmt))};")
 
     def loop(self, loop: For) -> None:

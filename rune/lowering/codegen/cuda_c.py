@@ -52,6 +52,17 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
 
 
 FUNCTION = "static __device__ "
+_UNSIGNED = "unsigned long long"
+# Sums of i64 are those of its bits.
+ATOMICS = {
+    **{("add", d): "atomicAdd(&{0}, {1})" for d in (dtypes.i32, dtypes.u32, dtypes.u64, dtypes.f32, dtypes.f64)},
+    ("add", dtypes.i64): f"atomicAdd(({_UNSIGNED}*)&{{0}}, ({_UNSIGNED})({{1}}))",
+    **{
+        (combine, d): f"atomic{combine.capitalize()}(&{{0}}, {{1}})"
+        for combine in ("min", "max")
+        for d in (dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64)
+    },
+}
 _F32, _F64 = _floats("f"), _floats("")
 
 
@@ -159,10 +170,12 @@ CUDA_C = Dialect(
         + "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq".split()
         + "alignas alignof blockIdx blockDim threadIdx gridDim warpSize NULL INFINITY NAN".split()
         + "isfinite size_t ptrdiff_t main uint ushort ulong uchar".split()
+        + "atomicAdd atomicMin atomicMax".split()
     ),
     thread_bound="__launch_bounds__({0}) ",
     argument_table="const unsigned long long* __restrict__ _table",
     narrow_index="int",
     read_only="__ldg({0})",
     pieces=_PIECES,
+    atomics=ATOMICS,
 )

@@ -137,6 +137,11 @@ class Body(Values):
 
     def store(self, stmt: Store, env: Env) -> None:
         """Write one element, or one for each lane that is alive."""
+        if stmt.atomic:
+            raise CompileError(
+                "llvm: cannot render an atomic change (points are divided among threads, not elements)",
+                hint="a kernel for a cpu target must change elements of its own",
+            )
         memory, lanes = env.memory[stmt.buffer], env.lanes
         step = None if lanes is None else step_of(stmt.index, lanes.var, lanes.varying)
         if lanes is not None and step is not None and stmt.combine is None and self.steps(memory):

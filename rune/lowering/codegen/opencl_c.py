@@ -53,6 +53,14 @@ _HELPERS = {
 }
 
 
+# What every device of OpenCL 1.2 has, for memory of both kinds.
+ATOMICS = {
+    (combine, dtype): f"atomic_{combine}(&{{0}}, {{1}})"
+    for combine in ("add", "min", "max")
+    for dtype in (dtypes.i32, dtypes.u32)
+}
+
+
 def _narrow(name: str) -> Scalar:
     load, store = f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})"
     return Scalar("float", "ushort", "f", load, store, dtypes.f32)
@@ -96,9 +104,11 @@ OPENCL_C = Dialect(
     thread="get_local_id({0})",
     grid_dims=3,
     pointer_offsets=True,
+    atomics=ATOMICS,
     reserved=frozenset(
         re.findall(r"[a-z_]\w*", " ".join(_FLOAT.values()))
         + "NULL INFINITY NAN HUGE_VAL MAXFLOAT kernel global local constant private event_t".split()
         + "popcount clz isfinite vload_half vstore_half_rte barrier size_t ptrdiff_t main".split()
+        + "atomic_add atomic_min atomic_max".split()
     ),
 )

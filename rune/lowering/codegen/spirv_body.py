@@ -42,6 +42,15 @@ from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS
 
+ATOMICS = {
+    ("add", dtypes.i32): Op.AtomicIAdd,
+    ("add", dtypes.u32): Op.AtomicIAdd,
+    ("min", dtypes.i32): Op.AtomicSMin,
+    ("min", dtypes.u32): Op.AtomicUMin,
+    ("max", dtypes.i32): Op.AtomicSMax,
+    ("max", dtypes.u32): Op.AtomicUMax,
+}
+
 
 @dataclass(slots=True)
 class Functions:
@@ -123,6 +132,10 @@ class Body:
         """Write an element; bool is a byte in buffers."""
         array, dtype = self.arrays[stmt.buffer], stmt.value.dtype
         at = self.size(stmt.index)
+        if stmt.atomic:
+            assert stmt.combine is not None
+            self.writer.atomic(ATOMICS[stmt.combine, dtype], array, at, self.expr(stmt.value))
+            return
         if stmt.combine is None:
             value = self.expr(stmt.value)
         else:

@@ -101,6 +101,11 @@ class Op(IntEnum):
     Not = 200
     BitCount = 205
     ControlBarrier = 224
+    AtomicIAdd = 234
+    AtomicSMin = 236
+    AtomicUMin = 237
+    AtomicSMax = 238
+    AtomicUMax = 239
     Phi = 245
     LoopMerge = 246
     SelectionMerge = 247
@@ -186,7 +191,8 @@ PHYSICAL_STORAGE_BUFFER_64 = 5348
 MEMORY_MODEL_GLSL450 = 1
 MODEL_GLCOMPUTE = 5
 ALIGNED = 0x2  # a memory operand; the alignment in bytes follows
-WORKGROUP_SCOPE = 2
+DEVICE_SCOPE, WORKGROUP_SCOPE = 1, 2
+RELAXED = 0  # semantics of an atomic operation that orders nothing else
 # Acquire and release; buffers and shared memory. Visible to all of the workgroup.
 BARRIER_SEMANTICS = 0x8 | 0x40 | 0x100
 NO_CONTROL, UNROLL = 0, 1

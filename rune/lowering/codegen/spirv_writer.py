@@ -18,7 +18,9 @@ from rune.lowering.codegen.spirv_module import Module, width
 from rune.lowering.codegen.spirv_words import (
     ALIGNED,
     BARRIER_SEMANTICS,
+    DEVICE_SCOPE,
     NO_CONTROL,
+    RELAXED,
     WORKGROUP_SCOPE,
     Decoration,
     Glsl,
@@ -122,6 +124,12 @@ class Writer:
     def store(self, array: Pointer, index: Value, value: Value) -> None:
         """Write an element."""
         self.do(Op.Store, self.element(array, index), value.id, *array.alignment)
+
+    def atomic(self, op: Op, array: Pointer, index: Value, value: Value) -> None:
+        """Change an element atomically."""
+        scope = WORKGROUP_SCOPE if array.space is StorageClass.Workgroup else DEVICE_SCOPE
+        scope, order = self.module.constant("i32", scope), self.module.constant("i32", RELAXED)
+        self.effect(op, array.kind, self.element(array, index), scope, order, value.id)
 
     # --- blocks ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ Binding 0 is a uniform block: `zero`, the number of grid points, the launch's fi
 each parameter begins in its memory [elements], the sizes. The bindings after it are memories,
 arrays of words: several parameters may lie in one, of whatever dtype, and narrow elements are parts
 of words. A memory into which narrow elements are written is made of atomic words: their neighbours
-are other threads'.
+are other threads'. So is one that is changed atomically: as words, whose sums are those of i32.
 
 All GRID loops are one number, folded over the dispatch's x and y; WORKGROUP loops likewise are the
 threads of a group. Index arithmetic is 32-bit, which the launch checks by `extents`.
@@ -84,7 +84,7 @@ _RESERVED = frozenset(
     virtual volatile wgsl where with writeonly yield
     bool i32 u32 f32 f16 vec2 vec3 vec4 array atomic ptr sampler texture bitcast select abs clamp
     min max sign floor ceil trunc round sqrt fma countOneBits countLeadingZeros atomicLoad
-    atomicStore atomicAnd atomicOr workgroupBarrier storageBarrier args point group thread
+    atomicStore atomicAnd atomicOr atomicAdd atomicMin atomicMax workgroupBarrier storageBarrier args point group thread
     group_id group_count thread_id""".split()
 )
 
@@ -124,11 +124,13 @@ class _Renderer(Statements):
     memories: tuple[int, ...]
     outside: list[str] = field(default_factory=list)  # shared arrays
     read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
+    atomic: frozenset[str] = frozenset()  # what is changed atomically somewhere
     expressions: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
         self.reserved, self.prefixes = _RESERVED, (*self.prefixes, "memory")
         self.read_back = buffers_read(self.code.body)
+        self.atomic = frozenset(s.buffer for s in walk(self.code.body) if isinstance(s, Store) and s.atomic)
         self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes))
 
     def expr(self, expr: Expr) -> str:
@@ -170,7 +172,7 @@ class _Renderer(Statements):
         atomic = {
             memory
             for p, memory in zip(self.code.params, self.memories, strict=True)
-            if p.dtype.itemsize < 4 and p.name in written
+            if (p.dtype.itemsize < 4 and p.name in written) or p.name in self.atomic
         }
         for p, memory in zip(self.code.params, self.memories, strict=True):
             require_stored(p.dtype)
@@ -262,6 +264,9 @@ class _Renderer(Statements):
                 self.emit("storageBarrier();")
 
     def store(self, stmt: Store) -> None:
+        if stmt.atomic:
+            self.emit(f"{self.expressions.changed(stmt)};")
+            return
         value = updated(stmt)
         text = self.expr(value) if stmt.buffer in self.read_back else self.result(value)
         self.emit(f"{self.expressions.stored(stmt.buffer, stmt.index, text, value.dtype)};")
@@ -278,8 +283,9 @@ class _Renderer(Statements):
 
     def alloc(self, stmt: Alloc) -> None:
         name = self.name(stmt.name)
-        type_ = f"array<{self.expressions.register(stmt.dtype)}, {stmt.size}>"
-        self.expressions.places[stmt.name] = Place(name)
+        element, is_atomic = self.expressions.register(stmt.dtype), stmt.name in self.atomic
+        type_ = f"array<{f'atomic<{element}>' if is_atomic else element}, {stmt.size}>"
+        self.expressions.places[stmt.name] = Place(name, is_atomic=is_atomic)
         if stmt.space is AddressSpace.SHARED:
             self.outside.append(f"var<workgroup> {name}: {type_};")
         else:

@@ -21,6 +21,7 @@ from rune.lowering.codegen import wgsl_wide as wide
 from rune.lowering.codegen.infix import bare, index_text
 from rune.lowering.codegen.target import Native, every
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.nodes import Store
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.legalize.scalars import conversion_name, function_name
@@ -152,7 +153,8 @@ class Expressions:
         place = self.places[buffer]
         self.register(dtype)
         if not place.memory:
-            return f"{place.name}[{self.size(index)}]"
+            scratch = f"{place.name}[{self.size(index)}]"
+            return f"atomicLoad(&{scratch})" if place.is_atomic else scratch
         at, bits = self.at(place, index), 8 * dtype.itemsize
         if bits < 32:
             word = f"{place.memory}_load{bits}({at})"
@@ -170,7 +172,8 @@ class Expressions:
         """The statement that stores a rendered value."""
         place = self.places[buffer]
         if not place.memory:
-            return f"{place.name}[{self.size(index)}] = {bare(value)}"
+            scratch = f"{place.name}[{self.size(index)}]"
+            return f"atomicStore(&{scratch}, {bare(value)})" if place.is_atomic else f"{scratch} = {bare(value)}"
         at, bits = self.at(place, index), 8 * dtype.itemsize
         word = bare(_STORED.get(dtype, "{0}").format(bare(value)))
         if bits < 32:
@@ -178,6 +181,15 @@ class Expressions:
         if place.is_atomic:
             return f"atomicStore(&{place.memory}[{at}], {word})"
         return f"{place.memory}[{at}] = {word}"
+
+    def changed(self, stmt: Store) -> str:
+        """The statement that changes an element atomically; in memory, its word."""
+        place, value = self.places[stmt.buffer], bare(self.expr(stmt.value))
+        assert stmt.combine is not None
+        if not place.memory:
+            return f"atomic{stmt.combine.capitalize()}(&{place.name}[{self.size(stmt.index)}], {value})"
+        word = bare(_STORED.get(stmt.value.dtype, "{0}").format(value))
+        return f"atomic{stmt.combine.capitalize()}(&{place.memory}[{self.at(place, stmt.index)}], {word})"
 
     # --- values ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ Types    of every expression (types.py), of stores, assignments and reductions
 Loops    GRID outermost, then Let and SHARED Alloc, then WORKGROUP of static extent, each nest
          perfect; no Assign to a Var from outside in a VECTOR loop, nor a read of one that it
          accumulates; a barrier is reached by all threads together
-Memory   stores to what may be written; aliases fit
+Memory   stores to what may be written; atomic ones to what threads share; aliases fit
 
 What depends on values is left to the interpreter: bounds, uninitialised reads, races.
 """
@@ -26,6 +26,7 @@ from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.expr import Const, Expr, Load, Local, const, operands
 from rune.lowering.kernel.nodes import (
+    ATOMICS,
     Access,
     Accumulate,
     AddressSpace,
@@ -90,6 +91,7 @@ def _limits(dtype: np.dtype) -> tuple[float, float]:
 
 _REAL = dtypes.INTEGER | dtypes.FLOATING | {dtypes.bool_}
 _BITS = dtypes.INTEGER | {dtypes.bool_}
+_ATOMIC = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64, dtypes.f32, dtypes.f64})
 
 COMBINE: dict[str, Combine] = {
     # 0.0 and not -0.0: a sum of no elements is 0.0, as in NumPy.
@@ -111,6 +113,7 @@ def _all_bits(dtype: np.dtype) -> float:
 class _Buffer:
     dtype: np.dtype
     writable: bool
+    shared: bool = True  # by threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +280,10 @@ class _Checker:
         )
         if stmt.combine is not None:
             self.combine(stmt.combine, value.dtype)
+        if stmt.atomic:
+            known = stmt.combine in ATOMICS and value.dtype in _ATOMIC and not stmt.contract
+            self.require(known, f"no atomic {stmt.combine} of {dtypes.short(value.dtype)}")
+            self.require(buffer.shared, f"{name} is changed atomically, and belongs to one thread")
 
     def alloc(self, stmt: Alloc, scope: _Scope) -> None:
         self.new_name(stmt.name, scope)
@@ -285,7 +292,7 @@ class _Checker:
             at_grid = all(loop.kind is Kind.GRID for loop in scope.loops)
             # Shared memory belongs to the whole group, so it cannot be declared inside its threads.
             self.require(at_grid and not scope.in_if, f"{stmt.name} is shared, within the threads")
-        scope.buffers[stmt.name] = _Buffer(stmt.dtype, True)
+        scope.buffers[stmt.name] = _Buffer(stmt.dtype, True, stmt.space is AddressSpace.SHARED)
 
     def loop(self, loop: For, scope: _Scope) -> None:
         self.new_name(loop.var, scope)

@@ -25,7 +25,7 @@ from rune.errors import CheckError
 from rune.lowering.kernel.carried import Carried
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
-from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, View, bind, size_of
+from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, Touch, View, bind, size_of
 from rune.lowering.kernel.nodes import (
     Accumulate,
     Alloc,
@@ -145,10 +145,10 @@ class _Machine:
             value, at = self.view(load.buffer).read(self.size(load.indices[0]), active)
         except Fault as fault:
             self.fail(f"load {load.buffer}", fault.message, fault.lane)
-        self.touch(load.buffer, at, active, write=False)
+        self.touch(load.buffer, at, active, Touch.READ)
         return value if guard is True else np.where(guard, value, np.zeros((), value.dtype))
 
-    def touch(self, name: str, at: np.ndarray, active: np.ndarray, write: bool) -> None:
+    def touch(self, name: str, at: np.ndarray, active: np.ndarray, how: Touch) -> None:
         storage = self.views[name].storage
         levels = [x for x in self.levels if storage.tracked and storage.depth <= x.depth]
         if not levels:
@@ -159,11 +159,11 @@ class _Machine:
             ids = self.full(level.ids)
             try:
                 if keep is None:
-                    storage.record(level, positions, ids, write)
+                    storage.record(level, positions, ids, how)
                 else:
-                    storage.record(level, positions[keep], ids[keep], write)
+                    storage.record(level, positions[keep], ids[keep], how)
             except Fault as fault:
-                self.fail(f"{'store' if write else 'load'} {name}", fault.message)
+                self.fail(f"{'load' if how is Touch.READ else 'store'} {name}", fault.message)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -246,7 +246,8 @@ class _Machine:
         except Fault as fault:
             self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
         # Before dropping inactive lanes, because `touch` expects one position per lane.
-        self.touch(stmt.buffer, at.reshape(self.shape), active, write=True)
+        how = Touch.ATOMIC if stmt.atomic else Touch.WRITE
+        self.touch(stmt.buffer, at.reshape(self.shape), active, how)
         if active is not True:
             keep = self.full(active)
             at, value = at[keep], value[keep]

@@ -2,13 +2,15 @@
 
 A View is one buffer or allocation as statements see it: a Storage and the offset of each lane's
 own part. Every access is checked: inside the size, written before it is read, and no race, which
-is two members of one Level touching the same element with at least one write between them.
+is two members of one Level touching the same element with at least one write between them, unless
+both change it atomically.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,14 @@ from rune.lowering.kernel.rewrite import buffers_written
 
 # Markers in `touched` in place of a member's number: nobody, or several readers.
 _NONE, _SEVERAL = -1, -2
+
+
+class Touch(Enum):
+    """What is done to an element. Atomic changes of one element are no race among themselves."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC = "atomic"
 
 
 @dataclass(slots=True)
@@ -59,32 +69,44 @@ class Storage:
     written: np.ndarray | None
     depth: int = 0
     tracked: bool = True
-    touched: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    touched: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    def record(self, level: Level, at: np.ndarray, ids: np.ndarray, write: bool) -> None:
+    def record(self, level: Level, at: np.ndarray, ids: np.ndarray, how: Touch) -> None:
         """Note which threads touched these elements; a Fault if that is a race."""
         # Scratch allocated inside the level is private to each member.
         if not self.tracked or self.depth > level.depth:
             return
         if level.name not in self.touched:
             nobody = np.full(self.data.size, _NONE)
-            self.touched[level.name] = nobody, nobody.copy()
-        writer, reader = self.touched[level.name]
-        # For each element, `touched` holds the last writer and the only reader.
-        before = writer[at]
-        conflict = (before != _NONE) & (before != ids)
-        readers = reader[at]
-        if write:
-            conflict |= (readers != _NONE) & (readers != ids)
+            self.touched[level.name] = nobody, nobody.copy(), nobody.copy()
+        writer, reader, changer = self.touched[level.name]
+        # For each element, `touched` holds the last writer, the only reader and the only one that
+        # changed it atomically.
+        conflict = _is_another(writer[at], ids)
+        if how is not Touch.READ:
+            conflict |= _is_another(reader[at], ids)
+        if how is not Touch.ATOMIC:
+            conflict |= _is_another(changer[at], ids)
+        if how is Touch.WRITE:
             # If two lanes store to one element, only one id remains, and the other lane sees it.
             writer[at] = ids
             conflict |= writer[at] != ids
         else:
-            # Likewise, a lane that reads back another id shares the element with that reader.
-            reader[at] = np.where((readers == _NONE) | (readers == ids), ids, _SEVERAL)
-            reader[at[reader[at] != ids]] = _SEVERAL
+            _join(reader if how is Touch.READ else changer, at, ids)
         if conflict.any():
             raise Fault(f"a race within the {level.name}", None)
+
+
+def _is_another(who: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    return (who != _NONE) & (who != ids)
+
+
+def _join(members: np.ndarray, at: np.ndarray, ids: np.ndarray) -> None:
+    """Add members to those of the elements: one by its number, or several."""
+    before = members[at]
+    members[at] = np.where((before == _NONE) | (before == ids), ids, _SEVERAL)
+    # A lane that reads back another id shares the element with that one.
+    members[at[members[at] != ids]] = _SEVERAL
 
 
 @dataclass(frozen=True, slots=True)

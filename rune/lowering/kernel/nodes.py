@@ -7,6 +7,7 @@
             | name combine"=" expr                       Accumulate: order of evaluation is free
             | "store" buffer "[" dim "]" "=" expr        Store
             | "update" buffer "[" dim "]" combine "=" expr   Store with `combine`: read-modify-write
+            | "atomic" buffer "[" dim "]" combine "=" expr   ... whole, whoever else does it there
             | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
@@ -33,6 +34,7 @@ from rune.lowering.kernel.expr import Expr, Local
 
 # Reduction operators and their identities are given in kernel/check.py's table COMBINE.
 COMBINES = ("add", "mul", "max", "min", "and", "or", "xor")
+ATOMICS = ("add", "max", "min")  # those that a Store may do as one atomic operation
 
 
 class Kind(Enum):
@@ -109,13 +111,17 @@ class Accumulate:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write one element of a buffer or allocation; with `combine`, read-modify-write."""
+    """Write one element of a buffer or allocation; with `combine`, read-modify-write.
+
+    `atomic`: other threads may do the same to the element, in any order, and nothing is lost.
+    """
 
     buffer: str
     index: Size
     value: Expr
     combine: str | None = None
     contract: bool = False
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

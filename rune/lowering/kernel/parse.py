@@ -7,6 +7,7 @@ while reading, so that every node gets its dtype and every index symbol its boun
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
@@ -218,7 +219,7 @@ class Reader:
                 self.at += 1
                 condition, body = self.expr(), self.body()
                 return If(condition, body, self.body() if self.skip("else") else ())
-            case "store" | "update":
+            case "store" | "update" | "atomic":
                 return self.store()
             case "alloc":
                 return self.alloc()
@@ -265,15 +266,15 @@ class Reader:
         return Accumulate(name, combine, self.expr(), contract)
 
     def store(self) -> Store:
-        update = self.take("store", "update") == "update"
+        word = self.take("store", "update", "atomic")
         buffer = self.word()
         self.take("[")
         index = self.dim("]")
         self.take("]")
-        combine = self.take(*COMBINES) if update else None
+        combine = None if word == "store" else self.take(*COMBINES)
         self.take("=")
-        contract = update and self.skip("contract")
-        return Store(buffer, index, self.expr(), combine, contract)
+        contract = word == "update" and self.skip("contract")
+        return Store(buffer, index, self.expr(), combine, contract, word == "atomic")
 
     def alloc(self) -> Alloc:
         self.take("alloc")
@@ -379,6 +380,12 @@ def tokens(text: str) -> list[_Token]:
             tokens.append(_Token(match.lastgroup, match.group(), at, match.end()))
         at = match.end()
     return [*tokens, _Token("end", "", at, at)]
+
+
+def parse_body(text: str, buffers: Mapping[str, np.dtype], symbols: Mapping[str, Dim]) -> Body:
+    """Statements between braces, over buffers and symbols that are known."""
+    with reading("kernel code"):
+        return Reader(text, tokens(text), symbols=dict(symbols), buffers=dict(buffers)).body()
 
 
 def parse(text: str) -> KernelCode:

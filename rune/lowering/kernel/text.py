@@ -11,6 +11,7 @@
             | name combine "=" ["contract"] expr        Accumulate
             | "store" name "[" dim "]" "=" expr         Store
             | "update" name "[" dim "]" combine "=" ["contract"] expr
+            | "atomic" name "[" dim "]" combine "=" expr
             | "for" name "in" dim kind "{" {stmt} "}"
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
@@ -63,7 +64,7 @@ def to_text(code: KernelCode) -> str:
         head += " sizes " + ", ".join(name + _range(symbols.get(name)) for name in code.sizes)
     if code.aliases:
         head += " aliases " + ", ".join(f"{a} = {b}" for a, b in code.aliases)
-    return "\n".join([head + " {", *_lines(code.body, symbols, 1), "}"])
+    return "\n".join([head + " {", *code_lines(code.body, symbols, 1), "}"])
 
 
 def _param(p: Param) -> str:
@@ -77,20 +78,21 @@ def _range(symbol: Dim | None) -> str:
     return f" in {s.low}..{'' if s.high is None else s.high}"
 
 
-def _lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]:
+def code_lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]:
+    """The lines of statements, `depth` levels in; `symbols` have the bounds of what they bind."""
     pad = "  " * depth
     for stmt in body:
         match stmt:
             case For(var=var, extent=extent, kind=kind, body=inner):
                 yield f"{pad}for {var} in {extent} {kind.value} {{"
-                yield from _lines(inner, symbols, depth + 1)
+                yield from code_lines(inner, symbols, depth + 1)
                 yield pad + "}"
             case If(condition=condition, body=inner, orelse=orelse):
                 yield f"{pad}if {expr_text(condition)} {{"
-                yield from _lines(inner, symbols, depth + 1)
+                yield from code_lines(inner, symbols, depth + 1)
                 if orelse:
                     yield pad + "} else {"
-                    yield from _lines(orelse, symbols, depth + 1)
+                    yield from code_lines(orelse, symbols, depth + 1)
                 yield pad + "}"
             case _:
                 yield pad + _line(stmt, symbols)
@@ -108,6 +110,8 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
             return f"{name} {combine}= {'contract ' if contract else ''}{expr_text(value)}"
         case Store(buffer=buffer, index=index, value=value, combine=None):
             return f"store {buffer}[{index}] = {expr_text(value)}"
+        case Store(buffer=buffer, index=index, value=value, combine=combine, atomic=True):
+            return f"atomic {buffer}[{index}] {combine}= {expr_text(value)}"
         case Store(buffer=buffer, index=index, value=value, combine=combine, contract=contract):
             how = f"{combine}= {'contract ' if contract else ''}"
             return f"update {buffer}[{index}] {how}{expr_text(value)}"
@@ -116,7 +120,7 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
         case Barrier():
             return "barrier"
         case For() | If():
-            return "\n".join(_lines((stmt,), symbols, 0))
+            return "\n".join(code_lines((stmt,), symbols, 0))
 
 
 def expr_text(expr: Expr) -> str:
@@ -150,4 +154,4 @@ def _operand(expr: Expr) -> str:
     return f"({text})" if infix else text
 
 
-__all__ = ["expr_text", "parse", "to_text"]
+__all__ = ["code_lines", "expr_text", "parse", "to_text"]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from rune import dims
 from rune.core.higher import subprograms
+from rune.core.lower import Written
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
@@ -43,6 +44,7 @@ from rune.lowering.kernels import (
     Value,
     kernel_names,
 )
+from rune.lowering.written import written_kernel
 from rune.ops.branch import branch, is_control
 from rune.ops.family import broadcast
 from rune.ops.loop import LoopParams
@@ -136,6 +138,7 @@ class _Steps:
         steps: list[KernelStep] = []
         callees: dict[int, str] = {}
         written: set[Equation] = set()  # of several results: every one of them is a group
+        calls: dict[Equation, Invoke | Routine] = {}
         for number in in_order(self.state):
             first = self.state.roots[self.state.groups[number].members[0]]
             if first.kind is Kind.CONTROL:
@@ -143,19 +146,24 @@ class _Steps:
                 if first.equation not in written:
                     written.add(first.equation)
                     steps.append(self.control(first.equation))
-            elif first.kind is Kind.ROUTINE:
-                callees[number] = call_of(first.equation)[0]
-                if first.equation not in written:
-                    written.add(first.equation)
-                    steps.append(self.routine(first.equation))
+            elif first.kind in (Kind.ROUTINE, Kind.WRITTEN):
+                if first.equation not in calls:
+                    calls[first.equation] = self.call(first.equation)
+                    steps.append(calls[first.equation])
+                callees[number] = _callee(calls[first.equation])
             else:
                 step = self.invoke(self.state.groups[number])
                 callees[number] = step.kernel
                 steps.append(step)
         return tuple(steps), callees
 
-    def routine(self, equation: Equation) -> Routine:
-        """A call of a library."""
+    def call(self, equation: Equation) -> Invoke | Routine:
+        """A call of a library, or of a kernel that is written."""
+        if isinstance(equation.primitive.lower, Written):
+            read = memory_operands(equation, self.stored.definitions)
+            kernel = written_kernel(equation, [v.type for v in read])
+            name = self.names.setdefault(kernel, f"{equation.primitive.name}_{len(self.names)}")
+            return Invoke(name, self.results(equation), _values(read, self.values), equation.frame)
         operands = _values(equation.operands, self.values)
         name, parameters = call_of(equation)
         return Routine(name, self.results(equation), operands, parameters, equation.frame)
@@ -193,6 +201,10 @@ class _Steps:
             name = self.names[written.kernel] = f"{_base_name(members)}_{len(self.names)}"
         operands = _values(written.inputs, self.values)
         return Invoke(name, _values(written.outputs, self.values), operands, members[-1].equation.frame)
+
+
+def _callee(step: Invoke | Routine) -> str:
+    return step.kernel if isinstance(step, Invoke) else step.routine
 
 
 def _values(atoms: Iterable[Atom], values: dict[Var, Value]) -> tuple[Value, ...]:

@@ -47,7 +47,7 @@ SCAN_POINTS = 1024
 SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
 
 # A scatter of at least this many updates is done by sorting on a device with many slow threads.
-LONG_SCATTER = 1 << 12
+LONG_SCATTER = 1 << 9
 
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14

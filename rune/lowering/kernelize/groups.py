@@ -29,7 +29,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
-SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.CONTROL})
+SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.WRITTEN, Kind.CONTROL})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT})
 WINDOW = 2048  # roots: more than programs have, and few enough for sets of them
 
@@ -204,6 +204,8 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
     kinds = [state.roots[m].kind for m in (*first.members, *second.members)]
     if Kind.ROUTINE in kinds:
         return "a library routine"
+    if Kind.WRITTEN in kinds:
+        return "a kernel whose loops are given"
     if Kind.CONTROL in kinds:
         return "a loop or branch"
     if SEPARATE & set(kinds):

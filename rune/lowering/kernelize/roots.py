@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rune import dims
-from rune.core.lower import Contraction, Cumulative, Piece, Reduction, Scatter, View
+from rune.core.lower import Contraction, Cumulative, Piece, Reduction, Scatter, View, Written
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.dims import Dim, Size, symbol
@@ -40,6 +40,7 @@ class Kind(Enum):
     SCATTER = "scatter"
     WINDOW = "window"
     ROUTINE = "routine"
+    WRITTEN = "written"
     CONTROL = "control"
 
 
@@ -79,6 +80,8 @@ def _last(size: Size) -> Size:
 
 def kind_of(equation: Equation, stored: Stored) -> Kind:
     """How a stored equation is computed."""
+    if isinstance(equation.primitive.lower, Written):
+        return Kind.WRITTEN
     if is_routine(equation):
         return Kind.ROUTINE
     if is_control(equation):
@@ -139,7 +142,7 @@ def starts(equation: Equation, kind: Kind, indices: Indices, stored: Stored) -> 
             return list(dot_operands(equation, indices, inner))
         case Kind.SCATTER | Kind.SCAN | Kind.WINDOW:
             return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
-        case Kind.ROUTINE | Kind.CONTROL:
+        case Kind.ROUTINE | Kind.WRITTEN | Kind.CONTROL:
             read = memory_operands(equation, stored.definitions)
             return [(a, axis_symbols(a.type.shape, "j")) for a in read]
         case Kind.MAP:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.lower import Contraction, Convert, Routine, Scalar, View
+from rune.core.lower import Contraction, Convert, Routine, Scalar, View, Written
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.types import ArrayType, Shape
@@ -77,8 +77,8 @@ def is_routine(equation: Equation) -> bool:
 
 
 def is_call(equation: Equation) -> bool:
-    """True for what is a call before kernels are formed: of Python, or of a routine."""
-    return equation.primitive is host_call or isinstance(equation.primitive.lower, Routine)
+    """True for what is by itself before kernels are formed: calls, and kernels of given loops."""
+    return equation.primitive is host_call or isinstance(equation.primitive.lower, Routine | Written)
 
 
 def call_of(equation: Equation) -> tuple[str, tuple[tuple[str, Any], ...]]:

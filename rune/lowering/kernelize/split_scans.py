@@ -30,9 +30,12 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.group_scans import THREADS, TILE, scan_by_groups
 from rune.lowering.kernelize.two_step import apply, identity, split_axis
 from rune.ops.family import view_of, wide
 
+REDUCE = {"add": ops.reduce_sum, "mul": ops.reduce_prod, "max": ops.reduce_max, "min": ops.reduce_min}
+ROUNDS = 4  # tiles that one group scans one after the other, where that saves two kernels
 COMBINE = {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 
 
@@ -58,17 +61,22 @@ def split_scans(program: Program, target: Target) -> Program:
     """The program with long scans beside few rows done in parts, for a device with threads."""
     if target.threads_per_workgroup == 1:
         return program
-    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds)
+    by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
+    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups)
     body = [new for e in program.equations for new in _split(e, limits) or (e,)]
     return program.with_equations(body, program.outputs)
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The scans side by side that keep the device busy, and the rounds that its driver allows."""
+    """The scans side by side that keep the device busy, and the rounds that its driver allows.
+
+    by_groups: whether the threads of a group scan together.
+    """
 
     points: int
     rounds: int | None
+    by_groups: bool
 
 
 def _split(equation: Equation, limits: _Limits) -> list[Equation]:
@@ -83,7 +91,8 @@ def _split(equation: Equation, limits: _Limits) -> list[Equation]:
     dtype = x.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
     x = x if acc == dtype else apply(equations, ops.convert, x, dtype=acc)
-    y = _scanned(equation, x, axis, limits, equations)
+    scanned = _by_groups if limits.by_groups else _scanned
+    y = scanned(equation, x, axis, limits, equations)
     if acc != dtype:
         apply(equations, ops.convert, y, dtype=dtype)
     equations[-1] = replace(equations[-1], results=equation.results)
@@ -121,6 +130,22 @@ def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations:
     # The earlier part comes first, as in a scan from one end to the other.
     both = apply(equations, combine, spread, inner)
     return apply(equations, join_axis, both, axis=axis, size=x.type.shape[axis])
+
+
+def _by_groups(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
+    """`x` scanned in three kernels, or in one if it is not much longer than a tile."""
+    lower, reverse = equation.primitive.lower, equation.params["reverse"]
+    assert isinstance(lower, Cumulative)
+    how = {"axis": axis, "combine": lower.combine, "reverse": reverse}
+    most = dims.bounds(x.type.shape[axis])[1]
+    if most is not None and most <= ROUNDS * TILE:
+        return apply(equations, scan_by_groups, x, **how)
+    # Tiles are counted from where the scan begins.
+    ahead = apply(equations, ops.reverse, x, axes=(axis,)) if reverse else x
+    parts = apply(equations, split_axis, ahead, identity(lower.combine, x.type), axis=axis, size=TILE)
+    totals = apply(equations, REDUCE[lower.combine], parts, axes=(axis + 1,))
+    before = apply(equations, scan_by_groups, totals, **{**how, "reverse": False})
+    return apply(equations, scan_by_groups, x, before, **how)
 
 
 def _last(x: Atom, axis: int, reverse: bool, equations: list[Equation]) -> Atom:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View
+from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View, Written
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
@@ -129,9 +129,9 @@ def _read(operands: Iterable[Var], read: Mapping[Var, frozenset[Var]]) -> frozen
 
 
 def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> list[Var]:
-    """The values that a routine, loop or branch reads in memory; the former by their own shape."""
+    """The values that a call, loop or branch reads in memory; routines by their own shape."""
     operands = (a for a in equation.operands if isinstance(a, Var))
-    if is_routine(equation):
+    if is_routine(equation) and not isinstance(equation.primitive.lower, Written):
         return list(operands)
     bases = (same_elements(a, definitions) for a in operands)
     return [a for a in bases if isinstance(a, Var)]

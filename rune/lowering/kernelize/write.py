@@ -98,7 +98,7 @@ class _Writer:
                 self.scatter(root)
             case Kind.WINDOW:
                 self.window(root)
-            case Kind.ROUTINE | Kind.CONTROL:
+            case Kind.ROUTINE | Kind.WRITTEN | Kind.CONTROL:
                 raise AssertionError(f"a {root.kind.value} has no kernel")
 
     def mapped(self, root: Root) -> None:

@@ -7,8 +7,8 @@
 The order is total: NaN after all numbers, -0 equal to 0, complex numbers by their real and then
 their imaginary part, False before True. Tangents go where their elements go.
 
-order.py: the order with NumPy, which is the meaning. network.py: on a device. searching.py: where
-a value belongs in sorted rows.
+order.py: the order with NumPy, which is the meaning. keys.py: with integers, for devices, whose way
+of sorting is in lowering/sorting. searching.py: where a value belongs in sorted rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from rune.errors import ArgumentError, ShapeError
 from rune.ops.creation import iota
 from rune.ops.family import Batched, require, types_text
 from rune.ops.movement import slice_, spread_batches
-from rune.ops.sorting import network, order
-from rune.ops.sorting.network import take_last as take_last
+from rune.ops.sorting import order
+from rune.ops.sorting.keys import take_last as take_last
 from rune.ops.sorting.searching import search_sorted
 
 if TYPE_CHECKING:
@@ -76,13 +76,6 @@ def _sort_reference(*operands: np.ndarray, num_keys: int) -> tuple[np.ndarray, .
     return tuple(order.take_rows(x, permutation) for x in operands)
 
 
-def _sort_expand(*operands: Value, num_keys: int) -> list[Array]:
-    if len(operands) == 1 and type_of(operands[0]).dtype not in dtypes.INEXACT:
-        return [network.sort_integers(operands[0])]
-    permutation = network.permutation(operands[:num_keys])
-    return [take_last(x, permutation) for x in operands]
-
-
 def _sort_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     *outs, positions = sort(*primals, positions_like(primals[0]), **params)
     return outs, _moved(tangents, positions)
@@ -101,7 +94,6 @@ sort: Primitive = Primitive(
     jvp_equation=_sort_jvp,
     batch=_sort_batch,
     lower=Library(lanes_of_rows),
-    expand=_sort_expand,
     multiple_results=True,
 )
 
@@ -127,15 +119,6 @@ def _top_k_reference(x: np.ndarray, *, k: int) -> tuple[np.ndarray, ...]:
     return order.take_rows(x, positions), positions.astype(np.int32)
 
 
-def _top_k_expand(x: Value, *, k: int) -> list[Value]:
-    keys = [network.reversed_order(key) for key in network.ordered(x)]
-    permutation = network.permutation(keys)
-    shape = type_of(x).shape
-    limit, none = (*shape[:-1], k), (0,) * len(shape)
-    positions = slice_(permutation, start=none, limit=limit, stride=(1,) * len(shape))
-    return [take_last(x, positions), positions]
-
-
 def _top_k_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     values, positions = top_k(*primals, **params)
     return [values, positions], [*_moved(tangents, positions), None]
@@ -153,7 +136,6 @@ top_k: Primitive = Primitive(
     jvp_equation=_top_k_jvp,
     batch=_top_k_batch,
     lower=Library(lanes_of_rows),
-    expand=_top_k_expand,
     multiple_results=True,
 )
 

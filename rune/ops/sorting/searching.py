@@ -27,7 +27,7 @@ from rune.ops.arithmetic import add, logical_and, logical_not, lt, select, shr, 
 from rune.ops.family import Batched, fit, require, same_dtype, size_value, types_text
 from rune.ops.movement import spread_batches
 from rune.ops.repeat import repeat
-from rune.ops.sorting import network, order
+from rune.ops.sorting import keys, order
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -74,13 +74,13 @@ def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
 
 
 def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value:
-    rows, wanted = network.ordered(x), network.ordered(values)
+    rows, wanted = keys.ordered(x), keys.ordered(values)
     shape, size = type_of(values).shape, type_of(x).shape[-1]
     most, one = bounds(size)[1], literal(1, dtypes.i32)
 
     def step(i: Value, low: Value, high: Value) -> list[Array]:
         middle = add(low, shr(sub(high, low), one))
-        here = [network.take_last(row, middle) for row in rows]
+        here = [keys.take_last(row, middle) for row in rows]
         goes_on = _is_before(here, wanted, side)
         is_open = lt(low, high)
         after = add(middle, one)
@@ -95,8 +95,8 @@ def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value
 
 def _is_before(here: Sequence[Value], wanted: Sequence[Value], side: Literal["left", "right"]) -> Array:
     if side == "left":
-        return network.less(here, wanted)
-    return logical_not(network.less(wanted, here))
+        return keys.less(here, wanted)
+    return logical_not(keys.less(wanted, here))
 
 
 def _batch(

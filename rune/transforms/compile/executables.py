@@ -35,11 +35,17 @@ _lock = locks.reentrant()
 
 @per_program
 def _compiled(
-    program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, check: bool, profile: bool
+    program: Program,
+    device: Device,
+    donated: tuple[int, ...],
+    schedules: Schedules,
+    check: bool,
+    profile: bool,
+    reproducible: bool,
 ) -> Executable:
     next(counts.compiles)
     stages = late_modules.compiler().stages
-    lowered = stages(program, device.target, donated, schedules=dict(schedules), check=check)
+    lowered = stages(program, device.target, donated, schedules=dict(schedules), check=check, reproducible=reproducible)
     if check:
         late_modules.plan_check().check_plan(lowered.plan)
     if profile:
@@ -55,7 +61,8 @@ def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), sc
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
     with _lock:
-        return _compiled(program, device, donated, schedules, settings.check_stages, settings.profile)
+        choices = settings.check_stages, settings.profile, settings.reproducible
+        return _compiled(program, device, donated, schedules, *choices)
 
 
 def device_for(device: Device | None) -> Device:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from rune import config
 from rune.array import committed_to, default_place, on
 from rune.backends import Device
 from rune.core.program import Program
@@ -72,7 +73,8 @@ def _on_mesh(program: Program, call: OnMesh, donated: tuple[int, ...]) -> MeshEx
 
 
 def _explained(program: Program, where: Device, donated: tuple[int, ...], schedules: Schedules = ()) -> Explanation:
-    lowered = stages(program, where.target, donated, schedules=dict(schedules))
+    reproducible = config.current().reproducible
+    lowered = stages(program, where.target, donated, schedules=dict(schedules), reproducible=reproducible)
     # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
     executable = where.backend.record(lowered.plan)

@@ -18,6 +18,7 @@ from rune.lowering.explain import Lowered
 from rune.lowering.host_calls import CALLBACK
 from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.work import work as code_work
 from rune.lowering.kernelize.cost import estimate, operation
 from rune.lowering.kernels import Kernel, KernelProgram, Reduce, Scan, expressions, inner_axes, points
 from rune.lowering.plan import Branch, Call, Launch, Loop, Plan, Step, inner_plans
@@ -246,6 +247,8 @@ def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: flo
 
 def kernel_work(kernel: Kernel) -> Size:
     """What all scalar operations of a kernel cost, in additions."""
+    if kernel.code:
+        return code_work(kernel.code)
     work: Size = 0
     for statement in kernel.body:
         parts = (part for e in expressions(statement) for part in walk_expr(e))

@@ -1,0 +1,27 @@
+"""Which atomic changes of an element a language has, in memory and in what a workgroup shares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen.target import Target, every
+from rune.lowering.kernel.nodes import ATOMICS
+
+_WORDS = (dtypes.i32, dtypes.u32)
+_LONG = (dtypes.i64, dtypes.u64)
+_SPELLED: dict[str, frozenset[tuple[str, np.dtype]]] = {
+    # 64 bits are an extension of OpenCL, and a feature of Vulkan.
+    "opencl": every(ATOMICS, _WORDS),
+    "spirv": every(ATOMICS, _WORDS),
+    # Memory is of u32 there.
+    "wgsl": every(("add",), _WORDS) | every(("max", "min"), (dtypes.u32,)),
+    "cuda": every(ATOMICS, (*_WORDS, *_LONG)) | every(("add",), (dtypes.f32, dtypes.f64)),
+}
+
+
+def has_atomic(target: Target, combine: str | None, dtype: np.dtype) -> bool:
+    """Whether the target changes an element of the dtype in this way as one operation."""
+    if (combine, dtype) not in _SPELLED.get(target.language, ()):
+        return False
+    return dtype in dtypes.INTEGER or target.has(f"atomic_{combine}", dtype)

@@ -1,0 +1,139 @@
+"""Where the largest or the least element of a long row is, where threads work in groups.
+
+    tiles   each walked once by a group: the extremum and its position
+    row     the extrema of its tiles, in the same way
+
+Of equal elements the first counts, and the first NaN before all numbers.
+
+Cost: every element is read once; two kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Rule, Written
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import product
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernelize import cost
+from rune.lowering.written import Loops
+from rune.ops.arithmetic import cast
+from rune.ops.family import reshape
+from rune.ops.reduction import argmax, argmin
+
+THREADS = 128
+TILE = 1 << 14  # elements that a group walks
+LONG = 1 << 16  # elements of a row that is walked in tiles
+_SIGNS = {"max": ">", "min": "<"}
+
+
+def expansions(target: Target) -> Mapping[Primitive, Rule]:
+    """What a device does in place of the primitives' own expansions."""
+    if target.is_processor or target.threads_per_workgroup < THREADS:
+        return {}
+    rows = cost.parallel_rows(target.cores)
+    return {p: functools.partial(_position, p, c, rows) for p, c in ((argmax, "max"), (argmin, "min"))}
+
+
+def _position(primitive: Primitive, combine: str, rows: int, x: Value, *, axis: int, dtype: np.dtype) -> Value:
+    type = type_of(x)
+    size = cost.estimate(type.shape[axis])
+    if size < LONG or cost.count(type.shape) >= rows * size or type.dtype in dtypes.COMPLEX | {dtypes.bool_}:
+        assert primitive.expand is not None
+        return primitive.expand(x, axis=axis, dtype=dtype)
+    of_tiles = extreme_of_tiles(x, axis=axis, combine=combine, tile=TILE)
+    _, positions = extreme_of_tiles(*of_tiles, axis=axis, combine=combine, tile=0)
+    shape = tuple(d for a, d in enumerate(type.shape) if a != axis)
+    return cast(reshape(positions, shape=shape), dtype)
+
+
+def _type(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int) -> tuple[ArrayType, ArrayType]:
+    count = -(-x.shape[axis] // tile) if tile else 1
+    values = x.with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    return values, values.with_dtype(dtypes.i32)
+
+
+def _reference(
+    x: np.ndarray, *positions: np.ndarray, axis: int, combine: str, tile: int
+) -> tuple[np.ndarray, np.ndarray]:
+    choose = np.argmax if combine == "max" else np.argmin
+    starts = range(0, x.shape[axis], tile or x.shape[axis])
+    at = [s + choose(x.take(range(s, min(s + (tile or s + x.shape[axis]), x.shape[axis])), axis), axis) for s in starts]
+    best = np.stack(at, axis).astype(np.int32)
+    places = np.take_along_axis(positions[0], best, axis) if positions else best
+    return np.take_along_axis(x, best, axis), places
+
+
+def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int) -> Loops:
+    outer, size, inner = product(x.shape[:axis]), x.shape[axis], product(x.shape[axis + 1 :])
+    count, dtype = (-(-size // tile) if tile else 1), dtypes.short(x.dtype)
+    element = f"{tile}*p + {THREADS}*k + t"
+    at = f"(({size})*a + {element})*({inner}) + c"
+    place = f"x1[{at}]" if positions else f"i32(index({element}))"
+    result = f"(({count})*a + p)*({inner}) + c"
+    is_after = f"(v {_SIGNS[combine]} u) | ((v != v) & (u == u))"
+    steps: list[str] = []
+    threads = THREADS // 2
+    while threads:
+        steps.append(_step(threads, dtype, is_after))
+        threads //= 2
+    return Loops(f"""{{
+      for a in {outer} grid {{ for p in {count} grid {{ for c in {inner} grid {{
+        alloc values: {dtype}[{THREADS}] shared
+        alloc places: i32[{THREADS}] shared
+        for t in {THREADS} workgroup {{
+          var best: {dtype} = {dtype}(0_i32)
+          var where: i32 = -1_i32
+          for k in {-(-(tile or size) // THREADS)} serial {{
+            if index({element}) < index({size}) {{
+              u: {dtype} = best
+              v: {dtype} = x0[{at}]
+              if (where < 0_i32) | ({is_after}) {{
+                best = v
+                where = {place}
+              }}
+            }}
+          }}
+          store values[t] = best
+          store places[t] = where
+          barrier
+          {"".join(steps)}
+          if index(t) < 1_i64 {{
+            store y0[{result}] = values[0]
+            store y1[{result}] = places[0]
+          }}
+        }}
+      }} }} }} }}""")
+
+
+def _step(threads: int, dtype: str, is_after: str) -> str:
+    """Each of so many threads takes the better one of its own and that of a thread beyond them."""
+    return f"""
+          if index(t) < {threads}_i64 {{
+            u: {dtype} = values[t]
+            v: {dtype} = values[t + {threads}]
+            m: i32 = places[t]
+            n: i32 = places[t + {threads}]
+            is_alike: bool = (u == v) | ((u != u) & (v != v))
+            is_better: bool = (m < 0_i32) | (({is_after}) | (is_alike & (n < m)))
+            if (n >= 0_i32) & is_better {{
+              store values[t] = v
+              store places[t] = n
+            }}
+          }}
+          barrier"""
+
+
+# The extremum of each tile of an axis, and its position, or what operand 1 has there; of the whole
+# axis for no tile.
+extreme_of_tiles = Primitive(
+    "extreme_of_tiles", "reduction", _type, _reference, lower=Written(_loops), multiple_results=True
+)

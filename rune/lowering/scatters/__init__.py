@@ -1,0 +1,72 @@
+"""Scatters on a device: which way each is done.
+
+    atomically    every update at once, where their order does not show: integers, and floats
+                  where the user allows sums in any order (atomic.py)
+    by sorting    updates of one element in their order, next to each other (by_sorting.py)
+    one by one    a loop over updates, in one thread for each element that all of them may change
+
+A processor with vector units is quick at the last; of a device with many slow threads it leaves all
+but a few idle.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from rune import dtypes
+from rune.core.lower import Scatter
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernelize import cost
+from rune.lowering.scatters.atomic import change_atomically, is_atomic
+from rune.lowering.scatters.by_sorting import COMBINES, change_by_sorting
+from rune.lowering.sorting.radix import tiles
+from rune.ops.index_dims import IndexDims
+from rune.ops.row_scatters import Change, changed_rows, is_of_rows
+
+MANY_CORES = 16  # a device with fewer is taken for a processor that runs kernels
+# Mesa's CPU device silently ends every loop after this many iterations.
+LONGEST_LOOP = {"spirv": 65535, "wgsl": 65535}
+
+
+def expansion(
+    target: Target,
+    reproducible: bool,
+    primitive: Primitive,
+    operand: ArrayType,
+    indices: ArrayType,
+    updates: ArrayType,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
+) -> Callable[..., Value] | None:
+    """What the target does in place of a scatter of these operands; None: one by one."""
+    lower = primitive.lower
+    assert isinstance(lower, Scatter)
+    is_plain = operand.dtype not in dtypes.COMPLEX and 0 not in operand.shape
+    if not is_plain or not _is_long(target, indices) or not is_of_rows(operand, dims, slice_sizes):
+        return None
+    change = _change(target, reproducible, lower.combine, operand)
+    return None if change is None else functools.partial(changed_rows, change)
+
+
+def _change(target: Target, reproducible: bool, combine: str | None, operand: ArrayType) -> Change | None:
+    if combine is not None and is_atomic(target, combine, operand.dtype, reproducible):
+        return functools.partial(change_atomically, combine)
+    if combine in COMBINES:
+        return functools.partial(change_by_sorting, combine, tiles(target))
+    return None
+
+
+def _is_long(target: Target, indices: ArrayType) -> bool:
+    """Whether the loop over updates would be too long for the device."""
+    if target.threads_per_workgroup == 1:
+        return False
+    count = cost.count(indices.shape[:-1])
+    if target.cores >= MANY_CORES:
+        return count >= cost.LONG_SCATTER
+    return count >= LONGEST_LOOP.get(target.language, count + 1)

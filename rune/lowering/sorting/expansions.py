@@ -1,0 +1,168 @@
+"""`sort` and `top_k` on a device: long rows by digits, short ones by counting what comes before.
+
+    keys -> words     integers that compare as the keys do (ops/sorting/keys.py), as u32
+    words -> order    the last word first, by all of its digits; the order is carried along
+    order -> results  every operand is read in that order
+
+Of a short row every element is compared with every other: as many threads as there are elements,
+and two kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.core.interpreter import literal, type_of
+from rune.core.lower import Rule, Written
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import product
+from rune.lowering.codegen.target import Target
+from rune.lowering.sorting.radix import WORD, Tiles, Word, sort_words, tiles
+from rune.lowering.written import Loops
+from rune.ops.arithmetic import add, bitcast, cast, logical_and, shr, sub
+from rune.ops.family import broadcast
+from rune.ops.movement import slice_
+from rune.ops.reduction import reduce_sum
+from rune.ops.sorting import positions_like, sort, top_k
+from rune.ops.sorting.keys import less, ordered, reversed_order, take_last
+
+SHORT = 256  # elements of a row that are compared all with all, at most
+
+
+def expansions(target: Target) -> Mapping[Primitive, Rule]:
+    """What a device does in place of the primitives' own expansions."""
+    how = tiles(target)
+
+    def sorted_rows(*operands: Value, num_keys: int) -> list[Value]:
+        return _sorted(operands, num_keys, how)
+
+    def largest(x: Value, *, k: int) -> list[Value]:
+        return _largest(x, k, how)
+
+    return {sort: sorted_rows, top_k: largest}
+
+
+def _sorted(operands: Sequence[Value], num_keys: int, how: Tiles) -> list[Value]:
+    alone = type_of(operands[0]).dtype if len(operands) == 1 else dtypes.c64
+    if alone in dtypes.INTEGER | {dtypes.bool_} and alone.itemsize <= 4 and not _is_short(operands[0]):
+        (key,) = ordered(operands[0])
+        (word,) = _words(key, alone)
+        return [_value_of(sort_words(word, (), how)[0], word.bits, alone)]
+    order = permutation([(ordered(x), type_of(x).dtype) for x in operands[:num_keys]], how)
+    return [take_last(x, order) for x in operands]
+
+
+def _largest(x: Value, k: int, how: Tiles) -> list[Value]:
+    keys = [reversed_order(key) for key in ordered(x)]
+    order = permutation([(keys, type_of(x).dtype)], how)
+    shape = type_of(x).shape
+    limit, none = (*shape[:-1], k), (0,) * len(shape)
+    positions = slice_(order, start=none, limit=limit, stride=(1,) * len(shape))
+    return [take_last(x, positions), positions]
+
+
+def permutation(keys: Sequence[tuple[Sequence[Value], np.dtype]], how: Tiles) -> Value:
+    """The i32 positions that put keys into order, each integers made of elements of a dtype."""
+    flat = [(key, dtype) for parts, dtype in keys for key in parts]
+    if _is_short(flat[0][0]):
+        return _order_of_short([key for key, _ in flat])
+    words = [word for key, dtype in flat for word in _words(key, dtype)]
+    order: Value = positions_like(words[0].value)
+    for number, word in enumerate(reversed(words)):
+        value = take_last(word.value, order) if number else word.value
+        _, order = sort_words(Word(value, word.bits), (order,), how)
+    return order
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def _words(key: Value, dtype: np.dtype) -> list[Word]:
+    """The words of an integer key that was made of elements of a dtype, most significant first."""
+    if type_of(key).dtype.itemsize == 8:
+        low = key if type_of(key).dtype == dtypes.u64 else _from_zero(bitcast(key, dtype=dtypes.u64), 64)
+        half = literal(WORD, dtypes.u64)
+        return [Word(cast(part, dtypes.u32), WORD) for part in (shr(low, half), low)]
+    bits, spare = _bits(dtype)
+    key = shr(key, literal(spare, dtypes.i32)) if spare else key
+    number = cast(key, dtypes.u32) if type_of(key).dtype == dtypes.u32 else bitcast(key, dtype=dtypes.u32)
+    return [Word(number if _counts_from_zero(dtype) else _from_zero(number, bits), bits)]
+
+
+def _counts_from_zero(dtype: np.dtype) -> bool:
+    return dtype in dtypes.UNSIGNED or dtype == dtypes.bool_
+
+
+def _bits(dtype: np.dtype) -> tuple[int, int]:
+    """The bits of a key by which elements of a dtype differ, and those below that say nothing."""
+    if dtype in (dtypes.bf16, dtypes.f8_e5m2):
+        return 16, 16
+    if dtype in (dtypes.f16, dtypes.f8_e4m3):
+        return 19, 13
+    if dtype == dtypes.bool_ or dtype.itemsize < 4:
+        return 8 * dtype.itemsize, 0
+    return WORD, 0
+
+
+def _from_zero(bits: Value, count: int) -> Value:
+    """Signed numbers of so many bits, as unsigned ones in the same order: the least is 0."""
+    sign = literal(1 << (count - 1), type_of(bits).dtype)
+    shifted = add(bits, sign)
+    below = literal((1 << count) - 1, type_of(bits).dtype)
+    return shifted if count == 8 * type_of(bits).dtype.itemsize else logical_and(shifted, below)
+
+
+def _value_of(word: Value, bits: int, dtype: np.dtype) -> Value:
+    """The integers of which a word was made."""
+    if dtype == dtypes.u32:
+        return word
+    number = bitcast(word, dtype=dtypes.i32)
+    if not _counts_from_zero(dtype):
+        number = sub(number, literal(1 << (bits - 1) if bits < WORD else -1 << (WORD - 1), dtypes.i32))
+    return cast(number, dtype)
+
+
+# --- short rows -------------------------------------------------------------------------------
+
+
+def _is_short(x: Value) -> bool:
+    most = dims.bounds(type_of(x).shape[-1])[1]
+    return most is not None and most <= SHORT
+
+
+def _order_of_short(keys: Sequence[Value]) -> Value:
+    """Where each element of a row goes is how many come before it."""
+    positions = positions_like(keys[0])
+    shape = type_of(positions).shape
+    pairs, rows = (*shape, shape[-1]), tuple(range(len(shape) - 1))
+    here, there = (
+        [broadcast(x, shape=pairs, axes=(*rows, axis)) for x in (*keys, positions)]
+        for axis in (len(shape) - 1, len(shape))
+    )
+    return inverse_rows(reduce_sum(cast(less(there, here), dtypes.i32), axes=(len(shape),)))
+
+
+def _inverse_type(places: ArrayType) -> ArrayType:
+    return places
+
+
+def _inverse_reference(places: np.ndarray) -> np.ndarray:
+    return np.argsort(places, axis=-1, kind="stable").astype(np.int32)
+
+
+def _inverse_loops(places: ArrayType) -> Loops:
+    *rows, size = places.shape
+    return Loops(f"""{{
+        for r in {product(rows)} grid {{ for n in {size} grid {{
+          to: i32 in 0..{size - 1} = x0[({size})*r + n]
+          store y0[({size})*r + to] = i32(index(n))
+        }} }} }}""")
+
+
+# The position of each number in rows that hold 0…N-1 once each.
+inverse_rows = Primitive("inverse_rows", "sorting", _inverse_type, _inverse_reference, lower=Written(_inverse_loops))

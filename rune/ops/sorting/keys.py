@@ -1,0 +1,87 @@
+"""Keys as integers that compare as they do, most significant first, and how they are compared.
+
+NaN is after all numbers, -0 equal to 0; complex numbers go by their real and then their imaginary
+part. How a device sorts by them is in lowering/sorting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal_like, type_of
+from rune.core.values import Operand, Value
+from rune.ops.arithmetic import (
+    bitcast,
+    cast,
+    eq,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    ne,
+    select,
+    zero_like,
+)
+from rune.ops.complex_numbers import imag, real
+from rune.ops.family import reshape
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import gather
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+
+def ordered(key: Value) -> Sequence[Value]:
+    """Integers of 32 or 64 bits, most significant first, that compare as the elements do."""
+    dtype = type_of(key).dtype
+    if dtype in dtypes.COMPLEX:
+        return [*ordered(real(key)), *ordered(imag(key))]
+    if dtype in dtypes.FLOATING:
+        wide = dtype == dtypes.f64
+        number = cast(key, dtypes.f64 if wide else dtypes.f32)
+        return [_float_order(number, dtypes.i64 if wide else dtypes.i32)]
+    return [key if dtype.itemsize >= 4 else cast(key, dtypes.i32)]
+
+
+def _float_order(x: Value, integer: np.dtype) -> Array:
+    bits = bitcast(select(eq(x, zero_like(x)), zero_like(x), x), dtype=integer)
+    most = np.iinfo(integer).max
+    # Of negative numbers the bits grow with the size: all but the sign are turned over.
+    turned = logical_xor(bits, literal_like(most, bits))
+    order = select(lt(bits, zero_like(bits)), turned, bits)
+    return select(ne(x, x), literal_like(most, bits), order)
+
+
+def reversed_order(key: Value) -> Value:
+    """An integer key for the opposite order."""
+    return logical_not(key)
+
+
+def less(a: Sequence[Value], b: Sequence[Value]) -> Array:
+    """a < b, lexicographically."""
+    is_less = lt(a[-1], b[-1])
+    for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
+        is_less = logical_or(lt(x, y), logical_and(eq(x, y), is_less))
+    return is_less
+
+
+def take_last(x: Operand, positions: Value) -> Array:
+    """For every place the element of the same row at that position.
+
+    Shapes: x [*B, N], positions [*B, M] -> [*B, M].
+    """
+    ndim = type_of(x).ndim
+    rows = tuple(range(ndim - 1))
+    return gather(
+        x,
+        reshape(positions, shape=(*type_of(positions).shape, 1)),
+        zero_like(x),
+        dims=IndexDims((), (ndim - 1,), (ndim - 1,), rows, rows),
+        slice_sizes=(1,) * ndim,
+        mode="promise_in_bounds",
+    )
