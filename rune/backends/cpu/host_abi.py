@@ -108,13 +108,15 @@ class NativeFunction:
     definition: MethodDefinition
 
 
-def native_function(name: str, address: int, instance: int | None = None) -> NativeFunction:
+def native_function(name: str, address: int, instance: int | None = None, *held: object) -> NativeFunction:
     """The Python function whose C function (self, argv, count) is at `address`.
 
     instance: its `self`
+    held:     objects that live as long as the function
     """
     definition = MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return NativeFunction(make(ctypes.addressof(definition), instance, None), definition)
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    # What stands as its module may be any object.
+    return NativeFunction(make(ctypes.addressof(definition), instance, (definition, *held)), definition)

@@ -41,7 +41,7 @@ class CallList:
     """Calls to be made in a row.
 
     words:   what functions take, by the numbers that `Notes` has given
-    play:    makes the calls; how many of them are made in all
+    play:    makes the calls; how many of them are made in all. It keeps alive what it needs
     answers: where each call's answer stands
     """
 
@@ -49,7 +49,6 @@ class CallList:
     count: int
     answers: tuple[int, ...]
     play: Callable[[], int]
-    held: tuple[object, ...]  # what the addresses in it belong to
 
     def address(self, word: int) -> int:
         """Where a word stands."""
@@ -126,9 +125,11 @@ class Notes:
             places += [nothing] * (_CALL - 2 - len(places))
             start = after + _CALL * number
             words[start : start + _CALL] = array("Q", [noted.function, noted.checked, *places])
-        function = _function(words, after)
+        starts = array("Q", [base, base + _WORD_BYTES * after])
+        held = words, starts, helpers(), *self.held
+        function = host_abi.native_function("play", helpers().play, starts.buffer_info()[0], *held)
         answers = tuple(noted.answer for noted in self.calls)
-        return CallList(words, len(self.calls), answers, function.call, (function, *self.held))
+        return CallList(words, len(self.calls), answers, function.call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +147,6 @@ def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
     code = compiler.compile_module("call list", _text(), effort=0)
     return Helpers(code.address("renew"), code.address("fill"), code.address("play"), code)
-
-
-@dataclass(frozen=True, slots=True)
-class _Play:
-    """A Python function without arguments that plays one list."""
-
-    call: Callable[[], int]
-    definition: host_abi.MethodDefinition
-    words: array[int]
-    starts: array[int]
-
-
-def _function(words: array[int], after: int) -> _Play:
-    base = words.buffer_info()[0]
-    starts = array("Q", [base, base + _WORD_BYTES * after])
-    native = host_abi.native_function("play", helpers().play, starts.buffer_info()[0])
-    return _Play(native.call, native.definition, words, starts)
 
 
 # --- the machine code ---------------------------------------------------------------------------

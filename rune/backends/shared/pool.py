@@ -287,9 +287,9 @@ class Pool:
         hint = "use smaller batches, donate arguments, or drop arrays that are not needed"
         if is_too_large:
             hint = "work on smaller pieces: an array is one buffer, and so are a program's intermediates"
+        most_used = largest(use for use, _ in self._live.values())
         return OutOfMemory(
-            f"alloc: cannot allocate {asked} B on {self.device} ({', '.join(known)}{largest(use for use, _ in self._live.values())})",
-            hint=hint,
+            f"alloc: cannot allocate {asked} B on {self.device} ({', '.join(known)}{most_used})", hint=hint
         )
 
     # --- under the lock ---------------------------------------------------------------------

@@ -15,7 +15,8 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
+from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.queued import Arena, QueuedBackend, Turns
 from rune.backends.shared.refusal import refusal
@@ -144,6 +146,23 @@ def open_device(target: Target) -> WgpuBackend:
     return WgpuBackend(target, adapters[number])
 
 
+@dataclass(slots=True)  # a class of its own, as every call enters one: a generator takes longer
+class _Failing:
+    """What the driver raises in the block, as an error of rune."""
+
+    backend: WgpuBackend
+    action: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, self.backend.wgpu.GPUOutOfMemoryError):
+            raise MemoryError from error
+        if isinstance(error, self.backend.wgpu.GPUError):
+            raise self.backend.refusal(self.action, error) from error
+
+
 class WgpuBackend(QueuedBackend):
     """One WebGPU device."""
 
@@ -176,15 +195,9 @@ class WgpuBackend(QueuedBackend):
         self._layouts: dict[int, Any] = {}
         self._numbers: Any = None
 
-    @contextmanager
-    def failing(self, action: str) -> Iterator[None]:
+    def failing(self, action: str) -> AbstractContextManager[None]:
         """What the driver raises, as an error of rune."""
-        try:
-            yield
-        except self.wgpu.GPUOutOfMemoryError as error:
-            raise MemoryError from error
-        except self.wgpu.GPUError as error:
-            raise self.refusal(action, error) from error
+        return _Failing(self, action)
 
     def refusal(self, action: str, error: Exception) -> DeviceError:
         """What the driver has raised, as an error of rune."""
@@ -200,7 +213,7 @@ class WgpuBackend(QueuedBackend):
 
     def _raw_alloc(self, nbytes: int) -> Any:
         usage = self.wgpu.BufferUsage
-        with self.failing("alloc"):
+        with self.failing("alloc"), deferred():  # wgpu-py's objects are not safe to interrupt
             return self.device.create_buffer(size=nbytes, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST)
 
     def arena(self, nbytes: int) -> Block:

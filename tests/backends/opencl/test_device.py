@@ -299,7 +299,7 @@ def test_events_of_profiled_calls_are_released():
 
 
 class Driver:
-    """The driver's functions, each call of which is noted; `refuse` has what is answered instead."""
+    """The driver's functions, whose calls are noted; `refuse` has what is answered instead."""
 
     def __init__(self, backend: Any):
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
