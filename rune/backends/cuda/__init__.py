@@ -13,6 +13,7 @@ Invariant: handles never leave this file and its parts. Nothing is imported befo
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from rune.backends.cuda.driver import Allocation, Device, Driver, Event
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Program, Retired
 from rune.backends.cuda.loans import Loans, Sharing
+from rune.backends.cuda.native import Marks, functions
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
 from rune.backends.cuda.run import CudaExecutable, address
@@ -163,6 +165,8 @@ class CudaBackend(Sharing, QueuedBackend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()
+            self.functions = functions()
+        self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
         self._own: Program | None = None
         self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
@@ -201,6 +205,11 @@ class CudaBackend(Sharing, QueuedBackend):
         """What the user sees of a driver's error."""
         hint = "the context is lost, and all arrays on the device" if self.lost else None
         return DeviceError(f"{self.target.name}: cannot go on ({error})", hint=hint)
+
+    def refuse(self, function: str, code: int) -> None:
+        """Raise the error for what a function of the driver has answered. Errors: DeviceError."""
+        with self.entered:
+            raise Refused(f"{function}: the driver answers {code}")
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -246,6 +255,19 @@ class CudaBackend(Sharing, QueuedBackend):
         event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
         event.record(self.stream)
         return event
+
+    @functools.cached_property
+    def marks(self) -> Marks:
+        """Events behind calls that are played from lists."""
+        with self.entered:
+            return Marks(self)
+
+    def pinned_table(self, nbytes: int) -> int:
+        """Pinned memory for a table that is copied at once. Errors: DeviceError."""
+        if self.staging.has_table(nbytes):
+            return self.staging.table(nbytes)
+        with self.entered:
+            return self.staging.table(nbytes)
 
     def synchronize(self) -> None:
         """Wait for the stream to drain."""

@@ -81,9 +81,10 @@ class Graph:
         finally:
             call("cuGraphDestroy", graph)
 
-    def launch(self, stream: int) -> None:
-        """Enqueue all of it."""
-        call("cuGraphLaunch", self._executable, stream)
+    @property
+    def handle(self) -> int:
+        """What the driver launches."""
+        return int(self._executable)
 
     def __del__(self) -> None:
         if self._executable is not None:

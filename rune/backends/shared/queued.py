@@ -221,10 +221,11 @@ class QueuedExecutable(ABC, Generic[Q]):
         # Under the lock, so that the steps of two calls do not interleave in the queue.
         with self.backend.turns.lock:
             turn.begin()
+            has_ended = None
             try:
-                self.run_steps(turn.concrete, turn.memory)
+                has_ended = self.run_steps(turn.concrete, turn.memory)
             finally:
-                turn.end()
+                self.backend.work.follow(has_ended or self.backend.marker())
 
     def _shortage(self, error: OutOfMemory, concrete: Concrete) -> OutOfMemory:
         return shortage.of_plan(error, self.plan, concrete.sizes, self.backend.target.name)
@@ -272,8 +273,9 @@ class QueuedExecutable(ABC, Generic[Q]):
         return Turn(self.backend, concrete, results, memory, self._uses_arena)
 
     @abstractmethod
-    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
-        """Enqueue all steps on this memory."""
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
+        """Enqueue all steps on this memory; the question whether they have ended, if it is not to be
+        the marker of the backend."""
 
 
 def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.backends.shared.call_list import CallList, Notes
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.interrupts import deferred
@@ -33,6 +34,7 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.backends.wgpu.read import Reads
 from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded
+from rune.backends.wgpu.script import function_of, handle_of
 from rune.backends.wgpu.stamps import STAMPS
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, LLVMPIPE_ROUNDS, Target, natively
@@ -255,8 +257,16 @@ class WgpuBackend(QueuedBackend):
         return self._is_idle
 
     def _is_idle(self) -> bool:
-        native = import_module("wgpu.backends.wgpu_native")
-        return bool(native.lib.wgpuDevicePoll(self.device._internal, False, native.ffi.NULL))
+        self._poll.play()
+        return bool(self._poll.status(0))
+
+    @functools.cached_property
+    def _poll(self) -> CallList:
+        """The question whether the queue is empty."""
+        notes = Notes()
+        handle, none = notes.constant(handle_of(self.device)), notes.constant(0)
+        notes.call(function_of("wgpuDevicePoll"), handle, none, none)
+        return notes.list()
 
     def numbers(self, count: int) -> Any:
         """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""

@@ -96,6 +96,17 @@ def _library() -> Any:
     return import_module("wgpu.backends.wgpu_native")
 
 
+def function_of(name: str) -> int:
+    """The address of a function of the native library."""
+    native = _library()
+    return int(native.ffi.cast("uintptr_t", getattr(native.lib, name)))
+
+
+def handle_of(native: Native) -> int:
+    """The handle of an object of wgpu-py's."""
+    return int(_library().ffi.cast("uintptr_t", native._internal))
+
+
 @dataclass(slots=True)
 class _Writer:
     """Writes commands down as calls."""
@@ -109,12 +120,11 @@ class _Writer:
 
     def call(self, name: str, *words: int) -> int:
         """A function of the library; the word of its answer."""
-        native = _library()
-        return self.notes.call(int(native.ffi.cast("uintptr_t", getattr(native.lib, name))), *words)
+        return self.notes.call(function_of(name), *words)
 
     def handle(self, native: Native) -> int:
         """The word of an object's handle."""
-        return self.notes.constant(int(_library().ffi.cast("uintptr_t", native._internal)))
+        return self.notes.constant(handle_of(native))
 
     def opened(self) -> int:
         """An encoder, with or without a pass."""

@@ -190,6 +190,8 @@ class FakeCuda(Kernels):
         self.shared: dict[str, int] = {}  # bytes that a function may get, if they are more than usual
         self.waits: list[tuple[int, int]] = []  # others' streams, and what they wait for
         self.images: list[str] = []  # loaded, by name
+        self.held: list[object] = []  # functions whose addresses are known
+        self.graphs: dict[int, tuple[Callable[[], None], ...]] = {}  # by handle
         self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
         self.queue: list[Callable[[], None]] = []
@@ -449,12 +451,14 @@ class FakeCuda(Kernels):
         graph.append(node)
         return len(graph) - 1
 
-    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> tuple[Any, ...]:
-        return tuple(graph)
+    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> int:
+        handle = 5000 + len(self.graphs)
+        self.graphs[handle] = tuple(graph)
+        return handle
 
-    def cuGraphLaunch(self, executable: tuple[Any, ...], stream: int) -> None:
+    def cuGraphLaunch(self, executable: int, stream: int) -> None:
         assert stream == self.stream
-        for node in executable:
+        for node in self.graphs[executable]:
             self.enqueue(node)
 
 
