@@ -28,10 +28,10 @@ from rune.backends.cuda import conditions
 from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
 from rune.backends.cuda.devices import load, release, target_of
-from rune.backends.cuda.driver import Allocation, Device, Driver, Event
+from rune.backends.cuda.driver import Device, Driver, Event
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Program, Retired
-from rune.backends.cuda.loans import Loans, Sharing
+from rune.backends.cuda.loans import Chunk, Loans, Sharing
 from rune.backends.cuda.native import Marks, functions
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
@@ -213,16 +213,18 @@ class CudaBackend(Sharing, QueuedBackend):
 
     # --- memory ------------------------------------------------------------------------------
 
-    def _raw_alloc(self, nbytes: int) -> Allocation:
+    def _raw_alloc(self, nbytes: int) -> Chunk:
         with self.entered:
             try:
-                return self.driver.mem_alloc(nbytes)
+                allocation = self.driver.mem_alloc(nbytes)
             except self.driver.MemoryError as error:
                 raise MemoryError from error
+        return Chunk(int(allocation), allocation)
 
-    def _raw_free(self, handle: Allocation) -> None:
+    def _raw_free(self, handle: Chunk) -> None:
         with self.entered:
-            handle.free()
+            if handle.allocation is not None:
+                handle.allocation.free()
 
     def _free_bytes(self) -> int:
         with self.entered:

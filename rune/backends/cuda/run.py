@@ -42,7 +42,7 @@ M = TypeVar("M")
 
 def address(block: Block) -> int:
     """The address of memory on the device."""
-    return int(block.handle) + block.offset
+    return block.handle.address + block.offset
 
 
 @dataclass(slots=True, eq=False)
@@ -194,7 +194,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         marks, word = backend.marks, replay.bases
         for space, number in table.memory:
             block = memory[space][number]
-            words[word] = int(block.handle) + block.offset
+            words[word] = block.handle.address + block.offset
             word += 1
         if replay.nbytes:
             words[replay.table] = backend.pinned_table(replay.nbytes)

@@ -32,10 +32,6 @@ class _Piece:
     event: Event  # behind the last copy from or to it
     host: np.ndarray | None = None  # where the bytes that come from the device are to go
 
-    @property
-    def address(self) -> int:
-        return self.memory.ctypes.data
-
 
 @dataclass(slots=True, eq=False)
 class _Ring:
@@ -60,7 +56,7 @@ class Staging:
         self._arriving = [_Ring(size, MOST_ARRIVING[size]) for size in SIZES]
         self._copies = 0
         self._tables: _Piece | None = None  # that tables are taken from now, up to `_at`
-        self._at = 0
+        self._at = self._base = 0
 
     def has_table(self, nbytes: int) -> bool:
         """Whether there is room for a table without a call of the driver."""
@@ -72,8 +68,7 @@ class Staging:
             if self._tables is None or self._at + nbytes > SIZES[0]:
                 self._turn_over()
             at, self._at = self._at, self._at + -(-nbytes // _ALIGNED) * _ALIGNED
-            assert self._tables is not None
-            return self._tables.address + at
+            return self._base + at
 
     def send(self, address: int, data: np.ndarray) -> None:
         """Enqueue a copy of host bytes (u8) to this address of the device."""
@@ -120,6 +115,7 @@ class Staging:
             pieces.append(self._tables)
             self._tables = None
         self._tables, self._at = self._next(self._leaving, SIZES[0]), 0
+        self._base = self._tables.memory.ctypes.data
         pieces.pop()  # it serves nothing else meanwhile
 
     def _send(self, address: int, part: np.ndarray) -> None:

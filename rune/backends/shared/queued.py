@@ -274,8 +274,10 @@ class QueuedExecutable(ABC, Generic[Q]):
 
     @abstractmethod
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
-        """Enqueue all steps on this memory; the question whether they have ended, if it is not to be
-        the marker of the backend."""
+        """Enqueue all steps on this memory.
+
+        Gives the question whether they have ended, if it is not to be the backend's marker.
+        """
 
 
 def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:
