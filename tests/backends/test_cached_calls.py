@@ -8,6 +8,7 @@ that is short, interrupts, callbacks, other settings, profiles. On each device t
 from __future__ import annotations
 
 import gc
+import random
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -337,3 +338,43 @@ def test_profiled_calls_are_timed_though_others_are_native(name: str):
             f(x)
     assert "4" in str(profile)
     assert not any(type(call).__name__ == "Profiled" for call in f._native_calls)
+
+
+# --- steps that depend on each other, and steps that do not -------------------------------------
+
+
+def tangled(seed: int) -> Callable[[Any, Any], Any]:
+    """A function of many kernels, each of two values from before, for rune and NumPy."""
+    draw = random.Random(seed)
+    pairs = [(draw.randrange(k + 1), draw.randrange(k + 1)) for k in range(12)]
+
+    def f(x: Any, numpy: Any) -> Any:
+        values = [x]
+        for a, b in pairs:
+            product = numpy.sum(values[a][:, None] * values[b][None, :], axis=1)
+            values.append(numpy.cos(np.float32(0.01) * product))
+        return tuple(values[-5:])
+
+    return f
+
+
+@devices
+@pytest.mark.parametrize("seed", range(6))
+def test_tangled_steps_give_the_same_again_and_again(name: str, seed: int):
+    f, x = tangled(seed), np.linspace(0, 1, 37, dtype=np.float32)
+    compiled, there = rune.jit(lambda x: f(x, rnp)), put(name, x)
+    for _ in range(4):
+        for wanted, result in zip(f(x, np), compiled(there), strict=True):
+            near(wanted, np.asarray(result), relative=1e-4, why="sums in another order")
+
+
+@devices
+@pytest.mark.parametrize("seed", range(3))
+def test_tangled_steps_may_write_over_what_is_donated(name: str, seed: int):
+    f, x = tangled(seed), np.linspace(0, 1, 37, dtype=np.float32)
+    compiled = rune.jit(lambda x, y: (*f(x, rnp), x + y, x * y), donate_argnums=(0, 1))
+    for k in range(4):
+        y = np.full(37, k, np.float32)
+        results = compiled(put(name, x), put(name, y))
+        for wanted, result in zip((*f(x, np), x + y, x * y), results, strict=True):
+            near(wanted, np.asarray(result), relative=1e-4, why="sums in another order")

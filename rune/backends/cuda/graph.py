@@ -13,16 +13,19 @@ like any other.
 
 A loop of few steps is unrolled; others, and branches, are conditional nodes, which drivers have
 from CUDA 12.4 on. Without them, or where a plan calls Python, the host walks the steps instead,
-with the same words and kernels. Nodes run one after the other, as the plan's memory demands.
+with the same words and kernels. Nodes know which bytes they touch, and edges.py finds out which of
+them have to run one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
+from rune.backends.cuda.edges import Touch, Touches
 from rune.backends.shared.executor import (
     ConcreteBranch,
     ConcreteLoop,
@@ -35,6 +38,7 @@ from rune.backends.shared.executor import (
 from rune.dims import product
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.kernel.nodes import Access
 from rune.lowering.plan import Call, Copy, Launch, Space
 
 UNROLLED = 128  # kernels that a loop may become
@@ -49,6 +53,7 @@ class Kernel:
 
     handle:       the condition that it sets, which it takes as a second argument
     shared_bytes: what each block has, beyond what the kernel declares
+    touches:      the bytes that it reads or writes; None: all may wait for it
     """
 
     name: str
@@ -57,6 +62,7 @@ class Kernel:
     word: int
     handle: int | None = None
     shared_bytes: int = 0
+    touches: Touches = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +167,18 @@ class Recorder:
     rendered: the plan's kernels by name
     cores:    of the device: how far a small grid is spread
     warp:     threads of a block at least
+    merged:   memory that may be other memory: a result that is a donated argument
     """
 
-    def __init__(self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int, warp: int = 32):
+    def __init__(
+        self,
+        rendered: Mapping[str, Rendered],
+        sizes: Mapping[str, int],
+        cores: int,
+        warp: int = 32,
+        merged: Mapping[Memory, Memory] = MappingProxyType({}),
+    ):
+        self._merged = merged
         self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
         self._words: list[Word] = []
         self._known: dict[int, Kernel | None] = {}  # by id of the concrete step
@@ -202,7 +217,14 @@ class Recorder:
             return None
         sizes = [(None, self._sizes[name]) for name in rendered.sizes]
         at = self._take([*map(word, step.places), *sizes])
-        return Kernel(rendered.name, blocks, threads, at, shared_bytes=rendered.shared_bytes)
+        pairs = zip(step.places, rendered.params, strict=True)
+        touches = tuple(self._touch(place, param.access is not Access.READ) for place, param in pairs)
+        return Kernel(rendered.name, blocks, threads, at, shared_bytes=rendered.shared_bytes, touches=touches)
+
+    def _touch(self, place: Place, is_written: bool) -> Touch:
+        memory, offset = word(place)
+        assert memory is not None
+        return Touch(self._merged.get(memory, memory), offset, offset + place.bytes, is_written)
 
     def _copy(self, step: ConcreteStep) -> Kernel | None:
         target, source = step.places
@@ -210,7 +232,8 @@ class Recorder:
             return None
         blocks = -(-target.bytes // (_COPIED_BYTES * _THREADS))
         words = (word(target), word(source), (None, target.bytes))
-        return Kernel("rune_copy", blocks, _THREADS, self._take(words))
+        touches = self._touch(target, True), self._touch(source, False)
+        return Kernel("rune_copy", blocks, _THREADS, self._take(words), touches=touches)
 
     # --- graphs -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from rune.backends.cuda import by_bindings
 from rune.backends.cuda.by_bindings import call
+from rune.backends.cuda.edges import waits
 from rune.backends.cuda.graph import Conditional, Kernel, Node, Nodes
 
 Retired = deque[tuple[str, Any]]  # function that destroys, handle
@@ -65,7 +66,7 @@ def start(function: object, shape: tuple[int, int], words: Sequence[int], stream
 
 
 class Graph:
-    """Nodes that the device runs by itself, one after the other.
+    """Nodes that the device runs by itself, each after those it waits for.
 
     function: the handle of a kernel by name
     """
@@ -99,17 +100,17 @@ class _Builder:
         self.handles = dict(handles)
 
     def add(self, graph: object, nodes: Nodes) -> None:
-        """Each node after the one before it; it may set conditions of this graph, or around it."""
+        """Each node after those it waits for; it may set conditions of this graph, or around it."""
         for node in nodes:
             # Handles are created first, because a kernel that sets a condition may precede its
             # node.
             if isinstance(node, Conditional):
                 handle = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
                 self.handles[node.handle] = handle
-        # Each node waits for the one before it, since steps of a plan depend on earlier ones.
-        before: Sequence[Any] = ()
-        for node in nodes:
-            before = (self._added(graph, node, before),)
+        handles: list[object] = []
+        touches = [node.touches if isinstance(node, Kernel) else None for node in nodes]
+        for node, before in zip(nodes, waits(touches), strict=True):
+            handles.append(self._added(graph, node, [handles[k] for k in before]))
 
     def _added(self, graph: object, node: Node, before: Sequence[object]) -> Any:
         match node:

@@ -295,7 +295,9 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
     def _make(self, concrete: Concrete) -> Prepared:
         backend = self.backend
         target = backend.target
-        recorder = Recorder(self._rendered, concrete.sizes, target.cores, target.subgroup_threads)
+        merged = {(Space.RESULT, r): (Space.ARGUMENT, a) for a, r in self.plan.donations}
+        shape = target.cores, target.subgroup_threads
+        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged)
         on_host = self.needs_host(concrete.steps)
         nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:

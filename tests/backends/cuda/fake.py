@@ -438,7 +438,7 @@ class FakeCuda(Kernels):
 
         def conditional() -> None:
             while self.conditions[handle]:
-                for node in body:
+                for node in in_another_order(body):
                     node()
                 if not repeats:
                     return
@@ -446,20 +446,29 @@ class FakeCuda(Kernels):
         return self._added(graph, before, count, conditional)
 
     def _added(self, graph: Any, before: list[Any], count: int, node: Callable[[], None]) -> int:
-        assert before == ([len(graph) - 1] if graph else [])
-        assert count == len(before)
-        graph.append(node)
+        assert count == len(set(before)) == len(before)
+        assert all(0 <= k < len(graph) for k in before)
+        graph.append((node, before))
         return len(graph) - 1
 
     def cuGraphInstantiate(self, graph: list[Any], flags: int) -> int:
         handle = 5000 + len(self.graphs)
-        self.graphs[handle] = tuple(graph)
+        self.graphs[handle] = tuple(in_another_order(graph))
         return handle
 
     def cuGraphLaunch(self, executable: int, stream: int) -> None:
         assert stream == self.stream
         for node in self.graphs[executable]:
             self.enqueue(node)
+
+
+def in_another_order(graph: list[tuple[Callable[[], None], list[int]]]) -> list[Callable[[], None]]:
+    """The nodes as edges allow, else the last one first: a missing edge gives wrong numbers."""
+    order: list[int] = []
+    while len(order) < len(graph):
+        ready = (k for k, (_, before) in enumerate(graph) if k not in order and set(before) <= set(order))
+        order.append(max(ready))
+    return [graph[k][0] for k in order]
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda, by: str = "pycuda") -> Any:
