@@ -63,6 +63,7 @@ API cuDeviceGetAttribute(int* value, int attribute, int) {
   static const std::map<int, int> known = {
       {1, 1024},  // MAX_THREADS_PER_BLOCK
       {8, DECLARED_SHARED}, {10, 32}, {16, 132},  // ..., WARP_SIZE, MULTIPROCESSOR_COUNT
+      {17, 0}, {18, 0},  // KERNEL_EXEC_TIMEOUT, INTEGRATED
       {75, 9}, {76, 0}, {97, POOL_BYTES}};  // COMPUTE_CAPABILITY_*, MAX_SHARED_.._OPTIN
   auto at = known.find(attribute);
   return at == known.end() ? INVALID_VALUE : (*value = at->second, SUCCESS);

@@ -47,7 +47,7 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
-from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
+from rune.lowering.codegen.cuda_c import OPTIONS, dialect_for
 from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
@@ -334,8 +334,9 @@ class CudaBackend(Sharing, QueuedBackend):
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
         self.check()
         refuse_routines(plan, self.target)
-        kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
-        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name, self.architecture)
+        dialect = dialect_for(self.target)
+        kernels = {name: render(code, dialect) for name, code in plan.kernels.items()}
+        return kernels, self.build(assemble(list(kernels.values()), dialect), plan.name, self.architecture)
 
     def build(self, source: str, name: str, arch: str) -> Program:
         """Loaded code for an architecture, from disk where that is kept."""

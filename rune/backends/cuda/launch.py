@@ -54,7 +54,8 @@ def _most_shared() -> object:
 
 def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     """Enqueue one kernel, whose words are in the table at this address."""
-    start(function, (kernel.blocks, kernel.threads), (table + 8 * kernel.word,), stream, kernel.shared_bytes)
+    shape = kernel.blocks, kernel.threads
+    start(function, shape, kernel.arguments(table, {}), stream, kernel.shared_bytes)
 
 
 def start(function: object, shape: tuple[int, int], words: Sequence[int], stream: int, shared_bytes: int = 0) -> None:
@@ -121,14 +122,13 @@ class _Builder:
                 return self._conditional(graph, node, before)
 
     def _kernel(self, kernel: Kernel) -> Any:
-        words = [self.table + 8 * kernel.word]
-        words += [] if kernel.handle is None else [int(self.handles[kernel.handle])]
+        words = kernel.arguments(self.table, self.handles)
         params = by_bindings.bindings().CUDA_KERNEL_NODE_PARAMS()
         params.func = self.function(kernel.name)
         params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks, 1, 1
         params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads, 1, 1
         params.sharedMemBytes = kernel.shared_bytes
-        params.kernelParams = tuple(words), (_WORD,) * len(words)
+        params.kernelParams = words, (_WORD,) * len(words)
         return params
 
     def _conditional(self, graph: object, node: Conditional, before: Sequence[object]) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.driver import Context, Driver, Stream
-from rune.backends.cuda.graph import Kernel, Memory, Nodes, Recorder, Table, needs_host, word
+from rune.backends.cuda.graph import Divided, Kernel, Memory, Nodes, Recorder, Table, needs_host, word
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.loans import Borrowed
@@ -34,7 +34,9 @@ from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, Turn, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.cstyle import Rendered, assemble
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.cuda_c import dialect_for
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.work import counted_work
 from rune.lowering.plan import Call, Plan, Space
 
 M = TypeVar("M")
@@ -78,8 +80,7 @@ class Walker:
             calling_back = self.executable.backend.turns.calling_back()
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
-        kernel = self.prepared.recorder.kernel(step)
-        if kernel is not None:
+        for kernel in self.prepared.recorder.kernels(step):
             self.executable.launch(kernel, self.prepared)
 
     def write(self, place: Place, number: int) -> None:
@@ -150,6 +151,14 @@ class CudaQueue(Queue, Peer, Protocol):
         ...
 
 
+def _divided(plan: Plan, target: Target) -> Divided | None:
+    """How long launches are divided on this device."""
+    if target.submission_work is None:
+        return None
+    work = {name: counted_work(code, target) for name, code in plan.kernels.items()}
+    return Divided(work, target.submission_work)
+
+
 class CudaExecutable(QueuedExecutable[CudaQueue]):
     """A compiled plan; `meter` records the time of each step."""
 
@@ -160,6 +169,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         self.meter = meter
         self._rendered = kernels
         self._program = program
+        self._divided = _divided(plan, backend.target)
         self._shared_bytes = {r.name: r.shared_bytes for r in kernels.values()}
         self._prepared: Bounded[Concrete, Prepared] = Bounded()
 
@@ -175,7 +185,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
-        return {name: assemble([r], CUDA_C) for name, r in self._rendered.items()}
+        return {name: assemble([r], dialect_for(self.backend.target)) for name, r in self._rendered.items()}
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
         """Write the addresses of this memory into the table, and launch."""
@@ -297,14 +307,14 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         target = backend.target
         merged = {(Space.RESULT, r): (Space.ARGUMENT, a) for a, r in self.plan.donations}
         shape = target.cores, target.subgroup_threads
-        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged)
+        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged, self._divided)
         on_host = self.needs_host(concrete.steps)
         nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:
             for step in all_concrete(concrete.steps):
                 # Every kernel has to be recorded before the table is laid out.
                 if not isinstance(step.step, Call):
-                    recorder.kernel(step)
+                    recorder.kernels(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
         # Only a graph decides without the host.

@@ -175,6 +175,8 @@ class FakeCuda(Kernels):
             "MULTIPROCESSOR_COUNT": 4,
             "MAX_THREADS_PER_BLOCK": 1024,
             "WARP_SIZE": 32,
+            "KERNEL_EXEC_TIMEOUT": 0,
+            "INTEGRATED": 0,
             "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
             "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
         }
