@@ -66,8 +66,8 @@ def test_a_call_is_native_from_the_third_on(name: str, monkeypatch: pytest.Monke
     calls = general_calls(monkeypatch)
     result = f(x, x)
     assert not calls
-    close(np.float32([2, 4, 6]), np.asarray(result["sum"]), ulps=0, why="whole numbers")
-    close(np.float32([1, 4, 9]), np.asarray(result["both"][0]), ulps=0, why="whole numbers")
+    close(np.array([2, 4, 6], np.float32), np.asarray(result["sum"]), ulps=0, why="whole numbers")
+    close(np.array([1, 4, 9], np.float32), np.asarray(result["both"][0]), ulps=0, why="whole numbers")
 
 
 @devices
@@ -96,7 +96,7 @@ def test_a_captured_array_of_the_host_is_read_from_its_copy(name: str, monkeypat
     host, x = rnp.arange(3.0), put(name, [1.0, 1.0, 1.0])
     f = warm(rune.jit(lambda x: x + host), x)
     calls = general_calls(monkeypatch)
-    close(np.float32([1, 2, 3]), np.asarray(f(x)), ulps=0, why="whole numbers")
+    close(np.array([1, 2, 3], np.float32), np.asarray(f(x)), ulps=0, why="whole numbers")
     assert not calls
 
 
@@ -105,7 +105,7 @@ def test_a_free_array_of_the_host_that_is_new_is_copied(name: str):
     f, x = rune.jit(lambda x, y: x + y), put(name, [1.0, 1.0])
     for k in range(6):
         result = f(x, rnp.full(2, float(k)))
-        close(np.float32([k + 1, k + 1]), np.asarray(result), ulps=0, why="whole numbers")
+        close(np.array([k + 1, k + 1], np.float32), np.asarray(result), ulps=0, why="whole numbers")
 
 
 @devices
@@ -121,7 +121,7 @@ def test_donated_arguments_go_the_general_way(name: str):
     f = rune.jit(lambda x: x + 1.0, donate_argnums=0)
     for _ in range(4):
         x = put(name, [1.0])
-        close(np.float32([2]), np.asarray(f(x)), ulps=0, why="whole numbers")
+        close(np.array([2], np.float32), np.asarray(f(x)), ulps=0, why="whole numbers")
         assert x.is_deleted()
     assert not f._native_calls
 
@@ -170,7 +170,7 @@ def test_one_buffer_may_be_two_arguments_and_then_one(name: str):
     a, b = put(name, [1.0, 2.0]), put(name, [10.0, 20.0])
     f = warm(rune.jit(lambda x, y: 2.0 * x + y), a, b)
     for x, y, wanted in ((a, b, [12, 24]), (a, a, [3, 6]), (b, a, [21, 42]), (b, b, [30, 60])):
-        same(np.float32(wanted), np.asarray(f(x, y)))
+        same(np.array(wanted, np.float32), np.asarray(f(x, y)))
 
 
 @devices
@@ -179,8 +179,8 @@ def test_a_result_that_is_an_argument_is_memory_of_its_own(name: str):
     f = warm(rune.jit(lambda x: (x, x + 1.0)), x)
     first, second = f(x)
     x.delete()
-    same(np.float32([1, 2]), np.asarray(first))
-    same(np.float32([2, 3]), np.asarray(second))
+    same(np.array([1, 2], np.float32), np.asarray(first))
+    same(np.array([2, 3], np.float32), np.asarray(second))
 
 
 @devices
@@ -317,7 +317,7 @@ def test_a_callback_that_calls_the_device_is_refused_and_others_wait(name: str):
     # Vulkan holds no lock while it calls back.
     with nullcontext() if name.startswith("vulkan") else pytest.raises(DeviceError, match="from a callback"):
         np.asarray(outer(x))
-    same(np.float32([2]), np.asarray(inner(x)))
+    same(np.array([2], np.float32), np.asarray(inner(x)))
 
 
 @devices

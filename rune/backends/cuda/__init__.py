@@ -13,7 +13,6 @@ Invariant: handles never leave this file and its parts. Nothing is imported befo
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -168,6 +167,7 @@ class CudaBackend(Sharing, QueuedBackend):
             self.functions = functions()
         self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
         self._own: Program | None = None
+        self._marks: Marks | None = None
         self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
@@ -258,11 +258,13 @@ class CudaBackend(Sharing, QueuedBackend):
         event.record(self.stream)
         return event
 
-    @functools.cached_property
+    @property
     def marks(self) -> Marks:
         """Events behind calls that are played from lists."""
-        with self.entered:
-            return Marks(self)
+        if self._marks is None:
+            with self.entered:
+                self._marks = Marks(self)
+        return self._marks
 
     def pinned_table(self, nbytes: int) -> int:
         """Pinned memory for a table that is copied at once. Errors: DeviceError."""

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rune import dtypes
-from rune.backends.opencl.functions import functions
+from rune.backends.opencl.functions import Functions, functions
 from rune.backends.opencl.run import OpenCLExecutable
 from rune.backends.opencl.staging import Staging
 from rune.backends.shared import disk_cache
@@ -62,10 +62,16 @@ CACHING = frozenset({"Portable Computing Language"})
 def _handles() -> list[object]:
     """The devices that can compile and run, GPUs first, then the sub-devices requested."""
     _loaded.check()
+    _functions()  # a library without them has no device
     usable = [d for d in _available() if _fault(d) is None]
     ranked = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
     parts = int(os.environ.get("RUNE_OPENCL_PARTS", "1"))
     return ranked + [part for d in ranked for part in _parts(d, parts)]
+
+
+@functools.cache
+def _functions() -> Functions:
+    return functions(_driver())
 
 
 def _available() -> list:
@@ -195,7 +201,7 @@ class OpenCLBackend(QueuedBackend):
         self.turns = Turns(target.name)  # from setting arguments to enqueueing
         self.work = Work()
         self.last: Any = None  # event of the last command of a call
-        self.functions = functions(self.cl)
+        self.functions = _functions()
         self.freed = 0  # how often memory was given back to the driver
         self.check = _loaded.check
         self.pool = Pool(

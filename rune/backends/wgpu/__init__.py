@@ -161,7 +161,7 @@ class _Failing:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, self.backend.wgpu.GPUOutOfMemoryError):
             raise MemoryError from error
-        if isinstance(error, self.backend.wgpu.GPUError):
+        if isinstance(error, Exception) and isinstance(error, self.backend.wgpu.GPUError):
             raise self.backend.refusal(self.action, error) from error
 
 

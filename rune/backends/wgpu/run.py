@@ -27,7 +27,7 @@ from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.backends.wgpu.queue import WgpuQueue
-from rune.backends.wgpu.script import KEPT, Commands, Cut, Move, Script
+from rune.backends.wgpu.script import KEPT, Commands, Cut, Move, Native, Script
 from rune.backends.wgpu.script import Launch as Launched
 from rune.backends.wgpu.stamps import STAMPS, Stamps
 from rune.errors import DeviceError
@@ -60,14 +60,14 @@ class _Kernel:
     """A kernel compiled for one arrangement of its parameters in memories."""
 
     rendered: Rendered
-    pipeline: object
+    pipeline: Native
 
 
 @dataclass(slots=True)
 class _Dispatch:
     """A launch or a part of it, for one choice of sizes and of memories, all but the buffers."""
 
-    pipeline: object
+    pipeline: Native
     layout: Any
     block: object  # the uniform block
     groups: tuple[int, int]
@@ -135,7 +135,7 @@ class Encoder:
         self.is_stamped = True
         return commands.begin_compute_pass(timestamp_writes=self.stamps.writes)
 
-    def copy(self, target: object, to: int, source: object, at: int, nbytes: int) -> None:
+    def copy(self, target: Native, to: int, source: Native, at: int, nbytes: int) -> None:
         """Encode a copy of whole words; within one buffer through another."""
         commands, size = self.begin(), padded(nbytes)
         if target is source:

@@ -28,7 +28,7 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import Plan
 from tests.backends.cuda.fake_calls import memory_calls
-from tests.backends.cuda.fake_kernels import Kernels
+from tests.backends.cuda.fake_kernels import Kernels, in_another_order
 from tests.support.lowering import program_of
 
 TARGET = Target(
@@ -462,15 +462,6 @@ class FakeCuda(Kernels):
         assert stream == self.stream
         for node in self.graphs[executable]:
             self.enqueue(node)
-
-
-def in_another_order(graph: list[tuple[Callable[[], None], list[int]]]) -> list[Callable[[], None]]:
-    """The nodes as edges allow, else the last one first: a missing edge gives wrong numbers."""
-    order: list[int] = []
-    while len(order) < len(graph):
-        ready = (k for k, (_, before) in enumerate(graph) if k not in order and set(before) <= set(order))
-        order.append(max(ready))
-    return [graph[k][0] for k in order]
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda, by: str = "pycuda") -> Any:

@@ -111,8 +111,8 @@ def native(fake: Any, name: bytes) -> int:
     text = name.decode()
 
     def call(*arguments: Any) -> int:
-        given = () if text == "cuCtxPopCurrent" else arguments
-        return int(getattr(fake.bindings, text)(*given)[0])
+        inputs = () if text == "cuCtxPopCurrent" else arguments
+        return int(getattr(fake.bindings, text)(*inputs)[0])
 
     function = ctypes.CFUNCTYPE(ctypes.c_int, *(_LETTERS[letter] for letter in _NATIVE[text]))(call)
     fake.held.append(function)

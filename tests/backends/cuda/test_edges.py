@@ -11,7 +11,7 @@ import random
 import numpy as np
 import pytest
 
-from rune.backends.cuda.edges import WINDOW, Touch, Touches, waits
+from rune.backends.cuda.edges import WINDOW, Memory, Touch, Touches, waits
 from rune.backends.cuda.graph import Kernel
 from rune.lowering.plan import Space
 from tests.backends.cuda.fake import plan_for
@@ -36,9 +36,9 @@ def drawn(draw: random.Random, count: int) -> list[Touches]:
     return [None if draw.random() < 0.05 else tuple(touch() for _ in range(draw.randint(0, 3))) for _ in range(count)]
 
 
-def computed(nodes: list[Touches], order: list[int]) -> dict[object, list[int]]:
+def computed(nodes: list[Touches], order: list[int]) -> dict[Memory, list[int]]:
     """What is in memory when the steps have run in this order."""
-    memory: dict[object, list[int]] = {("memory", k): list(range(BYTES + 5)) for k in range(2)}
+    memory: dict[Memory, list[int]] = {("memory", k): list(range(BYTES + 5)) for k in range(2)}
     for number in order:
         touches = nodes[number]
         if touches is None:  # it reads and writes all
@@ -87,8 +87,8 @@ def test_who_reads_what_was_written_waits_and_who_writes_what_was_read():
 
 
 def test_neighbouring_bytes_are_not_the_same():
-    left, right = Touch(X.memory, 0, 4, True), Touch(X.memory, 4, 8, True)
-    assert waits([(left,), (right,), (X,)]) == [(), (), (0, 1)]
+    lower, upper = Touch(X.memory, 0, 4, True), Touch(X.memory, 4, 8, True)
+    assert waits([(lower,), (upper,), (X,)]) == [(), (), (0, 1)]
 
 
 def test_a_chain_is_a_chain_however_long():

@@ -185,12 +185,12 @@ def test_a_long_launch_is_kernels_one_behind_the_other_where_a_watchdog_counts()
     rendered = {name: render(plan.kernels[name], CUDA_C_IN_PARTS)}
     (step,) = concrete_plan.steps
     assert isinstance(step, ConcreteStep)
-    whole = Recorder(rendered, concrete_plan.sizes, 4).kernels(step)
+    undivided = Recorder(rendered, concrete_plan.sizes, 4).kernels(step)
     divided = Divided({name: 1000}, 300)
     kernels = Recorder(rendered, concrete_plan.sizes, 4, divided=divided).kernels(step)
 
     assert len(kernels) >= 3
-    assert sum(k.blocks for k in kernels) == whole[0].blocks
+    assert sum(k.blocks for k in kernels) == undivided[0].blocks
     assert [k.first for k in kernels] == [*np.cumsum([0, *[k.blocks for k in kernels[:-1]]])]
     assert [k.arguments(4096, {}) for k in kernels] == [(4096 + 8 * k.word, k.first) for k in kernels]
     assert waits([k.touches for k in kernels]) == [(), *((k,) for k in range(len(kernels) - 1))]
