@@ -1,31 +1,105 @@
-"""What a call costs the host: µs per plan of 1, 10 and 100 kernels, on every executor.
+"""What a cached call costs the host: µs per plan of 1, 10 and 100 kernels, on every executor.
 
     python benchmarks/host_cost.py
 
 The kernels are tiny and each needs all of the one before it, so none is fused away: their number
-is checked in the plan. "call" is the time until the call returns, of a burst of calls that is
-waited for at its end; "done" is the time until the result is there, one call at a time. A plan
-that is replayed costs one native call whatever its length: the last column is the call of 10
-kernels over that of one.
+is checked in the plan. Each call replaces the result of the one before, as in a loop of a program.
+
+"host" is the processor time of the calling thread, without the time that the driver's own functions
+took in it: what machine code calls on the way (rune/backends/shared/call_list.py) is bracketed by
+two readings of the thread's clock, and the cost of a reading is measured and taken off. "driver" is
+what was taken off. Both are the median of many bursts; the best burst stands in brackets, since a
+device that is software computes on the host's own cores, and slows it down. A driver's functions
+that Python calls itself, as for the status of an event, count as the host's. "done" is the time
+until the result is there, one call at a time, on the clock of the wall.
+
+The last column is "host" of the second plan over that of the first, of the best bursts.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import statistics
 import sys
 import time
+from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import rune
 import rune.numpy as rnp
+from rune.backends.cpu import compiler, host_abi
+from rune.backends.cpu.routines import Code, define
+from rune.backends.shared import call_list
+from rune.lowering.codegen.llvm_text import Value
 
 KERNELS = (1, 10, 100)
-BURST = 20  # calls in flight at once
+BURST = 4  # calls in a row: drivers of software devices hardly begin to compute beside the host
 WIDTH = 16
+WARM = 100  # calls before the first that is timed
+READINGS = 20_000  # of the clock, to learn what one costs
+
+
+# --- the time in the driver -------------------------------------------------------------------
+
+
+class Clock:
+    """Time of the calling thread that machine code spends in lists of calls."""
+
+    def __init__(self) -> None:
+        self.words = array("Q", [0, 0])  # ns in lists, how often a list was played
+        inner = call_list.helpers()
+        self.read = host_abi.address_of(ctypes.CDLL(None).clock_gettime)
+        text = "\n\n".join(
+            [
+                define(("i64", "now", ""), self._now),
+                define(("ptr", "timed", "ptr self, ptr argv, i64 count"), self._timed(inner.play), ""),
+                define(("i64", "readings", "i64 count"), self._readings, ""),
+            ]
+        )
+        self.code = compiler.compile_module("timed", text, effort=0)
+        timed = call_list.Helpers(inner.renew, inner.fill, self.code.address("timed"), inner.code)
+        call_list.helpers = lambda: timed  # lists made from here on are timed
+        readings = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(self.code.address("readings"))
+        self.reading_ns = min(readings(READINGS) for _ in range(9)) / READINGS
+
+    def _now(self, code: Code) -> Value:
+        timespec = code.allocate("[2 x i64]")
+        code.tell("i32", code.at(self.read), code.constant("i32", time.CLOCK_THREAD_CPUTIME_ID), timespec)
+        seconds, at = code.load("i64", timespec), code.item(timespec, "i64", code.constant("i64", 1))
+        return seconds * 1_000_000_000 + code.load("i64", at)
+
+    def _timed(self, play: int) -> Callable[..., Value]:
+        def write(code: Code, *arguments: Value) -> Value:
+            start = code.ask("i64", "now")
+            answer = code.ask("ptr", code.at(play), *arguments)
+            elapsed = code.ask("i64", "now") - start
+            total = code.at(self.words.buffer_info()[0])
+            code.store(code.load("i64", total) + elapsed, total)
+            plays = code.item(total, "i64", code.constant("i64", 1))
+            code.store(code.load("i64", plays) + 1, plays)
+            return answer
+
+        return write
+
+    def _readings(self, code: Code, count: Value) -> Value:
+        start = code.ask("i64", "now")
+        code.count_up(code.constant("i64", 0), count, 1, lambda _: code.tell("i64", "now"))
+        return code.ask("i64", "now") - start
+
+    def driver_ns(self) -> tuple[float, float]:
+        """In lists without the readings, and what the readings have cost, since the last time."""
+        spent, plays = self.words
+        self.words[0] = self.words[1] = 0
+        # Of two readings, about one falls between them.
+        return spent - plays * self.reading_ns, 2 * plays * self.reading_ns
+
+
+# --- what is measured ---------------------------------------------------------------------------
 
 
 def chain(count: int) -> Callable[[Any], Any]:
@@ -48,29 +122,48 @@ def compiled(count: int, device: str) -> Callable[[Any], Any]:
     return rune.jit(chain(count), device=device)
 
 
-def medians(f: Callable[[Any], Any], x: Any, rounds: int) -> tuple[float, float]:
-    """Time of a call until it returns, and until its result is there. Units: µs."""
-    returned, done = [], []
-    for _ in range(5):
-        f(x).block_until_ready()
+@dataclass(frozen=True)
+class Cost:
+    """Of one call, µs."""
+
+    host: float
+    least_host: float
+    driver: float
+    done: float
+
+    def __str__(self) -> str:
+        return f"{self.host:.1f} ({self.least_host:.1f}) / {self.driver:.1f} / {self.done:.0f}"
+
+
+def cost(f: Callable[[Any], Any], x: Any, clock: Clock, rounds: int) -> Cost:
+    """Medians over the rounds."""
+    host, driver, done = [], [], []
+    result = None
+    for _ in range(WARM):
+        result = f(x)
+    rune.block_until_ready(result)
     for _ in range(rounds):
+        clock.driver_ns()
+        start = time.thread_time_ns()
+        for _ in range(BURST):
+            result = f(x)
+        elapsed = time.thread_time_ns() - start
+        spent, readings = clock.driver_ns()
+        host.append((elapsed - spent - readings) / BURST / 1e3)
+        driver.append(spent / BURST / 1e3)
+        rune.block_until_ready(result)
         start = time.perf_counter_ns()
-        pending = [f(x) for _ in range(BURST)]
-        returned.append((time.perf_counter_ns() - start) / BURST)
-        rune.block_until_ready(pending)
-        start = time.perf_counter_ns()
-        f(x).block_until_ready()
-        done.append(time.perf_counter_ns() - start)
-    return statistics.median(returned) / 1e3, statistics.median(done) / 1e3
+        rune.block_until_ready(f(x))
+        done.append((time.perf_counter_ns() - start) / 1e3)
+    return Cost(statistics.median(host), min(host), statistics.median(driver), statistics.median(done))
 
 
-def row(device: str, kernels: Sequence[int], rounds: int) -> str:
+def row(device: str, kernels: Sequence[int], clock: Clock, rounds: int) -> str:
     """The line of one device."""
     x = rune.device_put(np.full(WIDTH, 0.1, np.float32), device)
-    found = [medians(compiled(count, device), x, rounds) for count in kernels]
-    cells = [f"{call:.1f} / {done:.1f}" for call, done in found]
-    ratio = f"{found[1][0] / found[0][0]:.2f}" if len(found) > 1 else ""
-    return "| " + " | ".join([device, *cells, ratio]) + " |"
+    costs = [cost(compiled(count, device), x, clock, rounds) for count in kernels]
+    ratio = f"{costs[1].least_host / costs[0].least_host:.2f}" if len(costs) > 1 else ""
+    return "| " + " | ".join([device, *map(str, costs), ratio]) + " |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,13 +172,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks/host_cost.py")
     parser.add_argument("--device", choices=[d.name for d in rune.devices()], action="append")
     parser.add_argument("--kernels", type=int, nargs="+", default=list(KERNELS))
-    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=300)
     options = parser.parse_args(argv)
-    heads = [f"{n} kernel{'s' if n > 1 else ''}: call / done, µs" for n in options.kernels]
-    print("| device | " + " | ".join(heads) + " | call of the second / of the first |")
+    heads = [f"{n} kernel{'s' if n > 1 else ''}: host / driver / done, µs" for n in options.kernels]
+    print("| device | " + " | ".join(heads) + " | host of the second / of the first |")
     print("|" + "---|" * (len(heads) + 2))
+    clock = Clock()
     for device in options.device or here:
-        print(row(device, options.kernels, options.rounds), flush=True)
+        print(row(device, options.kernels, clock, options.rounds), flush=True)
     return 0
 
 

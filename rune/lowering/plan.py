@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
@@ -26,7 +26,7 @@ from rune.errors import Frame
 from rune.lowering.kernel.nodes import KernelCode
 
 
-class Space(Enum):
+class Space(StrEnum):
     """Where a slot lives."""
 
     ARGUMENT = "argument"

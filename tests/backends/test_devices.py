@@ -47,7 +47,7 @@ from tests.support.close import same
 from tests.support.lowering import f32, program_of
 
 NAMES = ("cuda", "opencl", "vulkan", "wgpu")
-ALSO = ("cuda, no driver", "vulkan, staged", "opencl, in parts", "vulkan, in parts", "wgpu, in parts")
+ALSO = ("cuda, no driver", "cuda, in parts", "vulkan, staged", "opencl, in parts", "vulkan, in parts", "wgpu, in parts")
 
 
 @contextmanager

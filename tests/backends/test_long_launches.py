@@ -26,7 +26,7 @@ from rune.lowering.pipeline import lower, stages
 from tests.backends.plans import plan_of, run
 from tests.support.close import same
 
-NAMES = ("opencl", "vulkan", "wgpu")
+NAMES = ("cuda", "opencl", "vulkan", "wgpu")
 POINTS = 10_000
 X = np.arange(POINTS, dtype=np.int32)
 IN_PLACE = parse(f"""

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <queue>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,6 +63,7 @@ API cuDeviceGetAttribute(int* value, int attribute, int) {
   static const std::map<int, int> known = {
       {1, 1024},  // MAX_THREADS_PER_BLOCK
       {8, DECLARED_SHARED}, {10, 32}, {16, 132},  // ..., WARP_SIZE, MULTIPROCESSOR_COUNT
+      {17, 0}, {18, 0},  // KERNEL_EXEC_TIMEOUT, INTEGRATED
       {75, 9}, {76, 0}, {97, POOL_BYTES}};  // COMPUTE_CAPABILITY_*, MAX_SHARED_.._OPTIN
   auto at = known.find(attribute);
   return at == known.end() ? INVALID_VALUE : (*value = at->second, SUCCESS);
@@ -341,6 +343,7 @@ struct Node {
   Word condition = 0;
   bool repeats = false;
   std::shared_ptr<Graph> body;  // none: a kernel
+  std::vector<void*> before;    // nodes that it waits for
   Graph* bodies[1];             // what the driver hands out
 };
 struct Graph { std::vector<std::shared_ptr<Node>> nodes; };
@@ -356,17 +359,41 @@ static bool holds(Word handle) {
   std::lock_guard<std::mutex> lock(conditions_mutex);
   return conditions[handle];
 }
+// As edges allow, and otherwise the last one first: a missing edge gives wrong numbers.
+static std::vector<std::shared_ptr<Node>> in_another_order(const Graph& graph) {
+  std::map<void*, int> waiting;
+  std::map<void*, std::vector<size_t>> behind;
+  std::priority_queue<size_t> ready;
+  std::vector<std::shared_ptr<Node>> order;
+  for (size_t k = 0; k < graph.nodes.size(); k++) {
+    auto& node = graph.nodes[k];
+    waiting[node.get()] = node->before.size();
+    for (void* other : node->before) behind[other].push_back(k);
+    if (node->before.empty()) ready.push(k);
+  }
+  while (!ready.empty()) {
+    auto node = graph.nodes[ready.top()];
+    ready.pop();
+    order.push_back(node);
+    for (size_t k : behind[node.get()])
+      if (!--waiting[graph.nodes[k].get()]) ready.push(k);
+  }
+  return order;
+}
 static void play(const Graph& graph) {
-  for (auto& node : graph.nodes) {
+  for (auto& node : in_another_order(graph)) {
     if (!node->body) node->launch();
     else if (!node->repeats) { if (holds(node->condition)) play(*node->body); }
     else while (!is_lost && holds(node->condition)) play(*node->body);
   }
 }
-// Plans are chains: each node waits for the one before.
 static int add(Graph* graph, std::shared_ptr<Node> node, void** before, size_t count, void** added) {
-  void* last = graph->nodes.empty() ? nullptr : graph->nodes.back().get();
-  if (count != (last ? 1 : 0) || (last && before[0] != last)) return INVALID_VALUE;
+  for (size_t k = 0; k < count; k++) {
+    bool is_there = false;
+    for (auto& other : graph->nodes) is_there |= other.get() == before[k];
+    if (!is_there) return INVALID_VALUE;
+  }
+  node->before.assign(before, before + count);
   graph->nodes.push_back(node);
   return *added = node.get(), SUCCESS;
 }

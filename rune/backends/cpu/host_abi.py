@@ -34,6 +34,7 @@ class Abi:
     save_thread: int
     restore_thread: int
     from_long: int
+    long_value: int
     error: int
 
 
@@ -61,6 +62,7 @@ def abi() -> Abi | None:
         save_thread=address_of(api.PyEval_SaveThread),
         restore_thread=address_of(api.PyEval_RestoreThread),
         from_long=address_of(api.PyLong_FromLong),
+        long_value=address_of(api.PyLong_AsVoidPtr),
         error=address_of(api.PyErr_Occurred),
     )
     samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
@@ -106,10 +108,15 @@ class NativeFunction:
     definition: MethodDefinition
 
 
-def native_function(name: str, address: int) -> NativeFunction:
-    """The Python function whose C function (self, argv, count) is at `address`."""
+def native_function(name: str, address: int, instance: int | None = None, *held: object) -> NativeFunction:
+    """The Python function whose C function (self, argv, count) is at `address`.
+
+    instance: its `self`
+    held:     objects that live as long as the function
+    """
     definition = MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return NativeFunction(make(ctypes.addressof(definition), None, None), definition)
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    # What stands as its module may be any object.
+    return NativeFunction(make(ctypes.addressof(definition), instance, (definition, *held)), definition)

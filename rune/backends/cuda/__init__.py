@@ -27,10 +27,11 @@ from rune.backends.cuda import conditions
 from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
 from rune.backends.cuda.devices import load, release, target_of
-from rune.backends.cuda.driver import Allocation, Device, Driver, Event
+from rune.backends.cuda.driver import Device, Driver, Event
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Program, Retired
-from rune.backends.cuda.loans import Loans, Sharing
+from rune.backends.cuda.loans import Chunk, Loans, Sharing
+from rune.backends.cuda.native import Marks, functions
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
 from rune.backends.cuda.run import CudaExecutable, address
@@ -45,7 +46,7 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
-from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
+from rune.lowering.codegen.cuda_c import OPTIONS, dialect_for
 from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
@@ -163,7 +164,10 @@ class CudaBackend(Sharing, QueuedBackend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()
+            self.functions = functions()
+        self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
         self._own: Program | None = None
+        self._marks: Marks | None = None
         self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
@@ -202,18 +206,25 @@ class CudaBackend(Sharing, QueuedBackend):
         hint = "the context is lost, and all arrays on the device" if self.lost else None
         return DeviceError(f"{self.target.name}: cannot go on ({error})", hint=hint)
 
+    def refuse(self, function: str, code: int) -> None:
+        """Raise the error for what a function of the driver has answered. Errors: DeviceError."""
+        with self.entered:
+            raise Refused(f"{function}: the driver answers {code}")
+
     # --- memory ------------------------------------------------------------------------------
 
-    def _raw_alloc(self, nbytes: int) -> Allocation:
+    def _raw_alloc(self, nbytes: int) -> Chunk:
         with self.entered:
             try:
-                return self.driver.mem_alloc(nbytes)
+                allocation = self.driver.mem_alloc(nbytes)
             except self.driver.MemoryError as error:
                 raise MemoryError from error
+        return Chunk(int(allocation), allocation)
 
-    def _raw_free(self, handle: Allocation) -> None:
+    def _raw_free(self, handle: Chunk) -> None:
         with self.entered:
-            handle.free()
+            if handle.allocation is not None:
+                handle.allocation.free()
 
     def _free_bytes(self) -> int:
         with self.entered:
@@ -246,6 +257,21 @@ class CudaBackend(Sharing, QueuedBackend):
         event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
         event.record(self.stream)
         return event
+
+    @property
+    def marks(self) -> Marks:
+        """Events behind calls that are played from lists."""
+        if self._marks is None:
+            with self.entered:
+                self._marks = Marks(self)
+        return self._marks
+
+    def pinned_table(self, nbytes: int) -> int:
+        """Pinned memory for a table that is copied at once. Errors: DeviceError."""
+        if self.staging.has_table(nbytes):
+            return self.staging.table(nbytes)
+        with self.entered:
+            return self.staging.table(nbytes)
 
     def synchronize(self) -> None:
         """Wait for the stream to drain."""
@@ -310,8 +336,9 @@ class CudaBackend(Sharing, QueuedBackend):
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
         self.check()
         refuse_routines(plan, self.target)
-        kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
-        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name, self.architecture)
+        dialect = dialect_for(self.target)
+        kernels = {name: render(code, dialect) for name, code in plan.kernels.items()}
+        return kernels, self.build(assemble(list(kernels.values()), dialect), plan.name, self.architecture)
 
     def build(self, source: str, name: str, arch: str) -> Program:
         """Loaded code for an architecture, from disk where that is kept."""

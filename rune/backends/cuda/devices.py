@@ -15,7 +15,7 @@ from rune.backends.cuda import by_bindings
 from rune.backends.cuda.by_bindings import BindingsDriver, call
 from rune.backends.cuda.driver import Driver
 from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 
 
 @functools.cache
@@ -50,16 +50,27 @@ def target_of(number: int, driver: Driver) -> Target:
         routines=frozenset(),
         subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
         native=native(10 * major + minor),
+        submission_work=_submission_work(number),
         driver=".".join(map(str, release(driver.get_driver_version()))),
     )
 
 
 def _shared_bytes(number: int) -> int:
     """What a block may have where its kernel asks for it; 48 KB are had unasked."""
-    # Not by pycuda, whose list of attributes may be older.
-    kinds = by_bindings.bindings().CUdevice_attribute
-    attribute = kinds.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    return call("cuDeviceGetAttribute", attribute, call("cuDeviceGet", number))
+    return _attribute(number, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+
+
+def _submission_work(number: int) -> int | None:
+    """How much a launch may have where a watchdog stops kernels that run for long."""
+    if not _attribute(number, "KERNEL_EXEC_TIMEOUT"):
+        return None
+    return INTEGRATED_WORK if _attribute(number, "INTEGRATED") else DISCRETE_WORK
+
+
+def _attribute(number: int, name: str) -> int:
+    """Not by pycuda, whose list of attributes may be older."""
+    kind = getattr(by_bindings.bindings().CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+    return call("cuDeviceGetAttribute", kind, call("cuDeviceGet", number))
 
 
 def release(number: int) -> tuple[int, int]:

@@ -13,16 +13,20 @@ like any other.
 
 A loop of few steps is unrolled; others, and branches, are conditional nodes, which drivers have
 from CUDA 12.4 on. Without them, or where a plan calls Python, the host walks the steps instead,
-with the same words and kernels. Nodes run one after the other, as the plan's memory demands.
+with the same words and kernels. Nodes know which bytes they touch, and edges.py finds out which of
+them have to run one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import SupportsInt
 
 import numpy as np
 
+from rune.backends.cuda.edges import Touch, Touches
 from rune.backends.shared.executor import (
     ConcreteBranch,
     ConcreteLoop,
@@ -32,10 +36,13 @@ from rune.backends.shared.executor import (
     all_concrete,
     evaluate,
 )
-from rune.dims import product
+from rune.backends.shared.parts import parts
+from rune.dims import Size, product
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered
 from rune.lowering.codegen.groups import THREADS, threads_of_group
+from rune.lowering.kernel.nodes import Access
+from rune.lowering.kernel.work import most_work
 from rune.lowering.plan import Call, Copy, Launch, Space
 
 UNROLLED = 128  # kernels that a loop may become
@@ -48,7 +55,9 @@ class Kernel:
     """One launch; `word` is where in the table its arguments begin.
 
     handle:       the condition that it sets, which it takes as a second argument
+    first:        where in the whole launch its blocks begin, likewise; None: it is never in parts
     shared_bytes: what each block has, beyond what the kernel declares
+    touches:      the bytes that it reads or writes; None: all may wait for it
     """
 
     name: str
@@ -57,6 +66,14 @@ class Kernel:
     word: int
     handle: int | None = None
     shared_bytes: int = 0
+    touches: Touches = None
+    first: int | None = None
+
+    def arguments(self, table: int, handles: Mapping[int, SupportsInt]) -> tuple[int, ...]:
+        """What it takes, with its table at this address of the device."""
+        first = () if self.first is None else (self.first,)
+        sets = () if self.handle is None else (int(handles[self.handle]),)
+        return table + 8 * self.word, *first, *sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +169,37 @@ def _length(steps: Steps) -> int:
     return length
 
 
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The work of each kernel's launch by its name, and how much of it a launch may have."""
+
+    work: Mapping[str, Size]
+    limit: int
+
+
 class Recorder:
     """Makes kernels and nodes of concrete steps, and gives out words of one table.
 
     rendered: the plan's kernels by name
     cores:    of the device: how far a small grid is spread
     warp:     threads of a block at least
+    merged:   memory that may be other memory: a result that is a donated argument
+    divided:  how long launches are divided, on a device that is watched
     """
 
-    def __init__(self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int, warp: int = 32):
+    def __init__(
+        self,
+        rendered: Mapping[str, Rendered],
+        sizes: Mapping[str, int],
+        cores: int,
+        warp: int = 32,
+        merged: Mapping[Memory, Memory] = MappingProxyType({}),
+        divided: Divided | None = None,
+    ):
+        self._merged, self._divided = merged, divided
         self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
         self._words: list[Word] = []
-        self._known: dict[int, Kernel | None] = {}  # by id of the concrete step
+        self._known: dict[int, tuple[Kernel, ...]] = {}  # by id of the concrete step
         self.handles = 0
 
     # --- words ------------------------------------------------------------------------------
@@ -185,11 +221,20 @@ class Recorder:
 
     # --- single steps -----------------------------------------------------------------------
 
-    def kernel(self, step: ConcreteStep) -> Kernel | None:
-        """What a launch or a copy becomes; None where there is nothing to do."""
+    def kernels(self, step: ConcreteStep) -> tuple[Kernel, ...]:
+        """What a launch or a copy becomes: nothing, one kernel, or the parts of a long launch."""
         if id(step) not in self._known:
-            self._known[id(step)] = self._copy(step) if isinstance(step.step, Copy) else (self._launch(step))
+            kernel = self._copy(step) if isinstance(step.step, Copy) else self._launch(step)
+            self._known[id(step)] = () if kernel is None else self._parts(kernel, step)
         return self._known[id(step)]
+
+    def _parts(self, kernel: Kernel, step: ConcreteStep) -> tuple[Kernel, ...]:
+        divided = self._divided
+        if divided is None or not isinstance(step.step, Launch):
+            return (kernel,)
+        work = most_work(divided.work[step.step.kernel], self._sizes)
+        launches = parts(kernel.blocks, work, divided.limit, MOST_BLOCKS)
+        return tuple(replace(kernel, blocks=part.count, first=part.first) for part in launches)
 
     def _launch(self, step: ConcreteStep) -> Kernel | None:
         assert isinstance(step.step, Launch)
@@ -199,7 +244,14 @@ class Recorder:
             return None
         sizes = [(None, self._sizes[name]) for name in rendered.sizes]
         at = self._take([*map(word, step.places), *sizes])
-        return Kernel(rendered.name, blocks, threads, at, shared_bytes=rendered.shared_bytes)
+        pairs = zip(step.places, rendered.params, strict=True)
+        touches = tuple(self._touch(place, param.access is not Access.READ) for place, param in pairs)
+        return Kernel(rendered.name, blocks, threads, at, shared_bytes=rendered.shared_bytes, touches=touches)
+
+    def _touch(self, place: Place, is_written: bool) -> Touch:
+        memory, offset = word(place)
+        assert memory is not None
+        return Touch(self._merged.get(memory, memory), offset, offset + place.bytes, is_written)
 
     def _copy(self, step: ConcreteStep) -> Kernel | None:
         target, source = step.places
@@ -207,7 +259,8 @@ class Recorder:
             return None
         blocks = -(-target.bytes // (_COPIED_BYTES * THREADS))
         words = (word(target), word(source), (None, target.bytes))
-        return Kernel("rune_copy", blocks, THREADS, self._take(words))
+        touches = self._touch(target, True), self._touch(source, False)
+        return Kernel("rune_copy", blocks, THREADS, self._take(words), touches=touches)
 
     # --- graphs -----------------------------------------------------------------------------
 
@@ -217,8 +270,7 @@ class Recorder:
         for step in steps:
             match step:
                 case ConcreteStep():
-                    kernel = self.kernel(step)
-                    nodes += [] if kernel is None else [kernel]
+                    nodes += self.kernels(step)
                 case ConcreteBranch():
                     nodes += self._branch(step)
                 case ConcreteLoop():

@@ -16,6 +16,7 @@ from typing import Any
 
 from rune.backends.cuda import by_bindings
 from rune.backends.cuda.by_bindings import call
+from rune.backends.cuda.edges import waits
 from rune.backends.cuda.graph import Conditional, Kernel, Node, Nodes
 
 Retired = deque[tuple[str, Any]]  # function that destroys, handle
@@ -53,7 +54,8 @@ def _most_shared() -> object:
 
 def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     """Enqueue one kernel, whose words are in the table at this address."""
-    start(function, (kernel.blocks, kernel.threads), (table + 8 * kernel.word,), stream, kernel.shared_bytes)
+    shape = kernel.blocks, kernel.threads
+    start(function, shape, kernel.arguments(table, {}), stream, kernel.shared_bytes)
 
 
 def start(function: object, shape: tuple[int, int], words: Sequence[int], stream: int, shared_bytes: int = 0) -> None:
@@ -65,7 +67,7 @@ def start(function: object, shape: tuple[int, int], words: Sequence[int], stream
 
 
 class Graph:
-    """Nodes that the device runs by itself, one after the other.
+    """Nodes that the device runs by itself, each after those it waits for.
 
     function: the handle of a kernel by name
     """
@@ -81,9 +83,10 @@ class Graph:
         finally:
             call("cuGraphDestroy", graph)
 
-    def launch(self, stream: int) -> None:
-        """Enqueue all of it."""
-        call("cuGraphLaunch", self._executable, stream)
+    @property
+    def handle(self) -> int:
+        """What the driver launches."""
+        return int(self._executable)
 
     def __del__(self) -> None:
         if self._executable is not None:
@@ -98,17 +101,17 @@ class _Builder:
         self.handles = dict(handles)
 
     def add(self, graph: object, nodes: Nodes) -> None:
-        """Each node after the one before it; it may set conditions of this graph, or around it."""
+        """Each node after those it waits for; it may set conditions of this graph, or around it."""
         for node in nodes:
             # Handles are created first, because a kernel that sets a condition may precede its
             # node.
             if isinstance(node, Conditional):
                 handle = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
                 self.handles[node.handle] = handle
-        # Each node waits for the one before it, since steps of a plan depend on earlier ones.
-        before: Sequence[Any] = ()
-        for node in nodes:
-            before = (self._added(graph, node, before),)
+        handles: list[object] = []
+        touches = [node.touches if isinstance(node, Kernel) else None for node in nodes]
+        for node, before in zip(nodes, waits(touches), strict=True):
+            handles.append(self._added(graph, node, [handles[k] for k in before]))
 
     def _added(self, graph: object, node: Node, before: Sequence[object]) -> Any:
         match node:
@@ -119,14 +122,13 @@ class _Builder:
                 return self._conditional(graph, node, before)
 
     def _kernel(self, kernel: Kernel) -> Any:
-        words = [self.table + 8 * kernel.word]
-        words += [] if kernel.handle is None else [int(self.handles[kernel.handle])]
+        words = kernel.arguments(self.table, self.handles)
         params = by_bindings.bindings().CUDA_KERNEL_NODE_PARAMS()
         params.func = self.function(kernel.name)
         params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks, 1, 1
         params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads, 1, 1
         params.sharedMemBytes = kernel.shared_bytes
-        params.kernelParams = tuple(words), (_WORD,) * len(words)
+        params.kernelParams = words, (_WORD,) * len(words)
         return params
 
     def _conditional(self, graph: object, node: Conditional, before: Sequence[object]) -> Any:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from rune import locks
 from rune.backends.cuda.by_bindings import call
-from rune.backends.cuda.driver import Driver, Stream
+from rune.backends.cuda.driver import Allocation, Driver, Stream
 from rune.backends.shared.executor import size_bytes, static_shape
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import DeviceBuffer, QueuedBackend
@@ -25,13 +25,21 @@ from rune.core.types import ArrayType
 NO_STREAM = -1  # DLPack's word for memory that nobody has to wait for
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where memory begins on the device; allocation: to be given back, if it is a pool's."""
+
+    address: int
+    allocation: Allocation | None = None
+
+
 class Borrowed(Block):
     """Memory that belongs to no pool."""
 
     __slots__ = ("_dead", "_loan")
 
     def __init__(self, address: int, nbytes: int, loan: object, dead: deque[object]):
-        self.handle, self.offset, self.bytes = address, 0, nbytes
+        self.handle, self.offset, self.bytes = Chunk(address), 0, nbytes
         self._loan, self._dead = loan, dead
 
     def __del__(self) -> None:
@@ -62,7 +70,7 @@ class Loans:
 
 def address_of(buffer: DeviceBuffer) -> int:
     """Where an array lies on the device."""
-    return int(buffer.memory.handle) + buffer.memory.offset
+    return buffer.memory.handle.address + buffer.memory.offset
 
 
 ALIGNMENT = 16  # of every address that a kernel is given [B]: codegen/cuda_c.py

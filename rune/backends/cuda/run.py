@@ -18,20 +18,25 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.driver import Context, Driver, Stream
-from rune.backends.cuda.graph import Kernel, Memory, Nodes, Recorder, Table, needs_host, word
+from rune.backends.cuda.graph import Divided, Kernel, Memory, Nodes, Recorder, Table, needs_host, word
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.loans import Borrowed
+from rune.backends.cuda.native import Functions, Marks, Replay, replay
 from rune.backends.cuda.nccl.losses import Peer
-from rune.backends.cuda.staging import Staging
+from rune.backends.cuda.staging import SIZES, Staging
 from rune.backends.shared.bounded import Bounded
+from rune.backends.shared.call_list import CallList
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, Turn, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.cstyle import Rendered, assemble
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.cuda_c import dialect_for
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.work import counted_work
 from rune.lowering.plan import Call, Plan, Space
 
 M = TypeVar("M")
@@ -39,7 +44,7 @@ M = TypeVar("M")
 
 def address(block: Block) -> int:
     """The address of memory on the device."""
-    return int(block.handle) + block.offset
+    return block.handle.address + block.offset
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +58,7 @@ class Prepared:
     nodes: Nodes | None
     is_seen: bool = False  # launched before, or not to be launched without a graph
     graph: Graph | None = None
+    replay: Replay | None = None  # of the graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +80,7 @@ class Walker:
             calling_back = self.executable.backend.turns.calling_back()
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
-        kernel = self.prepared.recorder.kernel(step)
-        if kernel is not None:
+        for kernel in self.prepared.recorder.kernels(step):
             self.executable.launch(kernel, self.prepared)
 
     def write(self, place: Place, number: int) -> None:
@@ -109,6 +114,22 @@ class CudaQueue(Queue, Peer, Protocol):
     stream: Stream
     staging: Staging
     retired: Retired
+    functions: Functions
+    context_handle: int
+    stream_handle: int
+
+    @property
+    def marks(self) -> Marks:
+        """Events behind calls that are played from lists."""
+        ...
+
+    def pinned_table(self, nbytes: int, /) -> int:
+        """Pinned memory for a table that is copied at once. Errors: DeviceError."""
+        ...
+
+    def refuse(self, function: str, code: int) -> None:
+        """Raise the error for what a function of the driver has answered. Errors: DeviceError."""
+        ...
 
     @property
     def entered(self) -> AbstractContextManager[None]:
@@ -130,6 +151,14 @@ class CudaQueue(Queue, Peer, Protocol):
         ...
 
 
+def _divided(plan: Plan, target: Target) -> Divided | None:
+    """How long launches are divided on this device."""
+    if target.submission_work is None:
+        return None
+    work = {name: counted_work(code, target) for name, code in plan.kernels.items()}
+    return Divided(work, target.submission_work)
+
+
 class CudaExecutable(QueuedExecutable[CudaQueue]):
     """A compiled plan; `meter` records the time of each step."""
 
@@ -140,6 +169,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         self.meter = meter
         self._rendered = kernels
         self._program = program
+        self._divided = _divided(plan, backend.target)
         self._shared_bytes = {r.name: r.shared_bytes for r in kernels.values()}
         self._prepared: Bounded[Concrete, Prepared] = Bounded()
 
@@ -155,14 +185,40 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
-        return {name: assemble([r], CUDA_C) for name, r in self._rendered.items()}
+        return {name: assemble([r], dialect_for(self.backend.target)) for name, r in self._rendered.items()}
 
-    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
         """Write the addresses of this memory into the table, and launch."""
+        prepared = self._prepared.get(concrete)
+        if prepared is not None and prepared.replay is not None:
+            return self._play(prepared.table, prepared.replay, memory)
         with self.backend.entered:
             walker = self.begin(concrete, memory)
             if walker is not None:
                 run(concrete.steps, walker)
+        return None
+
+    def _play(self, table: Table, replay: Replay, memory: dict[Space, list[Block]]) -> Callable[[], bool]:
+        """Launch the graph on this memory; the question whether it has ended."""
+        backend, words = self.backend, replay.calls.words
+        marks, word = backend.marks, replay.bases
+        for space, number in table.memory:
+            block = memory[space][number]
+            words[word] = block.handle.address + block.offset
+            word += 1
+        if replay.nbytes:
+            words[replay.table] = backend.pinned_table(replay.nbytes)
+        words[replay.event] = marks.next()
+        count = replay.calls.play()
+        if count < replay.calls.count:
+            self._refuse(replay.calls, count)
+        return partial(marks.is_done, marks.pass_on())
+
+    def _refuse(self, calls: CallList, count: int) -> None:
+        """Raise what the driver has answered to a call of a list. Errors: DeviceError."""
+        if count:
+            self.backend.context.pop()  # the first has pushed it
+        self.backend.refuse("a replay", calls.status(count))
 
     def begin(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Walker | TimedWalker | None:
         """Write the addresses into the table, and launch; what the host has to walk with, else."""
@@ -188,7 +244,10 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             return
         if prepared.graph is None:
             prepared.graph = self._with_room(lambda: self._graph(prepared, nodes))
-        prepared.graph.launch(self.backend.stream.handle)
+            if 8 * len(prepared.table.numbers) <= SIZES[0]:
+                at = address(prepared.memory)
+                prepared.replay = replay(self.backend, prepared.table, at, prepared.graph.handle)
+        call("cuGraphLaunch", prepared.graph.handle, self.backend.stream.handle)
 
     def _graph(self, prepared: Prepared, nodes: Nodes) -> Graph:
         at, context = address(prepared.memory), self.backend.context.handle
@@ -246,14 +305,16 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
     def _make(self, concrete: Concrete) -> Prepared:
         backend = self.backend
         target = backend.target
-        recorder = Recorder(self._rendered, concrete.sizes, target.cores, target.subgroup_threads)
+        merged = {(Space.RESULT, r): (Space.ARGUMENT, a) for a, r in self.plan.donations}
+        shape = target.cores, target.subgroup_threads
+        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged, self._divided)
         on_host = self.needs_host(concrete.steps)
         nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:
             for step in all_concrete(concrete.steps):
                 # Every kernel has to be recorded before the table is laid out.
                 if not isinstance(step.step, Call):
-                    recorder.kernel(step)
+                    recorder.kernels(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
         # Only a graph decides without the host.

@@ -22,6 +22,7 @@ from rune.backends.shared.pool import PoolStats
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
 MOST = 4  # pieces of each size to the device
+_ALIGNED = 64  # bytes
 MOST_ARRIVING = {SIZES[0]: 32, SIZES[1]: 8}  # from the device: a tree of small arrays, 32 MiB
 
 
@@ -54,6 +55,20 @@ class Staging:
         self._leaving = [_Ring(size, MOST) for size in SIZES]
         self._arriving = [_Ring(size, MOST_ARRIVING[size]) for size in SIZES]
         self._copies = 0
+        self._tables: _Piece | None = None  # that tables are taken from now, up to `_at`
+        self._at = self._base = 0
+
+    def has_table(self, nbytes: int) -> bool:
+        """Whether there is room for a table without a call of the driver."""
+        return self._tables is not None and self._at + nbytes <= SIZES[0]
+
+    def table(self, nbytes: int) -> int:
+        """Pinned memory, for what is copied from it before the next is asked for."""
+        with self._sending:
+            if self._tables is None or self._at + nbytes > SIZES[0]:
+                self._turn_over()
+            at, self._at = self._at, self._at + -(-nbytes // _ALIGNED) * _ALIGNED
+            return self._base + at
 
     def send(self, address: int, data: np.ndarray) -> None:
         """Enqueue a copy of host bytes (u8) to this address of the device."""
@@ -84,12 +99,24 @@ class Staging:
         rings = self._leaving + self._arriving
         with self._sending, self._fetching:
             pieces = [p for ring in rings for p in ring.pieces]
+            pieces += [] if self._tables is None else [self._tables]
             held = sum(p.memory.size for p in pieces)
             live = sum(p.memory.size for p in pieces if p.host is not None or not p.event.query())
             limit = sum(ring.size * ring.most for ring in rings)
             return PoolStats(live, held - live, held, limit, self._copies, len(pieces))
 
     # --- under a lock -------------------------------------------------------------------------
+
+    def _turn_over(self) -> None:
+        """Take tables from another piece. What was copied from this one ends with its event."""
+        pieces = self._leaving[0].pieces
+        if self._tables is not None:
+            self._tables.event.record(self._stream)
+            pieces.append(self._tables)
+            self._tables = None
+        self._tables, self._at = self._next(self._leaving, SIZES[0]), 0
+        self._base = self._tables.memory.ctypes.data
+        pieces.pop()  # it serves nothing else meanwhile
 
     def _send(self, address: int, part: np.ndarray) -> None:
         piece = self._next(self._leaving, part.size)

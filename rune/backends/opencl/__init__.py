@@ -16,11 +16,12 @@ import functools
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rune import dtypes
+from rune.backends.opencl.functions import Functions, functions
 from rune.backends.opencl.run import OpenCLExecutable
 from rune.backends.opencl.staging import Staging
 from rune.backends.shared import disk_cache
@@ -61,10 +62,16 @@ CACHING = frozenset({"Portable Computing Language"})
 def _handles() -> list[object]:
     """The devices that can compile and run, GPUs first, then the sub-devices requested."""
     _loaded.check()
+    _functions()  # a library without them has no device
     usable = [d for d in _available() if _fault(d) is None]
     ranked = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
     parts = int(os.environ.get("RUNE_OPENCL_PARTS", "1"))
     return ranked + [part for d in ranked for part in _parts(d, parts)]
+
+
+@functools.cache
+def _functions() -> Functions:
+    return functions(_driver())
 
 
 def _available() -> list:
@@ -176,6 +183,12 @@ def open_device(target: Target) -> OpenCLBackend:
     return OpenCLBackend(target, handles[number])
 
 
+class Releasable(Protocol):
+    """Memory of the driver."""
+
+    def release(self) -> object: ...
+
+
 class OpenCLBackend(QueuedBackend):
     """One OpenCL device."""
 
@@ -188,11 +201,13 @@ class OpenCLBackend(QueuedBackend):
         self.turns = Turns(target.name)  # from setting arguments to enqueueing
         self.work = Work()
         self.last: Any = None  # event of the last command of a call
+        self.functions = _functions()
+        self.freed = 0  # how often memory was given back to the driver
         self.check = _loaded.check
         self.pool = Pool(
             target.name,
             self._raw_alloc,
-            lambda handle: handle.release(),
+            self._raw_free,
             limit_bytes=device.global_mem_size,
             largest_bytes=device.max_mem_alloc_size,
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
@@ -208,6 +223,10 @@ class OpenCLBackend(QueuedBackend):
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
         except (cl.MemoryError, cl.RuntimeError) as error:
             raise MemoryError from error
+
+    def _raw_free(self, handle: Releasable) -> None:
+        handle.release()
+        self.freed += 1
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
         """Put bytes there, behind all that was enqueued.

@@ -10,8 +10,8 @@ nobody holds any more is kept until the device is full: then all of it is given 
 is tried once more, and fails with the largest live blocks and who made them.
 
 Invariants: live and cached bytes together are what raw_alloc has granted. Nothing is allocated
-ahead. A dying block calls no driver and takes no lock, since the collector may run anywhere: it
-only puts itself on a list, which the next `take` reads.
+ahead. A dying block calls no driver and takes no lock, since the collector may run anywhere: its
+end only comes onto a list, which the next `take` reads.
 Not done: a block is free when its last holder goes, though commands that use it may be pending. So
 all commands on the blocks of one pool go through one in-order queue (host writes included), or
 the backend holds the block until they are done, or `share`s it with those whose queue it is not.
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import gc
 import heapq
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -109,6 +110,14 @@ class Use:
         return f"{' of '.join(map(str, self.about)) or 'unnamed'} ({self.bytes} B{line})"
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for again and again: the size class, and what the memory is for."""
+
+    room: int
+    use: Use
+
+
 def largest(uses: Iterable[Use]) -> str:
     """The end of an error: the largest live blocks."""
     shown = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
@@ -118,16 +127,20 @@ def largest(uses: Iterable[Use]) -> str:
 class Block:
     """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. It returns by dying."""
 
-    __slots__ = ("__weakref__", "_returned", "_span", "bytes", "handle", "offset")
+    __slots__ = ("__weakref__", "bytes", "handle", "offset", "span")
 
-    def __init__(self, span: _Span, asked: int, returned: deque[_Span]):
-        self._span, self._returned = span, returned
+    def __init__(self, span: _Span, asked: int):
+        self.span = span
         self.handle: Any = span[0].handle
         self.offset = span[1]
         self.bytes = asked
 
-    def __del__(self) -> None:
-        self._returned.append(self._span)
+
+class _Life(weakref.ref[Block]):
+    """Tells of a block's end, without a function of Python's that an interrupt could stop."""
+
+    __slots__ = ("span",)
+    span: _Span
 
 
 def size_class(nbytes: int) -> int:
@@ -170,11 +183,12 @@ class Pool:
         self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
         self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
         self._lock = locks.reentrant()  # the collector may run a finalizer that allocates
-        self._returned: deque[_Span] = deque()
-        self._shared: deque[_Span] = deque()  # returned, and perhaps read by others still
+        self._returned: deque[_Life] = deque()
+        self._lent: set[_Span] = set()  # those that others may read
+        self._shared: list[_Span] = []  # of these, what has returned
         self._settle_others = settle_others
         self._free: dict[int, list[_Span]] = {}
-        self._live: dict[_Span, Use] = {}
+        self._live: dict[_Span, tuple[Use, _Life]] = {}
         self._live_bytes = self._held_bytes = self._peak_bytes = 0
         self._allocations = self._raw_allocations = 0
         self._reason = ""  # why the driver has refused the last request, where it says so
@@ -184,33 +198,49 @@ class Pool:
 
         Errors: OutOfMemory says asked, used, cached, free and limit, and the largest live blocks.
         """
+        return self.serve(self.request(nbytes, about))
+
+    def request(self, nbytes: int, about: About = ()) -> Request:
+        """`take` for `serve`. Errors: OutOfMemory for more than one buffer has."""
         room = size_class(nbytes)
         if self.largest_bytes is not None and room > self.largest_bytes:
             if nbytes > self.largest_bytes:
                 raise self.out_of_memory(nbytes)
             room = self.largest_bytes
-        frame = user_frame() if nbytes >= TRACED_BYTES else None
+        return Request(room, Use(nbytes, about, None))
+
+    def serve(self, request: Request) -> Block:
+        """A block, as `take` gives it. Calls of small programs spend their time here."""
+        room, use = request.room, request.use
+        if use.bytes >= TRACED_BYTES:
+            use = Use(use.bytes, use.about, user_frame())
         with self._lock:
-            self._collect()
-            if self._kept_bytes is not None and self._cached() > self._kept_bytes:
+            if self._returned:
+                self._collect()
+            if self._kept_bytes is not None and self._held_bytes - self._live_bytes > self._kept_bytes:
                 self.trim()
             if self._shared and not self._free.get(room):
                 self._reclaim()
             spans = self._free.get(room)
-            span = spans.pop() if spans else self._fresh(nbytes, room)
+            span = spans.pop() if spans else self._fresh(use.bytes, room)
             span[0].free -= 1
-            self._live[span] = Use(nbytes, about, frame)
+            block = Block(span, use.bytes)
+            life = _Life(block, self._returned.append)
+            life.span = span
+            self._live[span] = use, life
             self._allocations += 1
             self._live_bytes += room
-            self._peak_bytes = max(self._peak_bytes, self._live_bytes)
-            return Block(span, nbytes, self._returned)
+            if self._live_bytes > self._peak_bytes:
+                self._peak_bytes = self._live_bytes
+            return block
 
     def share(self, block: Block) -> None:
         """From now on others may read the memory in queues of their own.
 
         Once nobody holds it, it serves again when it is wanted and they have been waited for.
         """
-        block._returned = self._shared
+        with self._lock:
+            self._lent.add(block.span)
 
     def trim(self) -> int:
         """Give everything cached back to the driver; returns the bytes."""
@@ -257,9 +287,9 @@ class Pool:
         hint = "use smaller batches, donate arguments, or drop arrays that are not needed"
         if is_too_large:
             hint = "work on smaller pieces: an array is one buffer, and so are a program's intermediates"
+        most_used = largest(use for use, _ in self._live.values())
         return OutOfMemory(
-            f"alloc: cannot allocate {asked} B on {self.device} ({', '.join(known)}{largest(self._live.values())})",
-            hint=hint,
+            f"alloc: cannot allocate {asked} B on {self.device} ({', '.join(known)}{most_used})", hint=hint
         )
 
     # --- under the lock ---------------------------------------------------------------------
@@ -267,20 +297,32 @@ class Pool:
     def _collect(self) -> None:
         """Make free what has died since."""
         while self._returned:
-            span = self._returned.popleft()
-            chunk = span[0]
-            chunk.free += 1
-            self._free.setdefault(chunk.room, []).append(span)
-            del self._live[span]
-            self._live_bytes -= chunk.room
+            span = self._returned.popleft().span
+            if span in self._lent:
+                self._lent.discard(span)
+                self._shared.append(span)
+            else:
+                self._release(span)
+
+    def _release(self, span: _Span) -> None:
+        """Make free what has died."""
+        chunk = span[0]
+        chunk.free += 1
+        spans = self._free.get(chunk.room)
+        if spans is None:
+            spans = self._free[chunk.room] = []
+        spans.append(span)
+        del self._live[span]
+        self._live_bytes -= chunk.room
 
     def _reclaim(self) -> None:
         """Make free what was shared and has died since, too."""
-        if self._shared:
-            spans = [self._shared.popleft() for _ in range(len(self._shared))]
-            self._settle_others()
-            self._returned.extend(spans)
         self._collect()
+        if self._shared:
+            spans, self._shared = self._shared, []
+            self._settle_others()
+            for span in spans:
+                self._release(span)
 
     def _fresh(self, asked: int, room: int) -> _Span:
         """A block of a new chunk, after returning cached memory if there is too little."""

@@ -7,6 +7,7 @@ A backend compiles a whole plan: `record(plan)` renders and compiles its kernels
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,28 @@ if TYPE_CHECKING:
 # static shape as integers. On the CPU it is the NumPy array itself, so that arrays and NumPy share
 # memory.
 Buffer = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A plan for arguments of certain shapes, all but the memory of one call.
+
+    play:   the buffers of the results for buffers of such arguments; None, with nothing done, where
+            `Executable.__call__` has to make the call: it knows what to do or what to raise
+    shapes: of the results
+    """
+
+    play: Callable[..., tuple[Buffer, ...] | None]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@runtime_checkable
+class Playable(Protocol):
+    """An executable whose calls native code may make (transforms/compile/native_calls.py)."""
+
+    def player(self, arguments: Sequence[Buffer]) -> Played | None:
+        """The plan for calls with arguments like these; None if only general calls can be made."""
+        ...
 
 
 class Executable(Protocol):

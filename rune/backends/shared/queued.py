@@ -20,7 +20,8 @@ from rune import locks
 from rune.backends.shared import shortage
 from rune.backends.shared.callbacks import fill, function_of
 from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
-from rune.backends.shared.pool import Block, Pool
+from rune.backends.shared.pool import Block, Pool, Request
+from rune.backends.shared.protocol import Played
 from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, OutOfMemory
@@ -28,7 +29,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Call, Plan, Space, all_steps, slots_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: every call makes some, and that costs four times as much
 class DeviceBuffer:
     """An array in device memory; the memory returns to the pool with the last buffer on it."""
 
@@ -59,12 +60,12 @@ class Turns:
     def __init__(self, device: str):
         self.lock = locks.lock()
         self._device = device
-        self._caller: int | None = None  # the thread in which a callback runs, under the lock
+        self.caller: int | None = None  # the thread in which a callback runs, under the lock
 
     def refuse_callback(self, name: str) -> None:
         """Errors: DeviceError where this thread's call waits for a callback, and so for this."""
         # Checked before taking the lock: this thread holds it already and would wait for itself.
-        if self._caller == threading.get_ident():
+        if self.caller == threading.get_ident():
             raise DeviceError(
                 f"{name}: cannot run on {self._device} from a callback "
                 "(the device waits for the program that calls back)",
@@ -74,11 +75,11 @@ class Turns:
     @contextmanager
     def calling_back(self) -> Iterator[None]:
         """While a callback runs, its thread holds the lock and must not ask for it again."""
-        self._caller = threading.get_ident()
+        self.caller = threading.get_ident()
         try:
             yield
         finally:
-            self._caller = None
+            self.caller = None
 
 
 class Queue(Protocol):
@@ -97,6 +98,10 @@ class Queue(Protocol):
         """Uninitialised device memory for one array, made by `maker`."""
         ...
 
+    def request(self, type: ArrayType, maker: str) -> Request:
+        """What the pool serves for one array, made by `maker`."""
+        ...
+
     def arena(self, nbytes: int, /) -> Block:
         """The memory that all plans of the device share: at least `nbytes` bytes."""
         ...
@@ -109,7 +114,7 @@ class Queue(Protocol):
 Q = TypeVar("Q", bound=Queue)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, as DeviceBuffer
 class Turn:
     """A call of a plan, which is to be enqueued under the lock of the device's turns.
 
@@ -118,7 +123,7 @@ class Turn:
 
     queue: Queue
     concrete: Concrete
-    results: list[DeviceBuffer]
+    results: Sequence[DeviceBuffer]
     memory: dict[Space, list[Block]]
     uses_arena: bool
 
@@ -126,7 +131,6 @@ class Turn:
         """From now on steps may be enqueued."""
         arena = [self.queue.arena(max(1, self.concrete.arena_bytes))] if self.uses_arena else []
         self.memory[Space.ARENA] = arena
-        self.queue.work.begin()
 
     def end(self) -> None:
         """All steps are enqueued, or one has failed: the call counts in either case."""
@@ -160,8 +164,11 @@ class QueuedBackend(ABC):
     def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
         self.check()
-        block = self.pool.take(self.room(size_bytes(type)), (type, maker))
-        return DeviceBuffer(block, type, static_shape(type))
+        return DeviceBuffer(self.pool.serve(self.request(type, maker)), type, static_shape(type))
+
+    def request(self, type: ArrayType, maker: str) -> Request:
+        """What the pool serves for one array, made by `maker`. Errors: OutOfMemory."""
+        return self.pool.request(self.room(size_bytes(type)), (type, maker))
 
     def copy_in(self, array: np.ndarray) -> DeviceBuffer:
         """The array on the device; returns when the host array may change."""
@@ -204,17 +211,56 @@ class QueuedExecutable(ABC, Generic[Q]):
         """Enqueue all steps; returns at once."""
         try:
             turn = self.turn(arguments, donated)
-            # Under the lock, so that the steps of two calls do not interleave in the queue.
-            with self.backend.turns.lock:
-                turn.begin()
-                try:
-                    self.run_steps(turn.concrete, turn.memory)
-                finally:
-                    turn.end()
+            self.enqueue_turn(turn)
         except OutOfMemory as error:
-            sizes = self._concretes([a.shape for a in arguments]).sizes
-            raise shortage.of_plan(error, self.plan, sizes, self.backend.target.name) from error
-        return turn.results
+            raise self._shortage(error, self._concretes([a.shape for a in arguments])) from error
+        return [*turn.results]
+
+    def enqueue_turn(self, turn: Turn) -> None:
+        """Enqueue all steps of a call. Errors: OutOfMemory."""
+        # Under the lock, so that the steps of two calls do not interleave in the queue.
+        with self.backend.turns.lock:
+            turn.begin()
+            has_ended = None
+            try:
+                has_ended = self.run_steps(turn.concrete, turn.memory)
+            finally:
+                self.backend.work.follow(has_ended or self.backend.marker())
+
+    def _shortage(self, error: OutOfMemory, concrete: Concrete) -> OutOfMemory:
+        return shortage.of_plan(error, self.plan, concrete.sizes, self.backend.target.name)
+
+    def player(self, arguments: Sequence[DeviceBuffer]) -> Played | None:
+        """Calls with arguments of these shapes and dtypes, which are checked here, once."""
+        concrete = self._concretes([a.shape for a in arguments])
+        check_dtypes(self.plan, arguments)
+        shapes = tuple(map(static_shape, concrete.results))
+        asked = [(self.backend.request(t, self.plan.name), t, s) for t, s in zip(concrete.results, shapes)]
+        return Played(partial(self._call_again, concrete, tuple(asked)), shapes)
+
+    def _call_again(
+        self,
+        concrete: Concrete,
+        asked: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
+        *arguments: DeviceBuffer,
+    ) -> tuple[DeviceBuffer, ...] | None:
+        """A call whose arguments fit; None, with nothing done, where memory is short, and while a
+        callback runs."""
+        backend = self.backend
+        backend.check()
+        serve = backend.pool.serve
+        if backend.turns.caller is not None:
+            return None
+        try:
+            results = tuple([DeviceBuffer(serve(request), t, shape) for request, t, shape in asked])
+        except OutOfMemory:
+            return None
+        memory = {Space.ARGUMENT: [a.memory for a in arguments], Space.RESULT: [r.memory for r in results]}
+        try:
+            self.enqueue_turn(Turn(backend, concrete, results, memory, self._uses_arena))
+        except OutOfMemory as error:
+            raise self._shortage(error, concrete) from error
+        return results
 
     def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
         """A call whose turn has not come: it has its results, and is not enqueued."""
@@ -227,8 +273,11 @@ class QueuedExecutable(ABC, Generic[Q]):
         return Turn(self.backend, concrete, results, memory, self._uses_arena)
 
     @abstractmethod
-    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
-        """Enqueue all steps on this memory."""
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
+        """Enqueue all steps on this memory.
+
+        Gives the question whether they have ended, if it is not to be the backend's marker.
+        """
 
 
 def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:

@@ -143,6 +143,9 @@ class Profiled:
         """The rendered source of each kernel, by name."""
         return self.executable.sources()
 
+    def player(self, arguments: Sequence[Buffer]) -> None:
+        """None: every call is timed."""
+
     # An executable may offer more than the protocol asks for.
     def __getattr__(self, name: str) -> Any:
         return getattr(self.executable, name)

@@ -1,9 +1,11 @@
 """Work of a device: how many calls of compiled programs it was given, and how many have ended.
 
 Both totals only grow, and are equal when nothing is pending, also after an error. A call that ends
-before it returns is counted by `begin` and `end`. One that is only enqueued is counted by `begin`,
-and `follow` takes the question that tells whether it has ended; questions are asked when somebody
-wants to know, and now and then, so that few are kept. Calls of a device end in the order in which
+before it returns is counted by `begin` and `end`. One that is only enqueued is counted by `follow`
+alone, so that an interrupt never leaves half a count: it takes the question that tells whether the
+call has ended; questions are asked when somebody
+wants to know, and now and then, so that few are kept: a few of many, as a question costs a driver's
+call. Calls of a device end in the order in which
 they were enqueued.
 Native code that makes whole calls adds to the words at `addresses`, holding the interpreter's lock.
 Not counted: copies to and from the host, and NumPy's operations on the CPU.
@@ -51,7 +53,9 @@ class Work:
         self.end: Callable[[], object] = self._finished.__next__  # a call has ended
         self._native = array("q", [0, 0])
         self._pending: deque[Callable[[], bool]] = deque()
+        self._over = 0  # of the calls that were followed, those that have ended
         self._asking = locks.lock()
+        self._most = KEPT  # that are pending before somebody asks
 
     def follow(self, has_ended: Callable[[], bool]) -> None:
         """The call last enqueued ends when the question is answered with yes.
@@ -59,10 +63,12 @@ class Work:
         A question that raises DeviceError is answered: what a lost device had to do is over.
         """
         self._pending.append(has_ended)
-        if len(self._pending) > KEPT and self._asking.acquire(blocking=False):
+        if len(self._pending) > self._most and self._asking.acquire(blocking=False):
             try:
                 self._ask()
             finally:
+                # Not again for every call that finds the device behind.
+                self._most = len(self._pending) + KEPT
                 self._asking.release()
 
     def addresses(self) -> tuple[int, int]:
@@ -74,14 +80,26 @@ class Work:
         """The counts as they stand."""
         with self._asking:
             self._ask()
+            pending = len(self._pending)
             # First, since a call may begin meanwhile.
             finished = value(self._finished) + self._native[1]
-        return WorkStats(value(self._submitted) + self._native[0], finished)
+            begun = value(self._submitted) + self._native[0]
+            return WorkStats(begun + self._over + pending, finished + self._over)
 
     def _ask(self) -> None:
-        while self._pending and _is_over(self._pending[0]):
+        if not self._pending or not _is_over(self._pending[0]):
+            return
+        # They end in order, so the first that has not is found by halving.
+        ended, others = 1, len(self._pending)
+        while ended < others:
+            middle = (ended + others) // 2
+            if _is_over(self._pending[middle]):
+                ended = middle + 1
+            else:
+                others = middle
+        for _ in range(ended):
             self._pending.popleft()
-            self.end()
+            self._over += 1
 
 
 def _is_over(has_ended: Callable[[], bool]) -> bool:

@@ -15,10 +15,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from typing import Any
 
 from rune import locks
+from rune.backends.shared.call_list import CallList, Notes
+from rune.backends.shared.pool import Block
 from rune.backends.vulkan.driver import (
     Physical,
     api,
@@ -100,12 +102,14 @@ class VulkanDevice:
         self._handles: dict[tuple[str, int], Any] = {}
         self.handle = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
+        self.submit_address = number_of(self.vk.vkQueueSubmit)  # for machine code
         queue = ffi.new("VkQueue*")
         self.vk.vkGetDeviceQueue(self.handle, physical.family, 0, queue)
         self.queue = queue[0]
         clock = struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0)
         self.clock = self.create("Semaphore", struct("VkSemaphoreCreateInfo", pNext=clock))
         self._clocks = c_array("VkSemaphore", [self.clock])
+        self._progress, self._counter = self._asking()
         pool = struct("VkCommandPoolCreateInfo", queueFamilyIndex=physical.family)
         self.command_pool = self.create("CommandPool", pool)
         at_exit(self.close)
@@ -135,6 +139,14 @@ class VulkanDevice:
             raise DeviceError(f"device: cannot open {self.name} ({result_name(code)})")
         return device[0]
 
+    def _asking(self) -> tuple[CallList, int]:
+        """The call that asks how far it is, and the word of the answer."""
+        notes = Notes()
+        counter, ask = notes.word(), number_of(self.vk.vkGetSemaphoreCounterValue)
+        words = map(notes.constant, (number_of(self.handle), number_of(self.clock)))
+        notes.call(ask, *words, notes.address_of(counter), checked=True)
+        return notes.list(), counter
+
     # --- handles -----------------------------------------------------------------------------
 
     def create(self, kind: str, info: object) -> Any:
@@ -149,12 +161,12 @@ class VulkanDevice:
 
     def keep(self, kind: str, handle: object) -> Any:
         """Destroy the handle at the end, if nobody does so before."""
-        self._handles[kind, _number(handle)] = handle
+        self._handles[kind, number_of(handle)] = handle
         return handle
 
     def destroy(self, kind: str, handle: object) -> None:
         """Destroy a handle that no pending command uses."""
-        if self._handles.pop((kind, _number(handle)), None) is not None:
+        if self._handles.pop((kind, number_of(handle)), None) is not None:
             name = _MAKERS.get(kind, ("", f"vkDestroy{kind}"))[1]
             getattr(self.vk, name)(self.handle, handle, api().ffi.NULL)
 
@@ -189,18 +201,41 @@ class VulkanDevice:
             self.submitted += 1
             return self.submitted
 
+    def submit_list(self, calls: CallList, numbers: Sequence[MutableSequence[int]], blocks: Iterable[Block]) -> int:
+        """Make calls that hand work to the device; the number of the last submission.
+
+        numbers: of the submissions, which are written here
+        blocks:  that they use
+        Errors:  DeviceError.
+        """
+        with self.lock:
+            if self.lost is not None:
+                raise self.lost_error()
+            if self.retired:
+                self.drain()
+            last = self.submitted
+            for number in numbers:
+                last += 1
+                number[0] = last
+            end = calls.play()
+            self.submitted += end - (calls.count - len(numbers))  # submissions are the last calls
+            for block in blocks:
+                block.handle.used[block.offset] = self.submitted
+            if end < calls.count:
+                raise self.failure(calls.status(end), "submit work")
+            return last
+
     def is_done(self, number: int) -> bool:
         """Whether a submission, and all before it, have ended."""
         if number <= self._done:
             return True
-        counter = api().ffi.new("uint64_t*")
+        progress = self._progress
         with self.lock:
             if self.lost is not None:
                 raise self.lost_error()
-            code = self.vk.vkGetSemaphoreCounterValue(self.handle, self.clock, counter)
-        if code < 0:
-            raise self.failure(code, "ask for its progress")
-        self._done = max(self._done, min(counter[0], self.submitted))
+            if progress.play() < progress.count:
+                raise self.failure(progress.status(0), "ask for its progress")
+            self._done = max(self._done, min(progress.words[self._counter], self.submitted))
         return number <= self._done
 
     def wait(self, number: int) -> None:
@@ -291,5 +326,6 @@ class VulkanDevice:
             self.handle = None
 
 
-def _number(handle: object) -> int:
+def number_of(handle: object) -> int:
+    """A handle or pointer as a number."""
     return int(api().ffi.cast("uintptr_t", handle))

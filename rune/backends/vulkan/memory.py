@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rune.backends.shared.pool import Block, Pool
+from rune.backends.shared.queued import Arena
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, struct
@@ -61,6 +62,7 @@ class VulkanMemory:
         self.is_shared = choice.is_shared
         self.allocations = 0
         self.pool = self._pool(choice.arrays, self.is_shared)
+        self.arena = Arena(self.pool)  # of calls that are submitted as a whole
         self.staging = self.pool if self.is_shared else self._pool(choice.staging, True)
         # Tables need no pool of their own where another one has the memory that is best for them.
         self.tables = self._pool(choice.tables, True)

@@ -14,17 +14,19 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
+from rune.backends.shared.call_list import CallList, Notes, helpers
 from rune.backends.shared.pool import Block
 from rune.backends.vulkan.commands import Commands
-from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.device import VulkanDevice, number_of
 from rune.backends.vulkan.driver import api, c_array
 from rune.backends.vulkan.items import (
+    GIVEN,
     TABLE,
     ZERO,
     Callback,
@@ -126,27 +128,43 @@ Node = Play | Again | PlayWhile | PlayChoice | PlayTimed | Callback
 Nodes = tuple[Node, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """Calls that fill the table and submit everything.
+
+    bases:   the first of the words for addresses of bases
+    numbers: of the submissions, each to be written
+    """
+
+    calls: CallList
+    bases: int
+    numbers: Sequence[MutableSequence[int]]
+
+
 class Recording:
     """Command buffers, and the table that they use; `number` is the last submission of it.
 
-    near: the table's copy in the device's memory, or the table itself
+    near:   the table's copy in the device's memory, or the table itself
+    replay: what fills the table and submits all of it; None where the host decides between nodes
     """
 
-    __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "table", "words")
+    __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "replay", "table", "words")
 
     def __init__(self, device: VulkanDevice, table: Block, near: Block):
         self.table, self.near = table, near
         self.words: np.ndarray = bytes_of(table).view(np.int64)
         self.nodes: Nodes = ()
+        self.replay: Replay | None = None
         self.buffers: list[Any] = []  # to be freed with it
         self.number = 0
-        weakref.finalize(self, _retire, device, self.buffers).atexit = False
+        weakref.finalize(self, _retire, device, self.buffers, (table, near)).atexit = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorder:
     """Records one schedule, as often as it is asked to.
 
+    bases:  how many there are
     merged: of two bases that may be one memory (a donated argument, and the result it becomes),
             the second by the first
     timer:  records every launch, each of which is then submitted by itself
@@ -158,6 +176,7 @@ class Recorder:
     kernels: Mapping[str, Pipeline]
     schedule: Schedule
     layout: Layout
+    bases: int
     merged: Mapping[int, int]
     timer: Timer | None = None
     submitted_work: int | None = None
@@ -172,7 +191,24 @@ class Recorder:
         recording = Recording(device, table, near)
         with device.lock:
             recording.nodes = _Work(self, table, near, recording.buffers).nodes(self.schedule.items, 0)
+        if all(isinstance(node, Play) for node in recording.nodes):
+            plays = [node for node in recording.nodes if isinstance(node, Play)]
+            recording.replay = self._replay(table, near, [s for node in plays for s in node.submissions])
         return recording
+
+    def _replay(self, table: Block, near: Block, submissions: Sequence[tuple[object, MutableSequence[int]]]) -> Replay:
+        """One list of calls that fills the table and submits."""
+        notes, device, layout = Notes(), self.memory.device, self.layout
+        # Where a plan has no arena, any address will do for it.
+        bases = notes.row([0, *[address_of(near)] * (GIVEN - 1), *[0] * (self.bases - GIVEN)])
+        arrays = [layout.bases.ctypes.data, layout.offsets.ctypes.data]
+        numbers = map(notes.constant, (bytes_of(table).ctypes.data, len(layout.offsets), *arrays))
+        notes.call(helpers().fill, *numbers, notes.address_of(bases))
+        for info, _ in submissions:
+            words = map(notes.constant, (number_of(device.queue), 1, number_of(info), 0))
+            notes.call(device.submit_address, *words, checked=True)
+        notes.hold(layout, submissions)
+        return Replay(notes.list(), bases, [number for _, number in submissions])
 
     @property
     def copies_table(self) -> bool:
@@ -181,8 +217,10 @@ class Recorder:
         return not self.memory.choice.has_near_tables and not is_read
 
 
-def _retire(device: VulkanDevice, buffers: list[Any]) -> None:
-    """Free command buffers later: a finalizer calls no driver."""
+def _retire(device: VulkanDevice, buffers: list[Any], tables: Sequence[Block]) -> None:
+    """Free command buffers later: a finalizer calls no driver. The tables may still be read."""
+    for block in tables:
+        block.handle.used[block.offset] = device.submitted
     if buffers:
         device.retired.append((device.submitted, lambda: _free(device, buffers)))
 

@@ -2,8 +2,8 @@
 
 A call finds memory for its results, writes the table of a recording that is not in use, and
 submits it; nothing waits but a call whose way the host must decide. Up to IN_FLIGHT calls of a plan
-are pending at once; the next waits for the oldest. Each call has an arena of its own, which may
-serve another once all of the call is submitted, since work runs in order.
+are pending at once; the next waits for the oldest. Calls that are submitted as a whole share one
+arena, since work runs in order; one that is submitted bit by bit has an arena of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from rune import locks
 from rune.backends.shared import shortage
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.callbacks import refuse_routines
-from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, static_shape
-from rune.backends.shared.pool import Block
+from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
+from rune.backends.shared.pool import Block, Request
+from rune.backends.shared.protocol import Played
 from rune.backends.shared.queued import call_python, check_dtypes
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
@@ -40,6 +41,7 @@ from rune.backends.vulkan.record import (
     PlayWhile,
     Recorder,
     Recording,
+    Replay,
     layout,
 )
 from rune.backends.vulkan.schedule import schedule
@@ -138,6 +140,7 @@ class _Prepared:
             executable.pipelines,
             work,
             layout(work),
+            first_result + len(plan.results),
             # A donated argument and its result are one memory, whichever name a kernel uses.
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
@@ -215,23 +218,64 @@ class VulkanExecutable:
                 prepared = self._prepared.keep(concrete, _Prepared(self, concrete))
             self._run(prepared, arguments, results)
         except OutOfMemory as error:
-            device = self._backend.target.name
-            raise shortage.of_plan(error, self.plan, concrete.sizes, device) from error
+            raise self._shortage(error, concrete) from error
         return results
+
+    def _shortage(self, error: OutOfMemory, concrete: Concrete) -> OutOfMemory:
+        return shortage.of_plan(error, self.plan, concrete.sizes, self._backend.target.name)
+
+    def player(self, arguments: Sequence[VulkanBuffer]) -> Played | None:
+        """Calls with arguments of these shapes and dtypes, which are checked here, once."""
+        concrete = self._concretes([a.shape for a in arguments])
+        check_dtypes(self.plan, arguments)
+        shapes, pool = tuple(map(static_shape, concrete.results)), self.opened.memory.pool
+        requests = [pool.request(size_bytes(t), (t, self.plan.name)) for t in concrete.results]
+        asked = tuple(zip(requests, concrete.results, shapes, strict=True))
+        return Played(partial(self._call_again, concrete, asked), shapes)
+
+    def _call_again(
+        self,
+        concrete: Concrete,
+        asked: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
+        *arguments: VulkanBuffer,
+    ) -> tuple[VulkanBuffer, ...] | None:
+        """A call whose arguments fit; None, with nothing done, where memory is short, and on a
+        device that was opened again."""
+        opened, prepared = self._backend.opened(), self._prepared.get(concrete)
+        if prepared is None or prepared.opened is not opened:
+            return None
+        for buffer in arguments:
+            if buffer.opened is not opened:
+                return None
+        serve, results = opened.memory.pool.serve, []
+        try:
+            for request, type, shape in asked:
+                block = serve(request)
+                results.append(VulkanBuffer(block, type, shape, opened, block.handle.address + block.offset))
+        except OutOfMemory:
+            return None
+        try:
+            self._run(prepared, arguments, results)
+        except OutOfMemory as error:
+            raise self._shortage(error, concrete) from error
+        return tuple(results)
 
     def _run(self, prepared: _Prepared, arguments: Sequence[VulkanBuffer], results: Sequence[VulkanBuffer]) -> None:
         """Play a recording on this memory. The order of blocks is that of the table's bases."""
         opened = prepared.opened
-        arena = self._arena(prepared)
         recording = prepared.take()
+        if recording.replay is not None:
+            self._replay(prepared, recording, recording.replay, (*arguments, *results))
+            for result in results:
+                result.written = recording.number
+            return
         table, buffers = recording.near, (*arguments, *results)
         # A plan without intermediates never uses this base, so any address will do.
-        arena = arena or table
-        blocks = [recording.table, table, arena, *(x.memory for x in buffers)]
-        addresses = [0, address_of(table), address_of(arena), *(x.address for x in buffers)]
+        arena = self._arena(prepared) or table
+        blocks = [recording.table, table, arena, *[x.memory for x in buffers]]
+        addresses = [0, address_of(table), address_of(arena), *[x.address for x in buffers]]
         prepared.recorder.layout.write(addresses, recording.words)
         call, work = _Call(opened, recording, blocks, len(arguments)), self._backend.work
-        work.begin()
         try:
             call.play(recording.nodes)
         finally:
@@ -241,6 +285,29 @@ class VulkanExecutable:
             for result in results:
                 result.written = call.number
             recording.number = call.number
+            prepared.give_back(recording)
+
+    def _replay(
+        self, prepared: _Prepared, recording: Recording, replay: Replay, buffers: Sequence[VulkanBuffer]
+    ) -> None:
+        """Play a recording whose way is known: one list of calls."""
+        device, work, words = prepared.opened.device, self._backend.work, replay.calls.words
+        blocks = [buffer.memory for buffer in buffers]
+        word = replay.bases + GIVEN
+        for buffer in buffers:
+            words[word] = buffer.address
+            word += 1
+        if prepared.concrete.arena_bytes:
+            # All of it is submitted at once, so the next call may have the same.
+            arena = prepared.opened.memory.arena(prepared.concrete.arena_bytes)
+            words[replay.bases + ARENA] = address_of(arena)
+            blocks.append(arena)
+        try:
+            device.submit_list(replay.calls, replay.numbers, blocks)
+        finally:
+            # What other threads have submitted since then ends later, and is waited for as well.
+            recording.number = number = device.submitted
+            work.follow(partial(device.is_done, number))
             prepared.give_back(recording)
 
     def _arena(self, prepared: _Prepared) -> Block | None:

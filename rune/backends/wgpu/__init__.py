@@ -15,15 +15,18 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
+from rune.backends.shared.call_list import CallList, Notes
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
+from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.queued import Arena, QueuedBackend, Turns
 from rune.backends.shared.refusal import refusal
@@ -31,6 +34,7 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.backends.wgpu.read import Reads
 from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded
+from rune.backends.wgpu.script import function_of, handle_of
 from rune.backends.wgpu.stamps import STAMPS
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, LLVMPIPE_ROUNDS, Target, natively
@@ -144,6 +148,23 @@ def open_device(target: Target) -> WgpuBackend:
     return WgpuBackend(target, adapters[number])
 
 
+@dataclass(slots=True)  # a class of its own, as every call enters one: a generator takes longer
+class _Failing:
+    """What the driver raises in the block, as an error of rune."""
+
+    backend: WgpuBackend
+    action: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, self.backend.wgpu.GPUOutOfMemoryError):
+            raise MemoryError from error
+        if isinstance(error, Exception) and isinstance(error, self.backend.wgpu.GPUError):
+            raise self.backend.refusal(self.action, error) from error
+
+
 class WgpuBackend(QueuedBackend):
     """One WebGPU device."""
 
@@ -176,15 +197,9 @@ class WgpuBackend(QueuedBackend):
         self._layouts: dict[int, Any] = {}
         self._numbers: Any = None
 
-    @contextmanager
-    def failing(self, action: str) -> Iterator[None]:
+    def failing(self, action: str) -> AbstractContextManager[None]:
         """What the driver raises, as an error of rune."""
-        try:
-            yield
-        except self.wgpu.GPUOutOfMemoryError as error:
-            raise MemoryError from error
-        except self.wgpu.GPUError as error:
-            raise self.refusal(action, error) from error
+        return _Failing(self, action)
 
     def refusal(self, action: str, error: Exception) -> DeviceError:
         """What the driver has raised, as an error of rune."""
@@ -200,7 +215,7 @@ class WgpuBackend(QueuedBackend):
 
     def _raw_alloc(self, nbytes: int) -> Any:
         usage = self.wgpu.BufferUsage
-        with self.failing("alloc"):
+        with self.failing("alloc"), deferred():  # wgpu-py's objects are not safe to interrupt
             return self.device.create_buffer(size=nbytes, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST)
 
     def arena(self, nbytes: int) -> Block:
@@ -242,8 +257,16 @@ class WgpuBackend(QueuedBackend):
         return self._is_idle
 
     def _is_idle(self) -> bool:
-        native = import_module("wgpu.backends.wgpu_native")
-        return bool(native.lib.wgpuDevicePoll(self.device._internal, False, native.ffi.NULL))
+        self._poll.play()
+        return bool(self._poll.status(0))
+
+    @functools.cached_property
+    def _poll(self) -> CallList:
+        """The question whether the queue is empty."""
+        notes = Notes()
+        handle, none = notes.constant(handle_of(self.device)), notes.constant(0)
+        notes.call(function_of("wgpuDevicePoll"), handle, none, none)
+        return notes.list()
 
     def numbers(self, count: int) -> Any:
         """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""

@@ -27,7 +27,8 @@ from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.backends.wgpu.queue import WgpuQueue
-from rune.backends.wgpu.script import KEPT, Notes, Script, play
+from rune.backends.wgpu.script import KEPT, Commands, Cut, Move, Native, Script
+from rune.backends.wgpu.script import Launch as Launched
 from rune.backends.wgpu.stamps import STAMPS, Stamps
 from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
@@ -59,14 +60,14 @@ class _Kernel:
     """A kernel compiled for one arrangement of its parameters in memories."""
 
     rendered: Rendered
-    pipeline: object
+    pipeline: Native
 
 
 @dataclass(slots=True)
 class _Dispatch:
     """A launch or a part of it, for one choice of sizes and of memories, all but the buffers."""
 
-    pipeline: object
+    pipeline: Native
     layout: Any
     block: object  # the uniform block
     groups: tuple[int, int]
@@ -90,7 +91,7 @@ class Encoder:
     """Commands of one call until they are submitted; consecutive dispatches share a pass."""
 
     backend: WgpuQueue
-    notes: Notes = field(default_factory=Notes)
+    notes: Commands = field(default_factory=Commands)
     stamps: Stamps | None = None  # each pass writes them
     is_stamped: bool = False  # a pass has written them since the last submission
     seconds: float | None = None  # that the passes took since this was last set, with stamps
@@ -115,7 +116,7 @@ class Encoder:
         limit = self.backend.target.submission_work
         if self.count >= _COMMANDS or (limit is not None and self.work and self.work + dispatch.work > limit):
             self.submit()
-            self.notes.cut()
+            self.notes.note(Cut())
         self.work += dispatch.work
         if self.computing is None:
             self.computing = self.open_pass(self.begin())
@@ -125,7 +126,7 @@ class Encoder:
         self.computing.set_bind_group(0, group)
         self.computing.dispatch_workgroups(*dispatch.groups)
         if self.notes.fits:
-            self.notes.dispatch(dispatch.pipeline, group, dispatch.groups)
+            self.notes.note(Launched(dispatch.pipeline, group, dispatch.groups))
 
     def open_pass(self, commands: Any) -> Any:
         """Begin a pass."""
@@ -134,7 +135,7 @@ class Encoder:
         self.is_stamped = True
         return commands.begin_compute_pass(timestamp_writes=self.stamps.writes)
 
-    def copy(self, target: object, to: int, source: object, at: int, nbytes: int) -> None:
+    def copy(self, target: Native, to: int, source: Native, at: int, nbytes: int) -> None:
         """Encode a copy of whole words; within one buffer through another."""
         commands, size = self.begin(), padded(nbytes)
         if target is source:
@@ -145,7 +146,7 @@ class Encoder:
             source, at = block.handle, 0
         commands.copy_buffer_to_buffer(source, at, target, to, size)
         if self.notes.fits:
-            self.notes.copy(target, to, source, at, size)
+            self.notes.note(Move(target, to, source, at, size))
 
     def hold(self, block: Block) -> None:
         """Keep memory of this call alone, which the next call will not have."""
@@ -272,7 +273,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
         self._dispatches: Bounded[Concrete, dict[Any, tuple[_Dispatch, ...]]] = Bounded()
         self._sources: dict[str, str] = {}
-        self._scripts: Bounded[tuple[Any, ...], Script] = Bounded(KEPT)
+        self._scripts: Bounded[tuple[object, ...], Script] = Bounded(KEPT)
         self._is_straight = all(isinstance(s, Launch | Copy) for s in plan.steps)
         for step in all_steps(plan):
             if isinstance(step, Launch):
@@ -290,26 +291,29 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps on this memory, and submit them."""
+        # Bind groups refer to buffers, so a script is valid only for the same memory.
+        key = (concrete, *[block.handle for blocks in memory.values() for block in blocks])
+        script = self._scripts.get(key)
         with self.backend.failing(self.plan.name):
-            if self.meter is not None:
-                self._run_timed(self.meter, concrete, memory)
-                return
-            # Bind groups refer to buffers, so a script is valid only for the same memory.
-            key = (concrete, *(b.handle for blocks in memory.values() for b in blocks))
-            script = self._scripts.get(key)
             if script is not None:
-                play(script, self.backend.device)
-                return
-            encoder = Encoder(self.backend, Notes(self._is_straight))
-            run(concrete.steps, Walker(self, concrete, memory, encoder))
-            script = encoder.notes.script()
-            encoder.submit()
-            if script:
-                self._scripts.keep(key, script)
+                script.play()
+            elif self.meter is not None:
+                self._run_timed(self.meter, concrete, memory)
+            else:
+                self._encode(key, concrete, memory)
+
+    def _encode(self, key: tuple[object, ...], concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Encode all steps, submit them, and keep how."""
+        encoder = Encoder(self.backend, Commands(self._is_straight))
+        run(concrete.steps, Walker(self, concrete, memory, encoder))
+        encoder.submit()
+        if encoder.notes.fits:
+            listed = tuple(encoder.notes.listed)
+            self._scripts.keep(key, Script(listed, self.backend.device, self.backend.queue))
 
     def _run_timed(self, meter: Meter, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Submit each step by itself, and wait for it."""
-        encoder = Encoder(self.backend, Notes(fits=False), self.stamps)
+        encoder = Encoder(self.backend, Commands(fits=False), self.stamps)
         walker = Walker(self, concrete, memory, encoder)
         run(concrete.steps, TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes))
         encoder.submit()

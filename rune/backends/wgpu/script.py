@@ -1,8 +1,9 @@
 """Scripts: the commands of a call on a WebGPU device, kept for the next call on the same memory.
 
 What a walk of the steps has encoded, pipelines and bind groups in order, is encoded again without
-walking; and by the native library's own functions, since wgpu-py's wrappers cost more than the work
-(14 against 2 µs a kernel). What a pass objects to is said by its encoder's `finish`.
+walking: as one list of calls of the native library's functions (shared/call_list.py), since
+wgpu-py's wrappers cost more than the work. What one of them objects to is raised when all were
+called, as wgpu-py raises it.
 
 A script belongs to one choice of memory. Memory comes back from the pool, so few are needed.
 """
@@ -13,27 +14,36 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
+
+from rune.backends.shared.call_list import Notes
 
 KEPT = 32  # scripts of one plan
 LONGEST = 4096  # commands of a script
 
 
-@dataclass(frozen=True, slots=True)
-class Launches:
-    """Consecutive dispatches, one pass: native pipeline and bind group, numbers of groups."""
+class Native(Protocol):
+    """An object of wgpu-py's; `_internal` is its handle."""
 
-    calls: tuple[tuple[object, object, int, int], ...]
-    held: tuple[object, ...]  # what keeps the native handles alive
+    _internal: object
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A dispatch: pipeline, bind group, numbers of groups."""
+
+    pipeline: Native
+    group: Native
+    groups: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """A copy: target, offset there, source, offset there, bytes."""
 
-    target: object
+    target: Native
     to: int
-    source: object
+    source: Native
     at: int
     nbytes: int
 
@@ -43,82 +53,120 @@ class Cut:
     """The end of a submission: what follows is one of its own."""
 
 
-Script = tuple[Launches | Move | Cut, ...]
+@dataclass(slots=True)
+class Commands:
+    """The commands encoded so far; `fits` turns false where they cannot be played again."""
+
+    fits: bool = True
+    listed: list[Launch | Move | Cut] = field(default_factory=list)
+
+    def note(self, command: Launch | Move | Cut) -> None:
+        """Note a command."""
+        self.listed.append(command)
+        self.fits = self.fits and len(self.listed) < LONGEST
+
+
+@dataclass(frozen=True)
+class Script:
+    """Commands to be played again. The list of calls is made when they first are."""
+
+    listed: tuple[Launch | Move | Cut, ...]
+    device: Native
+    queue: Native
+
+    @functools.cached_property
+    def play(self) -> Callable[[], object]:
+        """Encode and submit all. Errors: those of wgpu-py."""
+        writer = _Writer(Notes(), self.device, self.queue)
+        for command in self.listed:
+            match command:
+                case Launch():
+                    writer.launch(command)
+                case Move():
+                    writer.move(command)
+                case Cut():
+                    writer.submit()
+        writer.submit()
+        # Handles do not keep their objects alive, so the script does.
+        play = writer.notes.list().play
+        return import_module("wgpu.backends.wgpu_native._api").libf._make_proxy_func("play", play)
+
+
+def _library() -> Any:
+    return import_module("wgpu.backends.wgpu_native")
+
+
+def function_of(name: str) -> int:
+    """The address of a function of the native library."""
+    native = _library()
+    return int(native.ffi.cast("uintptr_t", getattr(native.lib, name)))
+
+
+def handle_of(native: Native) -> int:
+    """The handle of an object of wgpu-py's."""
+    return int(_library().ffi.cast("uintptr_t", native._internal))
 
 
 @dataclass(slots=True)
-class Notes:
-    """The commands encoded so far; `fits` turns false where they cannot be replayed."""
+class _Writer:
+    """Writes commands down as calls."""
 
-    fits: bool = True
-    commands: list[Launches | Move | Cut] = field(default_factory=list)
-    calls: list[tuple[Any, Any, int, int]] = field(default_factory=list)
-    held: list[object] = field(default_factory=list)
+    notes: Notes
+    device: Native
+    queue: Native
+    encoder: int | None = None  # the words of what is open
+    computing: int | None = None
+    pipeline: object = None  # which the pass has
 
-    def dispatch(self, pipeline: Any, group: Any, groups: tuple[int, int]) -> None:
-        """Note a dispatch."""
-        self.calls.append((pipeline._internal, group._internal, *groups))
-        # Raw handles do not keep their objects alive, so the objects are held as well.
-        self.held += [pipeline, group]
-        self.fits = self.fits and len(self.calls) < LONGEST
+    def call(self, name: str, *words: int) -> int:
+        """A function of the library; the word of its answer."""
+        return self.notes.call(function_of(name), *words)
 
-    def copy(self, *move: Any) -> None:
-        """Note a copy."""
-        self._end_pass()
-        self.commands.append(Move(*move))
-        self.fits = self.fits and len(self.commands) < LONGEST
+    def handle(self, native: Native) -> int:
+        """The word of an object's handle."""
+        return self.notes.constant(handle_of(native))
 
-    def cut(self) -> None:
-        """Note that a submission ends."""
-        self._end_pass()
-        self.commands.append(Cut())
+    def opened(self) -> int:
+        """An encoder, with or without a pass."""
+        if self.encoder is None:
+            nothing = self.notes.constant(0)
+            self.encoder = self.call("wgpuDeviceCreateCommandEncoder", self.handle(self.device), nothing)
+        return self.encoder
 
-    def script(self) -> Script | None:
-        """The script; None if it cannot be kept."""
-        self._end_pass()
-        return tuple(self.commands) if self.fits else None
+    def launch(self, launch: Launch) -> None:
+        """A dispatch; consecutive ones share a pass."""
+        zero, one = map(self.notes.constant, (0, 1))
+        if self.computing is None:
+            self.computing = self.call("wgpuCommandEncoderBeginComputePass", self.opened(), zero)
+        computing, groups = self.computing, map(self.notes.constant, launch.groups)
+        if launch.pipeline is not self.pipeline:
+            self.pipeline = launch.pipeline
+            self.call("wgpuComputePassEncoderSetPipeline", computing, self.handle(launch.pipeline))
+        self.call("wgpuComputePassEncoderSetBindGroup", computing, zero, self.handle(launch.group), zero, zero)
+        self.call("wgpuComputePassEncoderDispatchWorkgroups", computing, *groups, one)
 
-    def _end_pass(self) -> None:
-        if self.calls:
-            self.commands.append(Launches(tuple(self.calls), tuple(self.held)))
-            self.calls, self.held = [], []
+    def end_pass(self) -> None:
+        """End the pass that is open, if there is one."""
+        if self.computing is not None:
+            self.call("wgpuComputePassEncoderEnd", self.computing)
+            self.call("wgpuComputePassEncoderRelease", self.computing)
+        self.computing = self.pipeline = None
 
+    def move(self, move: Move) -> None:
+        """A copy."""
+        self.end_pass()
+        source, target = self.handle(move.source), self.handle(move.target)
+        at, to, nbytes = map(self.notes.constant, (move.at, move.to, move.nbytes))
+        self.call("wgpuCommandEncoderCopyBufferToBuffer", self.opened(), source, at, target, to, nbytes)
 
-@functools.cache
-def _native() -> tuple[Callable[..., None], Callable[..., None], Callable[..., None], Any]:
-    """The library's functions for a pass: set a pipeline, set a bind group, dispatch; and NULL."""
-    native: Any = import_module("wgpu.backends.wgpu_native")
-    return (
-        native.lib.wgpuComputePassEncoderSetPipeline,
-        native.lib.wgpuComputePassEncoderSetBindGroup,
-        native.lib.wgpuComputePassEncoderDispatchWorkgroups,
-        native.ffi.NULL,
-    )
-
-
-def play(script: Script, device: Any) -> None:
-    """Encode the script, and submit it."""
-    commands = device.create_command_encoder()
-    for part in script:
-        match part:
-            case Launches(calls=calls):
-                computing = commands.begin_compute_pass()
-                _dispatch(computing._internal, calls)
-                computing.end()
-            case Move():
-                commands.copy_buffer_to_buffer(part.source, part.at, part.target, part.to, part.nbytes)
-            case Cut():
-                device.queue.submit([commands.finish()])
-                commands = device.create_command_encoder()
-    device.queue.submit([commands.finish()])
-
-
-def _dispatch(computing: object, calls: tuple[tuple[object, object, int, int], ...]) -> None:
-    set_pipeline, set_group, dispatch, null = _native()
-    last = None
-    for pipeline, group, wide, high in calls:
-        if pipeline is not last:
-            set_pipeline(computing, pipeline)
-            last = pipeline
-        set_group(computing, 0, group, 0, null)
-        dispatch(computing, wide, high, 1)
+    def submit(self) -> None:
+        """Hand over what was encoded."""
+        self.end_pass()
+        if self.encoder is None:
+            return
+        buffer = self.call("wgpuCommandEncoderFinish", self.encoder, self.notes.constant(0))
+        one = self.notes.constant(1)
+        self.call("wgpuQueueSubmit", self.handle(self.queue), one, self.notes.address_of(buffer))
+        self.call("wgpuCommandBufferRelease", buffer)
+        self.call("wgpuCommandEncoderRelease", self.encoder)
+        self.encoder = None

@@ -21,9 +21,11 @@ Source: CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA, "cvt".
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from rune import dtypes
 from rune.lowering.codegen.dialect import Dialect, Scalar
+from rune.lowering.codegen.target import Target
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 
@@ -179,3 +181,15 @@ CUDA_C = Dialect(
     pieces=_PIECES,
     atomics=ATOMICS,
 )
+# Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
+CUDA_C_IN_PARTS = replace(
+    CUDA_C,
+    grid_point="({1})(blockIdx.x + (unsigned int)_first) * blockDim.x + threadIdx.x",
+    group="(blockIdx.x + (unsigned int)_first)",
+    argument_table=f"{CUDA_C.argument_table}, const unsigned long long _first",
+)
+
+
+def dialect_for(target: Target) -> Dialect:
+    """CUDA C for a device."""
+    return CUDA_C if target.submission_work is None else CUDA_C_IN_PARTS

@@ -118,7 +118,7 @@ class Jitted(Generic[P, R]):
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
         traced, leaves = self._lookup(args, kwargs)
-        if traced.on_cpu is None:
+        if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)
 
@@ -172,13 +172,14 @@ class Jitted(Generic[P, R]):
 
     def _describe(self, traced: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
         """Let native code make calls like this one from now on, if it can."""
-        if traced.on_cpu is None or not is_evaluating():
+        ran = self._ran(traced)
+        if ran is None or not is_evaluating():
             return
         # Static values that are new objects in every call would each be a kind.
         if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
             return
         traced.descriptions += 1
-        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced):
+        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced, ran[1]):
             return
         # Other threads may have changed the containers since, and may do so while we read them.
         dynamic, statics = self.marked.split(args, kwargs)
@@ -192,20 +193,27 @@ class Jitted(Generic[P, R]):
             named,
             self.marked.static_test(len(args)),
             traced.captured,
-            traced.on_cpu,
+            ran[0],
             traced.out_types,
             traced.out_tree,
-            self._home,
+            ran[1],
         )
         native = _natively_called() if description is not None else None
         if description is not None and native is not None:
             self._native_calls = (*self._native_calls, description)
             self.__class__ = native  # type: ignore[assignment]
 
-    def _is_describable(self, traced: Traced) -> bool:
+    def _ran(self, traced: Traced) -> tuple[Executable, Place] | None:
+        """What was last run for the trace, and where; None where native code cannot run it."""
+        place = traced.place
+        if place is not None:
+            return compiled(traced.program, device_for(place.device)), place
+        return None if traced.on_cpu is None else (traced.on_cpu, self._home)
+
+    def _is_describable(self, traced: Traced, place: Place) -> bool:
         """Whether a description can hold all that the trace and its run depend on."""
         is_special = traced.serves_one_call or traced.needs or traced.axes
-        return not is_special and self._is_plain(traced)
+        return not is_special and self._is_plain(traced, place)
 
     def forget_calls(self) -> None:
         """Drop the calls stored here: one of their traces is being dropped."""
@@ -285,6 +293,7 @@ class Jitted(Generic[P, R]):
         if traced.on_cpu is not None and is_evaluating():
             outs = _run_on_cpu(traced.on_cpu, traced, values, self._home)
             if outs is not None:
+                traced.place = None
                 return outs
         try:
             if not is_evaluating():
@@ -322,16 +331,25 @@ class Jitted(Generic[P, R]):
         except NaNError as error:
             name_result(error, traced.out_tree)
             raise
-        if place.device is None and self._is_plain(traced):
-            traced.on_cpu = compiled(traced.program, device_for(None), (), self.schedules)
+        self._note_run(traced, place)
         # Donated arguments are unusable after the call, whether their memory served or not.
         for number in traced.donated:
             _release(values[number], place.device)
         return outs
 
-    def _is_plain(self, traced: Traced) -> bool:
-        """Whether a run on the CPU is compiled code and nothing else."""
-        if self.device is None and default_place() is not CPU:
+    def _note_run(self, traced: Traced, place: Place) -> None:
+        """Note where a run was compiled code and nothing else, for calls like it."""
+        is_plain = self._is_plain(traced, place)
+        if place.device is None and is_plain:
+            traced.on_cpu = compiled(traced.program, device_for(None), (), self.schedules)
+        now = place if is_plain and type(place.device) is Device else None
+        before, traced.place = traced.place, now
+        if (before and before.device) is not (now and now.device):
+            traced.descriptions = 0  # those of calls elsewhere
+
+    def _is_plain(self, traced: Traced, place: Place) -> bool:
+        """Whether a run at this place is compiled code and nothing else."""
+        if place.device is None and self.device is None and default_place() is not CPU:
             return False
         return not (traced.donated or needs_stages(traced.program))
 

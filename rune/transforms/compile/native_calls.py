@@ -2,9 +2,10 @@
 
 A jitted function that has been called twice with the same kind of arguments describes the call:
 every container and leaf of the arguments with its type, and how the result's tree is made
-(backends/cpu/calls/describe.py). What cannot be described is called as before: trees of registered
-classes, other devices, donated arguments, traces with hidden inputs, complex Python numbers, static
-values that may change.
+(backends/cpu/calls/describe.py). On a device the executable's player is called with the buffers of
+arrays that are there, and of free arrays of the CPU that have a copy there. What cannot be
+described is called as before: trees of registered classes, donated arguments, traces with hidden
+inputs, complex Python numbers, static values that may change, host data for a device.
 
 Invariant: a description fits no call that the trace would not be found for. Every part of the
 trace's key is in it, types and static values by identity, which is stricter than equality for what
@@ -14,7 +15,7 @@ keeps its hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
 from typing import Any
@@ -23,9 +24,10 @@ import numpy as np
 
 from rune import config, counts, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
-from rune.backends import cpu
+from rune.backends import Device, cpu
 from rune.backends.cpu.calls import describe
-from rune.backends.cpu.calls.describe import Build, Check, Fetch, Kept, NativeCall, Node, Result
+from rune.backends.cpu.calls.describe import Build, Check, Code, Fetch, Kept, NativeCall, Node, Player, Result
+from rune.backends.shared.protocol import Buffer, Playable
 from rune.core.interpreter import dispatch
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -55,10 +57,7 @@ def described(
     place: Place,
 ) -> Kept | None:
     """The kind of this call for native code; None where it has to be made as before."""
-    # Only the CPU executor has machine code that takes NumPy's memory directly.
-    if not isinstance(executable, cpu.CpuExecutable):
-        return None
-    walk = _Walk()
+    walk = _Walk(place.device)
     try:
         for value in captured:
             # Closed-over arrays come before the arguments, as in the plan.
@@ -66,27 +65,54 @@ def described(
         walk.arguments(args, kwargs, is_static)
     except _Indescribable:
         return None
-    prepared = executable.for_native_calls(walk.buffers)
-    if prepared is None or not walk.fits(prepared.takes):
+    prepare = _of_the_cpu if place.device is None else _of_a_device
+    prepared = prepare(executable, walk, out_types)
+    if prepared is None:
         return None
-    results = zip(out_types, prepared.gives, prepared.makers, strict=True)
     build, finish = _build(out_tree)
-    nodes = walk.nodes_for(prepared.takes)
-    if max(len(nodes), len(build)) > describe.MOST_NODES:
+    if max(len(prepared.nodes), len(build)) > describe.MOST_NODES:
         return None
     call = NativeCall(
         config.current(),
         len(args),
         tuple(kwargs),
-        nodes,
+        prepared.nodes,
         place,
-        tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results),
+        prepared.results,
         build,
         finish,
         prepared.code,
         counts.native_runs(),
     )
     return describe.kept(call)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What an executable says of its native calls."""
+
+    nodes: tuple[Node, ...]
+    results: tuple[Result, ...]
+    code: Code | Player
+
+
+def _of_the_cpu(executable: object, walk: _Walk, out_types: Sequence[ArrayType]) -> _Prepared | None:
+    """A call of machine code, which takes NumPy's memory directly."""
+    prepared = executable.for_native_calls(walk.buffers) if isinstance(executable, cpu.CpuExecutable) else None
+    if prepared is None or not walk.fits(prepared.takes):
+        return None
+    results = zip(out_types, prepared.gives, prepared.makers, strict=True)
+    typed = tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results)
+    return _Prepared(walk.nodes_for(prepared.takes), typed, prepared.code)
+
+
+def _of_a_device(executable: object, walk: _Walk, out_types: Sequence[ArrayType]) -> _Prepared | None:
+    """A call of an executable's player."""
+    played = executable.player(walk.buffers) if isinstance(executable, Playable) else None
+    if played is None:
+        return None
+    results = tuple(Result(t.with_shape(s)) for t, s in zip(out_types, played.shapes, strict=True))
+    return _Prepared(tuple(walk.nodes), results, Player(played.play))
 
 
 _CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionType, MethodType)
@@ -114,11 +140,15 @@ _Found = tuple[Any, Fetch, int, Any]  # a node, and how it is reached: Node's fi
 
 
 class _Walk:
-    """The nodes of arguments, parents before children, and the buffers of their leaves."""
+    """The nodes of arguments, parents before children, and the buffers of their leaves.
 
-    def __init__(self) -> None:
+    device: where the call runs; None is the CPU
+    """
+
+    def __init__(self, device: Device | None) -> None:
+        self.device = device
         self.nodes: list[Node] = []
-        self.buffers: list[np.ndarray] = []
+        self.buffers: list[Buffer] = []
 
     def arguments(
         self, args: Sequence[object], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
@@ -161,7 +191,9 @@ class _Walk:
 
     def leaf(self, value: object, fetch: Fetch, parent: int, key: object) -> None:
         """A leaf; Memory and bytes follow when it is known what the plan takes."""
-        if type(value) is Array and value.place.device is None:
+        if self.device is not None:
+            self.leaf_of_device(self.device, value, fetch, parent, key)
+        elif type(value) is Array and value.place.device is None:
             self.add(fetch, parent, key, Check.ARRAY, value.type)
             self.buffers.append(value.buffer)
         elif type(value) is np.ndarray:
@@ -172,6 +204,18 @@ class _Walk:
             self.buffers.append(np.asarray(value))
         else:
             raise _Indescribable
+
+    def leaf_of_device(self, device: Device, value: object, fetch: Fetch, parent: int, key: object) -> None:
+        """A leaf whose buffer is on the device, or has a copy there."""
+        if type(value) is not Array:
+            raise _Indescribable
+        if value.place.device is device:
+            self.add(fetch, parent, key, Check.PLACED, value.type, value.place)
+        elif value.place is CPU:
+            self.add(fetch, parent, key, Check.COPIED, value.type, device)
+        else:
+            raise _Indescribable
+        self.buffers.append(value.buffer_on(device))
 
     def add(self, *fields: Any) -> None:
         """Add a node."""
@@ -233,6 +277,6 @@ def native_method(cls: type, slot: str, general: Callable[..., object]) -> Any:
     """
     interpreter, outermost = dispatch()
     owner = describe.Owner(
-        cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(), config.Scope
+        cls, slot, general, Array, Place, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(), config.Scope
     )
     return describe.method(owner)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rune import config, counts, effects, locks, tree
+from rune.array import Place
 from rune.backends.shared import heap
 from rune.backends.shared.protocol import Executable
 from rune.core import axes
@@ -49,6 +50,7 @@ class Traced:
     axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # the named axes around it
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # stored here so that a cached call looks nothing up
+    place: Place | None = None  # of the last call, if that ran compiled code on a device and nothing else
     descriptions: int = 0  # attempts to describe a call to native code
     was_used: bool = True  # since the last eviction
     is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'

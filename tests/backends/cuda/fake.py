@@ -28,7 +28,7 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import Plan
 from tests.backends.cuda.fake_calls import memory_calls
-from tests.backends.cuda.fake_kernels import Kernels
+from tests.backends.cuda.fake_kernels import Kernels, in_another_order
 from tests.support.lowering import program_of
 
 TARGET = Target(
@@ -175,6 +175,8 @@ class FakeCuda(Kernels):
             "MULTIPROCESSOR_COUNT": 4,
             "MAX_THREADS_PER_BLOCK": 1024,
             "WARP_SIZE": 32,
+            "KERNEL_EXEC_TIMEOUT": 0,
+            "INTEGRATED": 0,
             "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
             "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
         }
@@ -190,6 +192,8 @@ class FakeCuda(Kernels):
         self.shared: dict[str, int] = {}  # bytes that a function may get, if they are more than usual
         self.waits: list[tuple[int, int]] = []  # others' streams, and what they wait for
         self.images: list[str] = []  # loaded, by name
+        self.held: list[object] = []  # functions whose addresses are known
+        self.graphs: dict[int, tuple[Callable[[], None], ...]] = {}  # by handle
         self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
         self.queue: list[Callable[[], None]] = []
@@ -436,7 +440,7 @@ class FakeCuda(Kernels):
 
         def conditional() -> None:
             while self.conditions[handle]:
-                for node in body:
+                for node in in_another_order(body):
                     node()
                 if not repeats:
                     return
@@ -444,17 +448,19 @@ class FakeCuda(Kernels):
         return self._added(graph, before, count, conditional)
 
     def _added(self, graph: Any, before: list[Any], count: int, node: Callable[[], None]) -> int:
-        assert before == ([len(graph) - 1] if graph else [])
-        assert count == len(before)
-        graph.append(node)
+        assert count == len(set(before)) == len(before)
+        assert all(0 <= k < len(graph) for k in before)
+        graph.append((node, before))
         return len(graph) - 1
 
-    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> tuple[Any, ...]:
-        return tuple(graph)
+    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> int:
+        handle = 5000 + len(self.graphs)
+        self.graphs[handle] = tuple(in_another_order(graph))
+        return handle
 
-    def cuGraphLaunch(self, executable: tuple[Any, ...], stream: int) -> None:
+    def cuGraphLaunch(self, executable: int, stream: int) -> None:
         assert stream == self.stream
-        for node in executable:
+        for node in self.graphs[executable]:
             self.enqueue(node)
 
 

@@ -91,7 +91,34 @@ def memory_calls(fake: Any) -> dict[str, Any]:
     prefix = "CU_DEVICE_ATTRIBUTE_"
     attributes = {f"{prefix}{name}": value for name, value in (fake.attributes | ATTRIBUTES).items()}
     calls: dict[str, Any] = {name: answered(fake, function) for name, function in functions.items()}
-    return calls | event_calls(fake) | {"CUdevice_attribute": SimpleNamespace(**attributes)}
+    calls |= event_calls(fake) | {"CUdevice_attribute": SimpleNamespace(**attributes)}
+    return calls | {"cuGetProcAddress": lambda name, version, flags: (fake.codes.CUDA_SUCCESS, native(fake, name), 0)}
+
+
+_LETTERS = {"p": ctypes.c_void_p, "a": ctypes.c_uint64, "z": ctypes.c_size_t}
+_NATIVE = {
+    "cuCtxPushCurrent": "p",
+    "cuCtxPopCurrent": "p",
+    "cuMemcpyHtoDAsync": "apzp",
+    "cuGraphLaunch": "pp",
+    "cuEventRecord": "pp",
+    "cuEventQuery": "p",
+}
+
+
+def native(fake: Any, name: bytes) -> int:
+    """The address of a C function that does what the one of the bindings does."""
+    text = name.decode()
+
+    def call(*arguments: Any) -> int:
+        inputs = () if text == "cuCtxPopCurrent" else arguments
+        return int(getattr(fake.bindings, text)(*inputs)[0])
+
+    function = ctypes.CFUNCTYPE(ctypes.c_int, *(_LETTERS[letter] for letter in _NATIVE[text]))(call)
+    fake.held.append(function)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 def event_calls(fake: Any) -> dict[str, Any]:

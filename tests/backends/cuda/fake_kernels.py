@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -80,3 +80,12 @@ class Kernels:
     def rune_chosen(self, words: list[int], handle: int) -> None:
         number = int(self.i32(words[0])[0])
         self.conditions[handle] = min(max(number, 0), words[2]) == words[1]
+
+
+def in_another_order(graph: list[tuple[Callable[[], None], list[int]]]) -> list[Callable[[], None]]:
+    """The nodes as edges allow, else the last one first: a missing edge gives wrong numbers."""
+    order: list[int] = []
+    while len(order) < len(graph):
+        ready = (k for k, (_, before) in enumerate(graph) if k not in order and set(before) <= set(order))
+        order.append(max(ready))
+    return [graph[k][0] for k in order]

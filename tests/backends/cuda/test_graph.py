@@ -16,12 +16,13 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends.cuda.compiler import architecture
-from rune.backends.cuda.graph import MOST_BLOCKS, Conditional, Kernel, Nodes, Recorder, geometry, needs_host
-from rune.backends.shared.executor import concrete, size_values
+from rune.backends.cuda.edges import waits
+from rune.backends.cuda.graph import MOST_BLOCKS, Conditional, Divided, Kernel, Nodes, Recorder, geometry, needs_host
+from rune.backends.shared.executor import ConcreteStep, concrete, size_values
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.cuda_c import CUDA_C, CUDA_C_IN_PARTS
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Plan, Space
 from tests.backends.cuda.fake import TARGET, plan_for
@@ -174,6 +175,25 @@ def test_a_small_grid_is_spread_over_the_cores(points: int, shape: tuple[int, in
     rendered = render(example("elementwise"), CUDA_C)
 
     assert geometry(rendered, {"n": points}, cores=4) == shape
+
+
+def test_a_long_launch_is_kernels_one_behind_the_other_where_a_watchdog_counts():
+    n = rune.dims.symbol("n", 1, 1 << 20)
+    plan = plan_for(lambda x: rnp.sin(x) + x, f32(n))
+    concrete_plan = concrete(plan, size_values(plan, ((100_000,),)))
+    (name,) = plan.kernels
+    rendered = {name: render(plan.kernels[name], CUDA_C_IN_PARTS)}
+    (step,) = concrete_plan.steps
+    assert isinstance(step, ConcreteStep)
+    undivided = Recorder(rendered, concrete_plan.sizes, 4).kernels(step)
+    divided = Divided({name: 1000}, 300)
+    kernels = Recorder(rendered, concrete_plan.sizes, 4, divided=divided).kernels(step)
+
+    assert len(kernels) >= 3
+    assert sum(k.blocks for k in kernels) == undivided[0].blocks
+    assert [k.first for k in kernels] == [*np.cumsum([0, *[k.blocks for k in kernels[:-1]]])]
+    assert [k.arguments(4096, {}) for k in kernels] == [(4096 + 8 * k.word, k.first) for k in kernels]
+    assert waits([k.touches for k in kernels]) == [(), *((k,) for k in range(len(kernels) - 1))]
 
 
 def test_a_kernel_without_grid_axes_is_one_thread():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -19,7 +20,7 @@ import rune.numpy as rnp
 from rune.backends import device_named, opencl
 from rune.backends.opencl import run
 from rune.backends.shared import disk_cache
-from rune.errors import OutOfMemory
+from rune.errors import DeviceError, OutOfMemory
 from rune.lowering.pipeline import lower
 from tests.support.close import close
 
@@ -45,6 +46,7 @@ def python(code: str, **environment: str) -> Any:
 # --- parts of a device ------------------------------------------------------------------------
 
 PARTS = """
+import ctypes
 import gc
 import json
 import numpy as np
@@ -296,18 +298,80 @@ def test_events_of_profiled_calls_are_released():
 # --- scripts ----------------------------------------------------------------------------------
 
 
-def test_arguments_are_set_again_only_where_memory_changed(monkeypatch: pytest.MonkeyPatch):
-    f = rune.jit(lambda x: rnp.sin(rnp.cumsum(rnp.cumsum(x)[::-1])), device=OPENCL)
-    x = rune.device_put(np.ones(64, np.float32), OPENCL)
-    first = f(x)
-    wanted = np.asarray(first)
-    calls: list[Any] = []
-    original = run._Kernel.set_arguments
-    monkeypatch.setattr(run._Kernel, "set_arguments", lambda *a: (calls.append(a), original(*a)))
-    second = f(x)  # another result
-    close(wanted, np.asarray(second), ulps=0, why="the same program")
-    close(wanted, np.asarray(first), ulps=0, why="nothing wrote it")
-    assert not calls
+class Driver:
+    """The driver's functions, whose calls are noted; `refuse` has what is answered instead."""
+
+    def __init__(self, backend: Any):
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.refuse: list[tuple[str, int]] = []
+        self.functions = functions = backend.functions
+        self.held = [
+            self._noted("launch", functions.launch, "ppupppupp"),
+            self._noted("set_argument", functions.set_argument, "puzp"),
+            self._noted("flush", functions.flush, "p"),
+        ]
+        addresses = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in self.held}
+        backend.functions = replace(functions, **addresses)
+
+    def _noted(self, name: str, address: int, letters: str) -> tuple[str, Any]:
+        kinds = {"p": ctypes.c_void_p, "u": ctypes.c_uint, "z": ctypes.c_size_t}
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(kinds[letter] for letter in letters))
+        original = prototype(address)
+
+        def call(*arguments: Any) -> int:
+            self.calls.append((name, arguments))
+            if self.refuse and self.refuse[0][0] == name:
+                return self.refuse.pop(0)[1]
+            return original(*arguments)
+
+        return name, prototype(call)
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+
+def opened(**limits: Any) -> tuple[Any, Driver]:
+    """A device of its own, and its driver."""
+    backend: Any = opencl.open_device(replace(TARGETS[0], **limits))
+    return backend, Driver(backend)
+
+
+def recorded(backend: Any, f: Any, size: int) -> tuple[Any, Any, np.ndarray]:
+    """A plan of the device, its argument, and what it should give."""
+    host = np.linspace(0, 1, size, dtype=np.float32)
+    executable = backend.record(lower(rune.make_program(f)(rnp.asarray(host)), backend.target))
+    return executable, backend.copy_in(host), np.asarray(f(rnp.asarray(host)))
+
+
+def fetched(backend: Any, buffer: Any) -> np.ndarray:
+    return backend.copy_out(buffer, buffer.type)
+
+
+def twice_summed(x: Any) -> Any:
+    return rnp.cumsum(rnp.cumsum(x)[::-1])
+
+
+def test_arguments_are_set_again_only_where_memory_changed():
+    backend, driver = opened()
+    executable, x, _ = recorded(backend, twice_summed, 64)
+    (first,) = executable([x])
+    wanted = fetched(backend, first)
+    driver.calls.clear()
+    (second,) = executable([x])  # another result
+    close(wanted, fetched(backend, second), ulps=0, why="the same program")
+    close(wanted, fetched(backend, first), ulps=0, why="nothing wrote it")
+    assert driver.names().count("set_argument") == 1
+
+
+def test_memory_that_was_given_back_to_the_driver_is_set_again_though_its_handle_be_the_same():
+    backend, driver = opened()
+    executable, x, _ = recorded(backend, twice_summed, 64)
+    executable([x])
+    arguments = driver.names().count("set_argument")
+    backend.pool.trim()
+    driver.calls.clear()
+    executable([x])
+    assert driver.names().count("set_argument") == arguments
 
 
 def test_sizes_in_turns_have_their_own_arguments():
@@ -317,48 +381,41 @@ def test_sizes_in_turns_have_their_own_arguments():
         close(wanted, np.asarray(f(np.ones(n, np.float32))), ulps=0, why="whole numbers")
 
 
-def test_memory_that_runs_out_within_a_script_is_given_back_and_tried_again(monkeypatch: Any):
-    f = rune.jit(lambda x: rnp.cumsum(rnp.cumsum(x)[::-1]), device=OPENCL)
-    x = np.ones(32, np.float32)
-    wanted = np.asarray(f(x))
-    backend: Any = rune.backends.device_named(OPENCL).backend
-    original, refused = backend.cl.enqueue_nd_range_kernel, []
-
-    def refuse_once(*arguments: Any) -> Any:
-        if not refused:
-            refused.append(arguments)
-            raise backend.cl.MemoryError("clEnqueueNDRangeKernel", -4, "")
-        return original(*arguments)
-
-    monkeypatch.setattr(backend.cl, "enqueue_nd_range_kernel", refuse_once)
-    close(wanted, np.asarray(f(x)), ulps=0, why="the same program")
-    assert len(refused) == 1
+def test_memory_that_runs_out_within_a_script_is_given_back_and_tried_again():
+    backend, driver = opened()
+    executable, x, wanted = recorded(backend, twice_summed, 32)
+    driver.refuse.append(("launch", -4))
+    (result,) = executable([x])
+    close(wanted, fetched(backend, result), ulps=4, why="sums in another order")
+    assert not driver.refuse
 
 
-def test_a_launch_of_much_work_is_enqueued_in_parts_with_a_flush_between(monkeypatch: pytest.MonkeyPatch):
-    backend: Any = opencl.open_device(replace(TARGETS[0], submission_work=20_000))  # of 90,000
-    program = rune.make_program(lambda x: x + 1.0)(rnp.zeros(10_000, "float32"))
-    executable, x = backend.record(lower(program, backend.target)), backend.copy_in(np.zeros(10_000, np.float32))
-    starts: list[Any] = []
-    original = backend.cl.enqueue_nd_range_kernel
+def test_memory_that_stays_short_within_a_script_is_an_error_and_the_next_call_is_right():
+    backend, driver = opened()
+    executable, x, wanted = recorded(backend, twice_summed, 32)
+    driver.refuse += [("launch", -4), ("launch", -4)]
+    with pytest.raises(OutOfMemory, match="cannot allocate"):
+        executable([x])
+    (result,) = executable([x])
+    close(wanted, fetched(backend, result), ulps=4, why="sums in another order")
 
-    class Flushed:
-        """The queue, with its flushes counted."""
 
-        count = 0
+def test_an_argument_that_the_driver_refuses_is_an_error_and_is_set_by_the_next_call():
+    backend, driver = opened()
+    executable, x, wanted = recorded(backend, twice_summed, 32)
+    driver.refuse.append(("set_argument", -50))
+    with pytest.raises(DeviceError, match="INVALID_ARG_VALUE"):
+        executable([x])
+    (result,) = executable([x])
+    close(wanted, fetched(backend, result), ulps=4, why="sums in another order")
 
-        def flush(self) -> None:
-            self.count += 1
 
-    executable.queue, queue = Flushed(), executable.queue
-
-    def noted(_: Any, *arguments: Any) -> Any:
-        starts.append(arguments[3])
-        return original(queue, *arguments)
-
-    monkeypatch.setattr(backend.cl, "enqueue_nd_range_kernel", noted)
+def test_a_launch_of_much_work_is_enqueued_in_parts_with_a_flush_between():
+    backend, driver = opened(submission_work=20_000)  # of 90,000
+    executable, x, _ = recorded(backend, lambda x: x + 1.0, 10_000)
     executable([x])
 
+    starts = [arguments[3] for name, arguments in driver.calls if name == "launch"]
     assert starts[0] is None
     assert len(starts) >= 5
-    assert executable.queue.count == len(starts)
+    assert driver.names().count("flush") == len(starts)

@@ -101,7 +101,6 @@ def test_threads_lose_no_count(device: str):
 def test_a_call_ends_when_its_question_is_answered_and_those_behind_it_wait():
     work, ended = Work(), [False, True]
     for number in range(2):
-        work.begin()
         work.follow(lambda n=number: ended[n])
 
     assert work.stats().in_flight == 2
@@ -114,7 +113,6 @@ def test_what_a_lost_device_had_to_do_is_over():
         raise DeviceError("the device is lost")
 
     work = Work()
-    work.begin()
     work.follow(lost)
     assert work.stats().in_flight == 0
 
@@ -122,7 +120,6 @@ def test_what_a_lost_device_had_to_do_is_over():
 def test_few_questions_are_kept_though_nobody_asks():
     work = Work()
     for _ in range(10 * KEPT):
-        work.begin()
         work.follow(lambda: True)
     assert len(work._pending) <= KEPT
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,6 +77,14 @@ def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[st
 
     for name, function in vars(functions).copy().items():
         patch.setattr(functions, name, listed(name, function))
+    # Machine code has its own way to the driver, as far as recordings are made from here on.
+    device = backend.opened().device
+    kinds = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p
+    submit = ctypes.CFUNCTYPE(*kinds)
+    original = submit(device.submit_address)
+    noted = submit(lambda *args: (called.append("vkQueueSubmit"), original(*args))[1])
+    device.held = noted  # type: ignore[attr-defined]
+    patch.setattr(device, "submit_address", ctypes.cast(noted, ctypes.c_void_p).value)
     return called
 
 

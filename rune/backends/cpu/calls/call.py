@@ -218,7 +218,14 @@ def _match_arguments(process: Process, code: Code, words: Value, argv: Value) ->
     rows = (code.row("ptr", nodes), data, code.row("i64", inputs), references)
     place = code.ask("ptr", "match", words, argv, *rows)
     attempt = _Attempt(process, code, words, inputs, results, data, arrays)
-    answer = code.choose(is_null(place), lambda: _refuse(process, code), lambda: _make_results(attempt, place))
+    player = attempt.word("W_PLAYER", "ptr")
+
+    def run() -> Value:
+        return code.choose(
+            is_null(player), lambda: _make_results(attempt, place), lambda: _play(attempt, player, place)
+        )
+
+    answer = code.choose(is_null(place), lambda: _refuse(process, code), run)
     code.tell("void", "release", references)
     return answer
 
@@ -227,6 +234,39 @@ def _refuse(process: Process, code: Code) -> Value:
     """UNFIT; where an interrupt came while arguments were compared, it is raised."""
     has_no_error = is_null(process.ask(code, "ptr", "ERROR"))
     return code.choose(has_no_error, lambda: _unfit(code), lambda: null(code))
+
+
+def _play(attempt: _Attempt, player: Value, place: Value) -> Value:
+    """Let a device run it, and wrap the buffers that the player gives in a tuple."""
+    process, code = attempt.process, attempt.code
+    buffers = process.ask(code, "ptr", "VECTORCALL", player, attempt.data, attempt.inputs, null(code))
+
+    def wrap(k: Value) -> Value:
+        buffer = process.tuple_item(code, buffers, k)
+        process.count_reference(code, buffer)
+        array = code.ask("ptr", "wrap", attempt.words, k, place, buffer)
+        code.store(array, code.item(attempt.arrays, "ptr", k))
+        return is_null(array).invert()
+
+    def build() -> Value:
+        attempt.count("W_RUNS")
+        return code.ask("ptr", "build", attempt.words, attempt.arrays)
+
+    def wrap_all() -> Value:
+        count = code.leading(attempt.results, wrap)
+        return code.choose(count.equals(attempt.results), build, lambda: drop(count))
+
+    def drop(count: Value) -> Value:
+        attempt.drop_arrays(count)
+        return null(code)  # the error is set: the call has been made, and is not made again
+
+    def answer() -> Value:
+        is_declined = buffers.equals(process.object(code, "NONE"))
+        result = code.choose(is_declined, lambda: _unfit(code), wrap_all)
+        process.drop_reference(code, buffers)
+        return result
+
+    return code.choose(is_null(buffers), lambda: null(code), answer)
 
 
 def _make_results(attempt: _Attempt, place: Value) -> Value:

@@ -43,9 +43,9 @@ class Fetch(IntEnum):
 
 
 class Check(IntEnum):
-    """What a node has to be; the last five are leaves."""
+    """What a node has to be; from ARRAY on they are leaves, the last two of a device's memory."""
 
-    SAME, SEQUENCE, DICT, ARRAY, NUMPY, FLOAT, INT, BOOL = range(8)
+    SAME, SEQUENCE, DICT, ARRAY, NUMPY, FLOAT, INT, BOOL, PLACED, COPIED = range(10)
 
 
 class Build(IntEnum):
@@ -66,8 +66,9 @@ class Memory:
 class Node:
     """One node of the arguments: item `key` of node `parent`, and what it has to be.
 
-    expected: an object for SAME, the array's type for ARRAY, a length for containers
-    extra:    the class for SEQUENCE, Memory for arrays, bytes for numbers
+    expected: an object for SAME, the type for arrays of rune's, a length for containers
+    extra:    the class for SEQUENCE, Memory for arrays of the CPU, bytes for numbers, the place for
+              PLACED, the device of the copy for COPIED
     """
 
     fetch: Fetch
@@ -80,11 +81,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result: its type, its memory, and what makes it where NumPy's allocator should not."""
+    """One result: its type, its memory, and what makes it where NumPy's allocator should not.
+
+    memory: None for that of a device
+    """
 
     type: object
-    memory: Memory
-    maker: Callable[[], np.ndarray] | None
+    memory: Memory | None = None
+    maker: Callable[[], np.ndarray] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,16 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Player:
+    """What is run on a device: a Python function of the buffers, which gives those of the results.
+
+    It gives None, with nothing done, where the general way has to make the call.
+    """
+
+    play: Callable[..., tuple[object, ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
 class NativeCall:
     """One kind of call: when it fits, what is run, and what comes of it."""
 
@@ -113,7 +127,7 @@ class NativeCall:
     results: tuple[Result, ...]
     build: tuple[tuple[Build, int, tuple[str, ...] | None], ...]  # children before their parents
     finish: Callable[[list[Any]], Any] | None  # makes the tree where `build` cannot
-    code: Code
+    code: Code | Player
     runs: array[int]  # counts all runs, in its first word
 
 
@@ -133,6 +147,7 @@ _HEAD = (
     "SIZES",
     "SIZES_AT",
     "FUNCTION",
+    "PLAYER",
     "IS_BRIEF",
     "PLACE",
     "BUILD",
@@ -158,15 +173,13 @@ def kept(call: NativeCall) -> Kept:
 
     def node(n: Node) -> list[int]:
         key = n.key if n.fetch < Fetch.DICT else id(n.key)
-        by_id = n.check in (Check.SAME, Check.ARRAY)
+        expected = id(n.expected) if n.check in _EXPECTED_BY_ID else n.expected
         extra = memory(n.extra) if isinstance(n.extra, Memory) else n.extra
-        expected = id(n.expected) if by_id else n.expected
-        return [n.fetch, n.parent, key, n.check, expected, id(extra) if n.extra in _SEQUENCES else extra]
+        return [n.fetch, n.parent, key, n.check, expected, id(extra) if n.check in _EXTRA_BY_ID else extra]
 
     def result(r: Result) -> list[int]:
-        return [id(r.type), _id_or_0(r.maker), memory(r.memory)]
+        return [id(r.type), _id_or_0(r.maker), 0 if r.memory is None else memory(r.memory)]
 
-    code = call.code
     nodes = [word for n in call.nodes for word in node(n)]
     results = [word for r in call.results for word in result(r)]
     build = [word for op, n, keys in call.build for word in (op, n, _id_or_0(keys))]
@@ -185,22 +198,32 @@ def kept(call: NativeCall) -> Kept:
         "BUILD": len(call.build),
         "BUILD_AT": at(build),
         "FINISH": _id_or_0(call.finish),
+        "RUNS": call.runs.buffer_info()[0],
+    }
+    if isinstance(call.code, Player):
+        head["PLAYER"] = id(call.code.play)
+    else:
+        head |= {"SIZES_AT": at(call.code.sizes), **_code_words(call.code)}
+    words = [head.get(name, 0) for name in _HEAD] + tables
+    return struct.pack(f"{len(words)}q", *words), call
+
+
+_EXPECTED_BY_ID = (Check.SAME, Check.ARRAY, Check.PLACED, Check.COPIED)
+_EXTRA_BY_ID = (Check.SEQUENCE, Check.PLACED, Check.COPIED)
+
+
+def _code_words(code: Code) -> dict[str, int]:
+    """The words that say what machine code is run."""
+    return {
         "ARENA_BYTES": code.arena_bytes,
         "ARENAS": id(code.arenas),
         "ARENA_MAKER": id(code.arena_maker),
         "SIZES": len(code.sizes),
-        "SIZES_AT": at(code.sizes),
         "FUNCTION": code.function,
         "IS_BRIEF": code.is_brief,
-        "RUNS": call.runs.buffer_info()[0],
         "SUBMITTED": code.counters[0],
         "FINISHED": code.counters[1],
     }
-    words = [head[name] for name in _HEAD] + tables
-    return struct.pack(f"{len(words)}q", *words), call
-
-
-_SEQUENCES = (tuple, list)
 
 
 def _id_or_0(x: object) -> int:
@@ -218,6 +241,7 @@ class Owner:
     calls: str  # the slot of an instance that holds a tuple of Kept
     general: Callable[..., object]  # makes every other call
     array: type  # of arrays, with slots _buffer, _copy, type, place
+    place: type  # of places, with slots device, committed
     free: object
     committed: object
     interpreter: ContextVar[Any]
@@ -320,6 +344,7 @@ def _slots(owner: Owner) -> dict[str, int] | None:
     """Byte offsets of slots."""
     names = {"BUFFER": "_buffer", "COPY": "_copy", "TYPE": "type", "PLACE": "place"}
     offsets = {f"SLOT_{word}": slot_offset(owner.array, name) for word, name in names.items()}
+    offsets |= {f"SLOT_{name.upper()}": slot_offset(owner.place, name) for name in ("device", "committed")}
     offsets["SLOT_CALLS"] = slot_offset(owner.cls, owner.calls)
     offsets["SLOT_SETTINGS"] = slot_offset(owner.scope, "settings")
     known = {word: offset for word, offset in offsets.items() if offset is not None}
@@ -329,7 +354,7 @@ def _slots(owner: Owner) -> dict[str, int] | None:
 def slot_offset(cls: type, name: str) -> int | None:
     """How many bytes into an instance a slot is: where what is put there is found."""
     instance, mark = object.__new__(cls), object()
-    setattr(instance, name, mark)
+    object.__setattr__(instance, name, mark)  # also where the class refuses it
     offsets = range(object.__basicsize__, cls.__basicsize__, 8)
     matches = [k for k in offsets if _word(id(instance) + k) == id(mark)]
     return matches[0] if len(matches) == 1 else None

@@ -216,6 +216,45 @@ def _is_array(node: _Node, object: Value) -> Value:
     return code.where(type.equals(node.word("expected", "ptr")) & is_here & has_buffer, lend)
 
 
+def _is_placed(node: _Node, object: Value) -> Value:
+    """An array of rune's, of the type, where it has to be, not deleted: its buffer is lent."""
+    process, code = node.process, node.code
+    type, place, buffer = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "BUFFER"))
+    expected = node.word("extra", "ptr")
+
+    def has_same(slot: str) -> Value:
+        return process.field(code, place, slot).equals(process.field(code, expected, slot))
+
+    def is_alike() -> Value:
+        return has_same("SLOT_DEVICE") & has_same("SLOT_COMMITTED")
+
+    has_buffer = buffer.compare("ne", node.object("NONE")) & is_null(buffer).invert()
+    is_there = code.where(type.equals(node.word("expected", "ptr")) & has_buffer, is_alike)
+    code.either(is_there, lambda: _lend_object(node, buffer))
+    return is_there
+
+
+def _is_copied(node: _Node, object: Value) -> Value:
+    """A free array of the CPU, of the type, with a copy on the device, whose buffer is lent."""
+    process, code = node.process, node.code
+    type, place, copy = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "COPY"))
+    is_free = place.equals(node.object("FREE"))
+    has_copy = copy.compare("ne", node.object("NONE")) & is_null(copy).invert()
+
+    def is_on_device() -> Value:
+        return process.tuple_item(code, copy, 0).equals(node.word("extra", "ptr"))
+
+    is_there = code.where(type.equals(node.word("expected", "ptr")) & is_free & has_copy, is_on_device)
+    code.either(is_there, lambda: _lend_object(node, process.tuple_item(code, copy, 1)))
+    return is_there
+
+
+def _lend_object(node: _Node, buffer: Value) -> None:
+    """Lend the buffer itself until the call is over."""
+    node.hold(buffer)
+    node.lend(buffer)
+
+
 def _is_memory(node: _Node, array: Value) -> Value:
     """NumPy's array of the dtype and shape, which lends its memory until the call is over."""
     code = node.code
@@ -284,6 +323,8 @@ _CHECKS: dict[str, Callable[[_Node, Value], Value]] = {
     "C_FLOAT": _of_known_class("FLOAT_TYPE", _is_float),
     "C_INT": _of_known_class("INT_TYPE", _is_int),
     "C_BOOL": _of_known_class("BOOL_TYPE", _is_bool),
+    "C_PLACED": _of_known_class("ARRAY_TYPE", _is_placed),
+    "C_COPIED": _of_known_class("ARRAY_TYPE", _is_copied),
 }
 
 

@@ -1,6 +1,7 @@
 """Results, arenas and trees of a cached call, as native code.
 
     @make        one result: an array of Python's over uninitialised memory
+    @wrap        the same over a buffer that is there
     @take_arena  an arena that no other call uses
     @build       the tree of the results       @join   one node of it, over its children
     @drop        let references go
@@ -25,6 +26,7 @@ def text(process: Process) -> str:
     """The functions."""
     functions = [
         (("void", "drop", "ptr objects, i64 begin, i64 end"), _drop),
+        (("ptr", "wrap", "ptr words, i64 number, ptr place, ptr buffer"), _wrap),
         (("ptr", "make", "ptr words, i64 number, ptr place, ptr datum"), _make),
         (("ptr", "take_arena", "ptr words, i64 bytes"), _take_arena),
         (("ptr", "join", "i64 operation, i64 length, ptr keys, ptr children"), _join),
@@ -43,8 +45,7 @@ def _drop(process: Process, code: Code, objects: Value, begin: Value, end: Value
 
 def _make(process: Process, code: Code, words: Value, number: Value, place: Value, datum: Value) -> Value:
     """An array over new memory, whose address goes to `datum`."""
-    results = code.item(words, "i64", process.word(code, words, "W_RESULTS_AT"))
-    result = code.item(results, "i64", number * _RESULT_WORDS)
+    result = _result(process, code, words, number)
     maker, table = item(code, result, 1, "ptr"), code.item(words, "i64", item(code, result, 2))
     buffer = code.choose(
         is_null(maker),
@@ -53,10 +54,18 @@ def _make(process: Process, code: Code, words: Value, number: Value, place: Valu
     )
 
     def wrap() -> Value:
-        type = code.load("ptr", result)
-        return _wrap(process, code, buffer, type, place, datum)
+        # Read first: without memory for the array, its buffer goes.
+        data = process.field(code, buffer, "DATA")
+        code.store(data, datum)
+        return code.ask("ptr", "wrap", words, number, place, buffer)
 
     return code.choose(is_null(buffer), lambda: null(code), wrap)
+
+
+def _result(process: Process, code: Code, words: Value, number: Value) -> Value:
+    """The words of one result."""
+    results = code.item(words, "i64", process.word(code, words, "W_RESULTS_AT"))
+    return code.item(results, "i64", number * _RESULT_WORDS)
 
 
 def _new_buffer(process: Process, code: Code, table: Value) -> Value:
@@ -68,8 +77,9 @@ def _new_buffer(process: Process, code: Code, table: Value) -> Value:
     return process.ask(code, "ptr", "NEW_FROM_DESCR", ndarray, dtype, ndim, shape, no, no, flags, no)
 
 
-def _wrap(process: Process, code: Code, buffer: Value, type: Value, place: Value, datum: Value) -> Value:
+def _wrap(process: Process, code: Code, words: Value, number: Value, place: Value, buffer: Value) -> Value:
     """An array of rune's, which takes the reference to its buffer."""
+    type = code.load("ptr", _result(process, code, words, number))
     no_items, none = code.constant("i64", 0), process.object(code, "NONE")
     cls = process.object(code, "ARRAY_TYPE")
     array = process.ask(code, "ptr", "GENERIC_ALLOC", cls, no_items)
@@ -80,7 +90,6 @@ def _wrap(process: Process, code: Code, buffer: Value, type: Value, place: Value
         slots = {"BUFFER": buffer, "COPY": none, "TYPE": type, "PLACE": place}
         for name, object in slots.items():
             code.store(object, process.field_at(code, array, f"SLOT_{name}"))
-        code.store(process.field(code, buffer, "DATA"), datum)
 
     code.either(is_null(array), lambda: process.drop_reference(code, buffer), fill)
     return array

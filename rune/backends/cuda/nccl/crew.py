@@ -96,7 +96,7 @@ class Crew:
         """
         turns = [part.turn(operands, donated) for part, operands in zip(self.parts, blocks, strict=True)]
         self._run(turns, self._order)
-        return [turn.results for turn in turns]
+        return [[*turn.results] for turn in turns]
 
     def _run(self, turns: Sequence[Turn], order: Sequence[int]) -> None:
         """Run when it is the turn of these devices; it is that of the others."""

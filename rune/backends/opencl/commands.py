@@ -1,0 +1,184 @@
+"""Commands of steps, as one list of calls of OpenCL's C functions (shared/call_list.py).
+
+    launch @f (x, y) ->    renew argument 0 of f; renew argument 1; ...; clEnqueueNDRangeKernel
+    copy x to y            clEnqueueCopyBuffer
+
+A call of a plan writes the handles of its memory into the list, and plays it. An argument is set
+only where it is not what the kernel has: each kernel remembers its own, whichever list has set it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rune.backends.opencl.functions import Functions, Handle
+from rune.backends.shared.call_list import CallList, Notes, helpers
+from rune.backends.shared.pool import Block
+from rune.dims import Size
+from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.plan import Space
+
+Memory = tuple[Space, int]
+_HANDLE_BYTES = 8
+_UNSET = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """The kernel of one launch; it keeps its arguments from call to call.
+
+    It knows their handles, which keeps no memory: the pool may give it to another meanwhile.
+    """
+
+    handle: Handle
+    rendered: Rendered
+    most_threads: int
+    multiple: int
+    work: Size  # of a launch
+    known: array[int]  # its arguments: by position, handle and offset of each memory, then sizes
+
+    @classmethod
+    def of(cls, handle: Handle, rendered: Rendered, most_threads: int, multiple: int, work: Size) -> Kernel:
+        """A kernel whose arguments are not set yet."""
+        arguments = 2 * len(rendered.params) + len(rendered.sizes)
+        return cls(handle, rendered, most_threads, multiple, work, array("Q", [_UNSET] * arguments))
+
+    def forget_arguments(self) -> None:
+        """Set every argument before the next launch."""
+        for position in range(len(self.known)):
+            self.known[position] = _UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A step for one choice of sizes, or a part of it, all but its buffers: `held` says which."""
+
+    held: tuple[Memory, ...]
+    kernel: Kernel | None = None  # None: a copy
+    numbers: tuple[int, ...] = ()  # element offsets, then sizes
+    total: tuple[int, ...] = ()
+    local: tuple[int, ...] = ()
+    start: tuple[int, ...] | None = None  # where in the whole launch the threads begin; None: at 0
+    work: int = 0
+    copied: tuple[int, int, int] = (0, 0, 0)  # bytes, offset in the target, in the source
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands in a row, to be played again and again.
+
+    handles: words for the handles of memory, each with the memory
+    event:   the word of the event behind the last command; None: there is no command
+    moves:   target and source of copies to the same offset, where both may be one donated memory
+    """
+
+    calls: CallList
+    handles: tuple[tuple[int, Space, int], ...]
+    event: int | None
+    moves: tuple[tuple[Memory, Memory], ...]
+
+    def write(self, memory: Mapping[Space, Sequence[Block]]) -> None:
+        """Say on which memory they work."""
+        words = self.calls.words
+        for word, space, number in self.handles:
+            words[word] = memory[space][number].handle.int_ptr
+
+    def moves_in_place(self, memory: Mapping[Space, Sequence[Block]]) -> bool:
+        """Whether a copy is from donated memory to itself, which OpenCL refuses."""
+        return any(memory[a][m].handle is memory[b][n].handle for (a, m), (b, n) in self.moves)
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes commands down."""
+
+    functions: Functions
+    queue: Handle
+    notes: Notes
+    handles: dict[Memory, int]
+
+    def handle(self, memory: Memory) -> int:
+        """The word for the handle of a memory."""
+        if memory not in self.handles:
+            self.handles[memory] = self.notes.word()
+        return self.handles[memory]
+
+    def command(self, command: Command, event: int) -> None:
+        """One command, and where its event goes."""
+        if command.kernel is None:
+            self.copy(command, event)
+        else:
+            self.arguments(command.kernel, command)
+            self.launch(command.kernel, command, event)
+
+    def arguments(self, kernel: Kernel, command: Command) -> None:
+        """Set what the kernel does not have: pairs of buffer and offset, then sizes."""
+        notes, count = self.notes, len(command.held)
+        values = {2 * position: self.handle(memory) for position, memory in enumerate(command.held)}
+        for position, number in enumerate(command.numbers):
+            argument = 2 * position + 1 if position < count else position + count
+            values[argument] = notes.constant(number)
+        notes.hold(kernel)
+        first = kernel.known.buffer_info()[0]
+        for argument, word in sorted(values.items()):
+            notes.call(
+                helpers().renew,
+                *map(notes.constant, (self.functions.set_argument, kernel.handle.int_ptr, argument, _HANDLE_BYTES)),
+                notes.address_of(word),
+                notes.constant(first + _HANDLE_BYTES * argument),
+                checked=True,
+            )
+
+    def launch(self, kernel: Kernel, command: Command, event: int) -> None:
+        """Enqueue a kernel."""
+        notes = self.notes
+        zero = notes.constant(0)
+
+        def extents(numbers: tuple[int, ...] | None) -> int:
+            return zero if numbers is None else notes.address_of(notes.row([*numbers]))
+
+        queue, handle, rank = map(notes.constant, (self.queue.int_ptr, kernel.handle.int_ptr, len(command.total)))
+        shape = map(extents, (command.start, command.total, command.local))
+        notes.call(self.functions.launch, queue, handle, rank, *shape, zero, zero, event, checked=True)
+
+    def copy(self, command: Command, event: int) -> None:
+        """Enqueue a copy."""
+        notes, (target, source), (nbytes, to, at) = self.notes, map(self.handle, command.held), command.copied
+        queue, zero = notes.constant(self.queue.int_ptr), notes.constant(0)
+        numbers = map(notes.constant, (at, to, nbytes))
+        notes.call(self.functions.copy, queue, source, target, *numbers, zero, zero, event, checked=True)
+
+    def flush(self) -> None:
+        """Hand over what was enqueued."""
+        self.notes.call(self.functions.flush, self.notes.constant(self.queue.int_ptr), checked=True)
+
+
+def in_a_row(listed: Sequence[Command], functions: Functions, queue: Handle, limit: int | None) -> Commands:
+    """The commands, to be played one after the other.
+
+    limit: of the work that is handed over at once
+    """
+    writer = _Writer(functions, queue, Notes(), {})
+    event, work = writer.notes.word(), 0
+    for number, command in enumerate(listed):
+        if limit is not None and work and work + command.work > limit:
+            writer.flush()
+            work = 0
+        work += command.work
+        is_last = number == len(listed) - 1
+        writer.command(command, writer.notes.address_of(event) if is_last else writer.notes.constant(0))
+    writer.flush()
+    handles = tuple((word, *memory) for memory, word in writer.handles.items())
+    moves = tuple(_in_place(listed))
+    return Commands(writer.notes.list(), handles, event if listed else None, moves)
+
+
+def _in_place(listed: Iterable[Command]) -> Iterable[tuple[Memory, Memory]]:
+    """Target and source of copies that are none if both are one memory."""
+    for command in listed:
+        _, to, at = command.copied
+        if command.kernel is None and to == at:
+            target, source = command.held
+            yield target, source

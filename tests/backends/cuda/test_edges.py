@@ -1,0 +1,109 @@
+"""Edges of a graph: whatever order they allow computes what the steps compute one after the other.
+
+Steps are touches of bytes at random; a step writes there what it has read, its number, and what
+was there. Then what edges there are in cases that one can see, and that they are few.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from rune.backends.cuda.edges import WINDOW, Memory, Touch, Touches, waits
+from rune.backends.cuda.graph import Kernel
+from rune.lowering.plan import Space
+from tests.backends.cuda.fake import plan_for
+from tests.backends.cuda.test_graph import recorded
+from tests.support.lowering import f32
+
+BYTES = 24
+X, Y, Z = (Touch(("memory", k), 0, 8, False) for k in range(3))
+
+
+def written(touch: Touch) -> Touch:
+    return Touch(touch.memory, touch.start, touch.end, True)
+
+
+def drawn(draw: random.Random, count: int) -> list[Touches]:
+    """Steps that touch a few bytes of two memories; a few are unknown."""
+
+    def touch() -> Touch:
+        start = draw.randrange(BYTES)
+        return Touch(("memory", draw.randrange(2)), start, start + draw.randint(0, 5), draw.random() < 0.3)
+
+    return [None if draw.random() < 0.05 else tuple(touch() for _ in range(draw.randint(0, 3))) for _ in range(count)]
+
+
+def computed(nodes: list[Touches], order: list[int]) -> dict[Memory, list[int]]:
+    """What is in memory when the steps have run in this order."""
+    memory: dict[Memory, list[int]] = {("memory", k): list(range(BYTES + 5)) for k in range(2)}
+    for number in order:
+        touches = nodes[number]
+        if touches is None:  # it reads and writes all
+            touches = tuple(Touch(name, 0, BYTES + 5, True) for name in memory)
+        read = [tuple(memory[t.memory][t.start : t.end]) for t in touches]
+        for t in touches:
+            if t.is_written:
+                for k in range(t.start, min(t.end, BYTES + 5)):
+                    memory[t.memory][k] = hash((number, k, *read))
+    return memory
+
+
+def an_order(before: list[tuple[int, ...]], draw: random.Random) -> list[int]:
+    """Any order that the edges allow."""
+    order: list[int] = []
+    while len(order) < len(before):
+        order.append(draw.choice([k for k in range(len(before)) if k not in order and set(before[k]) <= set(order)]))
+    return order
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_order_that_edges_allow_computes_the_same(seed: int):
+    draw = random.Random(seed)
+    nodes = drawn(draw, draw.choice([1, 5, 20, WINDOW, WINDOW + 1, 3 * WINDOW]))
+    before = waits(nodes)
+    expected = computed(nodes, list(range(len(nodes))))
+    for _ in range(5):
+        assert computed(nodes, an_order(before, draw)) == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_edge_says_what_others_say(seed: int):
+    before = waits(drawn(random.Random(seed), 50))
+    reached: list[set[int]] = []
+    for edges in before:
+        reached.append(set(edges).union(*(reached[k] for k in edges)))
+        assert all(k not in reached[other] for k in edges for other in edges)
+
+
+def test_steps_that_only_read_alike_wait_for_nothing():
+    assert waits([(X, written(Y)), (X, written(Z))]) == [(), ()]
+
+
+def test_who_reads_what_was_written_waits_and_who_writes_what_was_read():
+    assert waits([(X, written(Y)), (Y, written(Z)), (written(X),), (written(Y),)]) == [(), (0,), (0,), (1,)]
+
+
+def test_neighbouring_bytes_are_not_the_same():
+    lower, upper = Touch(X.memory, 0, 4, True), Touch(X.memory, 4, 8, True)
+    assert waits([(lower,), (upper,), (X,)]) == [(), (), (0, 1)]
+
+
+def test_a_chain_is_a_chain_however_long():
+    assert waits([(written(X),)] * (2 * WINDOW)) == [(), *((k,) for k in range(2 * WINDOW - 1))]
+
+
+def test_what_nobody_knows_stands_between_all_before_and_all_behind():
+    assert waits([(X,), (Y,), None, (X,), (Y,)]) == [(), (), (0, 1), (2,), (2,)]
+
+
+def test_a_kernel_touches_its_arguments_and_results():
+    plan = plan_for(lambda x: x + 1.0, f32(8))
+    _, (kernel,) = recorded(plan, (8,))
+    assert isinstance(kernel, Kernel)
+    assert kernel.touches is not None
+    places = {(t.memory, t.is_written) for t in kernel.touches}
+    assert places == {((Space.ARGUMENT, 0), False), ((Space.RESULT, 0), True)}
+    assert np.ptp([t.end - t.start for t in kernel.touches]) == 0
