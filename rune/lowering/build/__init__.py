@@ -24,6 +24,7 @@ from rune.lowering.build.columns import tile_columns
 from rune.lowering.build.conditions import every, less
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
+from rune.lowering.build.streams import build_stream
 from rune.lowering.build.tile import Tile, column_at, point_body, row_at, tile_body, tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.workgroups import Shared, reads_rows, share_few, share_long
@@ -34,12 +35,14 @@ from rune.lowering.kernel.nodes import Access, KernelCode, Kind, Param, Stmt
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Axis, Kernel
+from rune.lowering.kernels import Axis, Kernel, Stream
 from rune.lowering.kernels_text import kernel_sizes
 
 
 def build(kernel: Kernel, target: Target) -> KernelCode:
     """The loops of a kernel for a target."""
+    if any(isinstance(s, Stream) for s in kernel.body):
+        return _streamed(kernel, target)
     flat = collapse_domain(flatten(kernel))
     domain, inner = _loops(flat, target)
     shared = _shared(inner, domain, target)
@@ -47,6 +50,12 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
     sizes = tuple(kernel_sizes(kernel))
     code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
     return insert_barriers(code, shared.divided if shared else ())
+
+
+def _streamed(kernel: Kernel, target: Target) -> KernelCode:
+    """A kernel that makes sums while their peak is not known, with barriers of its own."""
+    body = build_stream(flatten(kernel), target)
+    return KernelCode(kernel.name, _params(kernel), tuple(kernel_sizes(kernel)), body, alias_pairs(kernel))
 
 
 def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | None:

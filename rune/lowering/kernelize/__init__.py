@@ -28,6 +28,7 @@ from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
+from rune.lowering.kernelize.streams import find_streams
 from rune.lowering.kernelize.two_step import split_reductions
 from rune.lowering.kernelize.write import write_kernel
 from rune.lowering.kernels import (
@@ -59,11 +60,12 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
-    program = split_reductions(route_dots(_with_variables(program), target), rows)
+    program, streams = find_streams(_with_variables(program), target)
+    program = split_reductions(route_dots(program, target), rows, streams.members)
     program = split_scans(program, target)
-    stored = choose(program)
+    stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    state = fuse(find_roots(program, stored), results, rows)
+    state = fuse(find_roots(program, stored), results, rows, streams.groups)
     return _assemble(program, stored, state, target, names)
 
 
