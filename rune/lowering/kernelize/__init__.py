@@ -26,6 +26,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
+from rune.lowering.kernelize.split_peaks import split_peaks
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.streams import find_streams
@@ -60,7 +61,7 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
-    program, streams = find_streams(_with_variables(program), target)
+    program, streams = find_streams(split_peaks(_with_variables(program), target), target)
     program = split_reductions(route_dots(program, target), rows, streams.members)
     program = split_scans(program, target)
     stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)

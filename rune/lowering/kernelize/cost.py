@@ -121,8 +121,8 @@ def keeps_parallel(points: int, before: int, work: int, rows: int) -> bool:
     return points >= min(before, rows) or work <= SMALL_WORK
 
 
-def computes_scores_again(target: Target) -> bool:
-    """Whether scores are computed again rather than stored, on a device.
+def computes_again(target: Target) -> bool:
+    """Whether a device computes scores and exponentials again rather than store them.
 
     A GPU does 60 products in the time of a store and a load; a processor, with its caches, six.
     """

@@ -11,13 +11,14 @@ Such a set of values is a component. It counts only if a largest score is taken 
 is, in whatever form. The chains that one kernel computes in one pass are found in streams.py.
 
 Invariant: a value of a component is no result of the program, and only equations of it read it.
-Cost: linear in the number of equations, for each component that turns out not to be one.
+Cost: about linear in the number of equations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from rune import dims, dtypes
 from rune.core.lower import Contraction, Convert, Reduction, Scalar, View
@@ -27,6 +28,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, generic
 from rune.lowering.kernelize.views import resolve
 from rune.ops.contraction import free_axes
+from rune.ops.memory import in_memory
 
 Axes = tuple[int, ...]
 
@@ -89,18 +91,37 @@ class Component:
     sinks: tuple[Sink, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """A program, what defines each of its variables, and which equations read it, by number."""
+
+    program: Program
+    definitions: Definitions
+    readers: Mapping[Var, Sequence[int]]
+
+
+def _graph(program: Program) -> _Graph:
+    definitions: dict[Var, Equation] = {}
+    readers: dict[Var, list[int]] = {}
+    for number, equation in enumerate(program.equations):
+        definitions.update(dict.fromkeys(equation.results, equation))
+        for var in {a for a in equation.operands if isinstance(a, Var)}:
+            readers.setdefault(var, []).append(number)
+    return _Graph(program, definitions, readers)
+
+
 def find_components(program: Program) -> tuple[Component, ...]:
     """The components of a program in which a largest score is taken."""
-    definitions = {v: e for e in program.equations for v in e.results}
+    graph = _graph(program)
     peaks = [e for e in program.equations if _takes_largest(e)]
     refused: set[Var] = set()
     components: list[Component] = []
     for peak in peaks:
-        seeds = _seeds(peak.operands[0], definitions) - refused
+        seeds = _seeds(peak.operands[0], graph.definitions) - refused
         # A peak of scores that are in a component already has been looked at with it.
         if not seeds or any(seeds & c.scores for c in components):
             continue
-        component = _component(program, seeds, definitions)
+        component = _component(graph, seeds)
         if component is None:
             refused |= seeds
         else:
@@ -152,27 +173,26 @@ def _is_score(equation: Equation) -> bool:
 
 def is_mapped(equation: Equation) -> bool:
     """Whether each element of the result is made of single elements of the operands."""
-    return isinstance(equation.primitive.lower, Scalar | Convert | View)
+    return isinstance(equation.primitive.lower, Scalar | Convert | View) and equation.primitive is not in_memory
 
 
 # --- from scores down to sinks ----------------------------------------------------------------
 
 
-def _component(program: Program, seeds: set[Var], definitions: Definitions) -> Component | None:
+def _component(graph: _Graph, seeds: set[Var]) -> Component | None:
     """All that is made of the scores, and of those that meet them; None if it has to be stored."""
     grown: set[Var] = set()
     reach: tuple[set[Var], list[Sink]] | None = set(), []
     while grown != seeds:
         grown = set(seeds)
-        reach = _downwards(program, grown)
+        reach = _downwards(graph, grown)
         if reach is None:
             return None
         values, _ = reach
-        for equation in program.equations:
-            if equation.results and equation.results[0] in values and is_mapped(equation):
-                seeds |= _that_meet(equation, values, definitions)
+        for var in values - grown:
+            seeds |= _that_meet(graph.definitions[var], values, graph.definitions)
     values, sinks = reach
-    results = {a for a in program.outputs if isinstance(a, Var)}
+    results = {a for a in graph.program.outputs if isinstance(a, Var)}
     return None if results & values else Component(frozenset(grown), frozenset(values), tuple(sinks))
 
 
@@ -184,19 +204,27 @@ def _that_meet(equation: Equation, values: set[Var], definitions: Definitions) -
     return {v for v in scores if cost.count(v.type.shape) == wanted}
 
 
-def _downwards(program: Program, scores: set[Var]) -> tuple[set[Var], list[Sink]] | None:
+def _downwards(graph: _Graph, scores: set[Var]) -> tuple[set[Var], list[Sink]] | None:
     """What is made of scores, and its sinks; None where another equation reads it."""
     values, sinks = set(scores), []
-    for equation in program.equations:
-        read = [n for n, a in enumerate(equation.operands) if a in values]
-        if not read:
+    pending = [n for v in scores for n in graph.readers.get(v, ())]
+    heapify(pending)
+    last = -1
+    while pending:
+        # In the order of the program, so that all operands of one are known when it comes up.
+        number = heappop(pending)
+        if number == last:
             continue
+        last, equation = number, graph.program.equations[number]
+        read = [n for n, a in enumerate(equation.operands) if a in values]
         if not equation.results or equation.results[0] in scores:
             return None
         if is_mapped(equation):
             if not _keeps_elements(equation, read):
                 return None
             values.update(equation.results)
+            for reader in (n for v in equation.results for n in graph.readers.get(v, ())):
+                heappush(pending, reader)
         else:
             sink = _sink(equation, read)
             if sink is None:

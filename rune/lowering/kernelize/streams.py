@@ -77,7 +77,7 @@ class Streams:
 
 def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
     """The program with factors outside of sums, and its streams; itself where nothing is one."""
-    if not cost.computes_scores_again(target):
+    if not cost.computes_again(target):
         return program, Streams()
     components = find_components(program)
     if not components:
@@ -86,11 +86,16 @@ def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
     again: frozenset[Var] = frozenset()
     streams: list[Stream] = []
     for component in find_components(changed):
-        formed = _Former(changed, component).streams()
+        formed = form_streams(changed, component)
         if any(s.peak is not None and any(s.degrees.values()) for s in formed):
             again |= component.values
             streams += formed
     return (changed, Streams(tuple(streams), again)) if streams else (program, Streams())
+
+
+def form_streams(program: Program, component: Component) -> list[Stream]:
+    """The streams of a component, in order."""
+    return _Former(program, component).streams()
 
 
 # --- forming ----------------------------------------------------------------------------------
