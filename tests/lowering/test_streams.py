@@ -367,6 +367,22 @@ def test_check_refuses(change: Callable[[Stream], Stream], why: str):
         check_kernel(replace(kernel, body=body))
 
 
+def test_a_result_does_not_lie_where_other_rows_are_still_read():
+    def turned(q: Any, k: Any, b: Any) -> Any:
+        s = rnp.einsum("bijd,bsd->bijs", q, k) + rnp.transpose(b, (0, 2, 1))[..., None]
+        return rnp.sum(rnp.exp(s - rnp.max(s, 3, keepdims=True)) * s[..., :1], 3)
+
+    def plain(q: Any, k: Any, b: Any) -> Any:
+        s = rnp.einsum("bijd,bsd->bijs", q, k) * rnp.transpose(b, (0, 2, 1))[..., None]
+        return rnp.sum(rnp.exp(s - rnp.max(s, 3, keepdims=True)), 3)
+
+    args = [np.ones(shape, np.float32) for shape in ((2, 3, 3, 4), (2, 7, 4), (2, 3, 3))]
+    result = lowered(plain, *args)
+    assert streams_of(result)
+    assert all(not code.aliases for code in result.codes.values())
+    assert not streams_of(lowered(turned, *args))  # a slice of scores is no sink
+
+
 def test_a_group_has_no_array_of_its_threads():
     kernel = example()
 

@@ -54,8 +54,9 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
 
 def _streamed(kernel: Kernel, target: Target) -> KernelCode:
     """A kernel that makes sums while their peak is not known, with barriers of its own."""
-    body = build_stream(flatten(kernel), target)
-    return KernelCode(kernel.name, _params(kernel), tuple(kernel_sizes(kernel)), body, alias_pairs(kernel))
+    flat = flatten(kernel)
+    body = build_stream(flat, target)
+    return KernelCode(kernel.name, _params(kernel), tuple(kernel_sizes(kernel)), body, alias_pairs(flat))
 
 
 def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | None:

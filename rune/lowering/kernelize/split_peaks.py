@@ -98,8 +98,8 @@ def _stream(program: Program, peak: Equation) -> Stream | None:
     if not isinstance(base, Var) or base.type.shape != x.type.shape:
         base = x
     streams = form_streams(program, Component(frozenset({base}), frozenset({base}), sinks))
-    mine = next(s for s in streams if s.peak is peak.results[0])
-    return mine if any(mine.degrees.values()) else None
+    stream = next(s for s in streams if s.peak is peak.results[0])
+    return stream if any(stream.degrees.values()) else None
 
 
 def _is_sum(equation: Equation, type: ArrayType, axes: tuple[int, ...]) -> bool:
@@ -128,13 +128,13 @@ class _Parts:
     size: int
     definitions: Definitions
     peaks: Var | None = None  # of the parts
-    whole: Var | None = None  # of all
+    largest: Var | None = None  # of all
     base: Var | None = None  # the peaks, 0 where they are -inf
 
     def peak(self, equation: Equation) -> list[Equation]:
         """The largest of each part, then of all."""
         new: list[Equation] = []
-        (self.whole,) = equation.results
+        (self.largest,) = equation.results
         self.peaks = apply(new, reduce_max, self.split(self.x, new), axes=(self.axis + 1,))
         least = identity("max", self.peaks.type)
         self.base = apply(new, select, apply(new, eq, self.peaks, least), _literal(0, self.peaks.type), self.peaks)
@@ -151,14 +151,14 @@ class _Parts:
         new: list[Equation] = []
         operand = equation.operands[0]
         assert isinstance(operand, Var)
-        if self.peaks is None or self.whole is None or not self.is_known(operand):
+        if self.peaks is None or self.largest is None or not self.is_known(operand):
             return None
         dtype = wide(operand.type.dtype)
         summands = self.inside(self.copy(operand, new), new)
         parts = apply(new, reduce_sum, _as(summands, dtype, new), axes=(self.axis + 1,))
         outside = tuple(a for a in range(self.peaks.type.ndim) if a != self.axis)
-        whole = apply(new, broadcast, self.whole, shape=self.peaks.type.shape, axes=outside)
-        shift = apply(new, sub, _as(self.peaks, dtype, new), _as(whole, dtype, new))
+        total_peak = apply(new, broadcast, self.largest, shape=self.peaks.type.shape, axes=outside)
+        shift = apply(new, sub, _as(self.peaks, dtype, new), _as(total_peak, dtype, new))
         if degree != 1:
             shift = apply(new, mul, shift, _literal(degree, shift.type))
         scaled = apply(new, mul, parts, apply(new, exp, shift))
@@ -204,14 +204,14 @@ class _Parts:
 
     def is_peak(self, var: Var) -> bool:
         """Whether a value is the peak, broadcast."""
-        return trace(var, generic(var.type.shape), self.definitions)[0] is self.whole
+        return trace(var, generic(var.type.shape), self.definitions)[0] is self.largest
 
     def reads_peak(self, var: Var) -> bool:
         """Whether a value is made of the peak."""
         pending, visited = [var], {var}
         while pending:
             top = pending.pop()
-            if top is self.whole:
+            if top is self.largest:
                 return True
             equation = self.definitions.get(top)
             if equation is not None and is_mapped(equation):

@@ -166,8 +166,8 @@ class _Former:
         """The sink with its axes in the order in which a stream walks the same score."""
         shared = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()
         for score in sorted(shared, key=lambda v: min(map(str, forming.walk.reads[v]))):
-            (theirs, *_), (ours, *_) = forming.walk.reads[score], walk.reads[score]
-            place = {str(x): str(y) for x, y in zip(ours, theirs)}
+            (wanted, *_), (here, *_) = forming.walk.reads[score], walk.reads[score]
+            place = {str(x): str(y) for x, y in zip(here, wanted)}
             rows = [place.get(str(x)) for x in axis_symbols(walk.rows)]
             along = [place.get(str(x)) for x in axis_symbols(walk.along, "j")]
             wanted_rows = [str(x) for x in axis_symbols(forming.walk.rows)]
