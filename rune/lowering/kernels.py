@@ -9,6 +9,7 @@ is a flat sequence; a statement may run over inner axes of its own, in their ord
     Write   output[indices] = value, for all axes            with `condition`, only where it holds;
                                                              with `combine`, read-modify-write
     Scan    output[indices] = running combine along axis     an inclusive scan
+    Stream  sums over axes, made while the largest of the scores is not known yet
 
 `lets` are scalars of one inner point. Buffers are arrays: a Load has one index per axis. A kernel
 may load from its own output what the same point has written before. Different points of the
@@ -26,7 +27,7 @@ Not said here: loop order, tiling, which axes become vectors (build); offsets (m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,7 +123,46 @@ class Scan:
     value: Expr
 
 
-Statement = Let | Reduce | Fill | Write | Scan
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The largest score. While a stream runs, the name is that of the largest one so far."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A sum of a stream: of `weight`, a scalar, or of rows weight * factor over `columns`.
+
+    Whenever the peak grows, what is summed up is multiplied by exp(degree * (before - after)).
+    """
+
+    name: str
+    weight: Expr
+    degree: int
+    columns: Axes = ()
+    lets: tuple[Let, ...] = ()
+    factor: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Sums over `axes` in one pass. A sum without columns is a scalar, one with them a scratch row.
+
+    scores:  scalars of an inner point, some of them dots, from which the peak is updated
+    weights: scalars that may also depend on the peak
+    The peak counts as 0 while it is -inf; then the sums that it is part of are not NaN yet.
+    """
+
+    axes: Axes
+    scores: tuple[Let | Reduce, ...]
+    peak: Peak | None
+    weights: tuple[Let | Reduce, ...]
+    sums: tuple[Sum, ...]
+
+
+Statement = Let | Reduce | Fill | Write | Scan | Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,21 +293,70 @@ def inner_axes(statement: Statement) -> Axes:
             return ()
         case Scan(axis=axis):
             return (axis,)
+        case Stream(axes=axes):
+            inner = (axis for part in stream_parts(statement) if not isinstance(part, Let) for axis in part_axes(part))
+            return (*axes, *inner)
         case _:
             return statement.axes
 
 
+def stream_parts(stream: Stream) -> tuple[Let | Reduce | Sum, ...]:
+    """What a stream does at an inner point, without the peak."""
+    return (*stream.scores, *stream.weights, *stream.sums)
+
+
+def part_axes(part: Reduce | Sum) -> Axes:
+    """The axes of a part of a stream."""
+    return part.axes if isinstance(part, Reduce) else part.columns
+
+
 def inner_lets(statement: Statement) -> tuple[Let, ...]:
     """The scalars of one inner point."""
+    if isinstance(statement, Stream):
+        parts = stream_parts(statement)
+        return tuple(let for p in parts for let in ((p,) if isinstance(p, Let) else p.lets))
     return () if isinstance(statement, Let) else statement.lets
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:
     """Every expression of a statement."""
     lets = tuple(let.value for let in inner_lets(statement))
+    if isinstance(statement, Stream):
+        return (*lets, *_stream_values(statement))
     if isinstance(statement, Write) and statement.condition is not None:
         return (*lets, statement.value, statement.condition)
     return (*lets, statement.value)
+
+
+def _stream_values(stream: Stream) -> Iterator[Expr]:
+    yield from () if stream.peak is None else (stream.peak.value,)
+    for part in stream_parts(stream):
+        if isinstance(part, Reduce):
+            yield part.value
+        elif isinstance(part, Sum):
+            yield part.weight
+            yield from () if part.factor is None else (part.factor,)
+
+
+def evaluations(statement: Statement) -> Iterator[tuple[Size, tuple[Expr, ...], int]]:
+    """Some points, the expressions that are evaluated at each, and the results combined there."""
+    if not isinstance(statement, Stream):
+        yield points(inner_axes(statement)), expressions(statement), int(isinstance(statement, Reduce | Scan))
+        return
+    each = points(statement.axes)
+    if statement.peak is not None:
+        yield each, (statement.peak.value,), 1
+    for part in stream_parts(statement):
+        match part:
+            case Let(value=value):
+                yield each, (value,), 0
+            case Reduce():
+                yield each * points(part.axes), expressions(part), 1
+            case Sum(weight=weight, factor=factor):
+                yield each, (weight,), 0
+                inner = (*(let.value for let in part.lets), *(() if factor is None else (factor,)))
+                # A product and its sum.
+                yield each * points(part.columns), inner, 1 if factor is None else 2
 
 
 def points(axes: Axes) -> Size:

@@ -37,6 +37,8 @@ from rune.lowering.kernels import (
     Repeat,
     Scan,
     Statement,
+    Stream,
+    Sum,
     Value,
     Write,
     inner_axes,
@@ -148,6 +150,9 @@ class _Checker:
         if isinstance(statement, Let):
             self.let(statement)
             return
+        if isinstance(statement, Stream):
+            self.stream(statement)
+            return
         # Inner axes and lets end with the statement.
         before = dict(self.locals), set(self.symbols)
         self.axes(inner_axes(statement))
@@ -164,6 +169,44 @@ class _Checker:
         elif isinstance(statement, Fill):
             self.new(statement.name)
             self.buffers[statement.name] = (statement.value.dtype, len(statement.axes))
+
+    def stream(self, stream: Stream) -> None:
+        before = dict(self.locals), set(self.symbols)
+        self.axes(stream.axes)
+        for part in stream.scores:
+            self.statement(part)
+        if stream.peak is not None:
+            self.expr(stream.peak.value)
+            self.new(stream.peak.name)
+            self.locals[stream.peak.name] = stream.peak.value.dtype
+        for part in stream.weights:
+            self.statement(part)
+        for total in stream.sums:
+            self.total(total, stream)
+        self.locals, self.symbols = before
+        if stream.peak is not None:
+            self.locals[stream.peak.name] = stream.peak.value.dtype
+        for total in stream.sums:
+            self.new(total.name)
+            if total.columns:
+                self.buffers[total.name] = (total.weight.dtype, len(total.columns))
+            else:
+                self.locals[total.name] = total.weight.dtype
+
+    def total(self, total: Sum, stream: Stream) -> None:
+        self.expr(total.weight)
+        self.combine("add", total.weight.dtype)
+        before = dict(self.locals), set(self.symbols)
+        self.axes(total.columns)
+        for let in total.lets:
+            self.let(let)
+        if total.factor is not None:
+            self.expr(total.factor)
+            self.require(total.factor.dtype == total.weight.dtype, f"{total.name} multiplies two dtypes")
+        self.require(not total.columns or total.factor is not None, f"{total.name} has columns of nothing")
+        self.require(total.degree >= 0, f"{total.name} has degree {total.degree}")
+        self.require(total.degree == 0 or stream.peak is not None, f"{total.name} has a degree in no peak")
+        self.locals, self.symbols = before
 
     def write(self, statement: Write | Scan) -> None:
         name = statement.output

@@ -25,11 +25,14 @@ from rune.lowering.kernels import (
     Kernel,
     KernelProgram,
     KernelStep,
+    Peak,
     Reduce,
     Repeat,
     Routine,
     Scan,
     Statement,
+    Stream,
+    Sum,
     Value,
     Write,
     kernel_names,
@@ -148,7 +151,71 @@ class _KernelReader(Reader):
             self.locals[statement.name] = statement.dtype
         elif isinstance(statement, Fill):
             self.buffers[statement.name] = statement.value.dtype
+        elif isinstance(statement, Stream):
+            self.results(statement)
         return statement
+
+    def results(self, stream: Stream) -> None:
+        """What later statements may read of a stream."""
+        if stream.peak is not None:
+            self.locals[stream.peak.name] = stream.peak.value.dtype
+        for total in stream.sums:
+            names = self.buffers if total.columns else self.locals
+            names[total.name] = total.weight.dtype
+
+    def stream(self) -> Stream:
+        """`stream j0 in 7 { parts peak m = ... parts totals }`."""
+        axes = self.axes("{")
+        self.take("{")
+        scores = self.parts()
+        peak = None
+        if self.skip("peak"):
+            name = self.word()
+            self.take("=")
+            peak = Peak(name, self.expr())
+            self.locals[name] = peak.value.dtype
+        else:
+            # Without a peak nothing tells scores from weights: all of them are weights.
+            return Stream(axes, (), None, scores, self.totals())
+        return Stream(axes, scores, peak, self.parts(), self.totals())
+
+    def parts(self) -> tuple[Let | Reduce, ...]:
+        """Scalars of an inner point."""
+        parts: list[Let | Reduce] = []
+        while not (self.peek("peak") or self.peek("total") or self.peek("}")):
+            part = self.statement()
+            assert isinstance(part, Let | Reduce)
+            parts.append(part)
+        return tuple(parts)
+
+    def totals(self) -> tuple[Sum, ...]:
+        """The sums, up to the end of the stream."""
+        totals: list[Sum] = []
+        while not self.skip("}"):
+            symbols, outer = self.symbols, dict(self.locals)
+            self.take("total")
+            name = self.word()
+            columns: tuple[Axis, ...] = ()
+            if self.skip("["):
+                columns = self.axes("]")
+                self.take("]")
+            self.take("degree")
+            totals.append(self.total(name, int(self.word("number")), columns))
+            self.symbols, self.locals = symbols, outer
+        return tuple(totals)
+
+    def total(self, name: str, degree: int, columns: tuple[Axis, ...]) -> Sum:
+        """`: weight by factor`, or `{ lets : weight by factor }`."""
+        lets: list[Let] = []
+        block = self.skip("{")
+        while block and not self.peek(":"):
+            lets.append(self.let())
+        self.take(":")
+        weight = self.expr()
+        factor = self.expr() if self.skip("by") else None
+        if block:
+            self.take("}")
+        return Sum(name, weight, degree, columns, tuple(lets), factor)
 
     def let(self) -> Let:
         """`t1: f32 = ...`."""
@@ -167,6 +234,8 @@ class _KernelReader(Reader):
             return Fill(name, axes, lets, value)
         if self.skip("scan"):
             return self.scan()
+        if self.skip("stream"):
+            return self.stream()
         if self.peek("ordered") or self.peek("write"):
             return self.write()
         name = self.word()

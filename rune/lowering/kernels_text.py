@@ -21,6 +21,10 @@
               | "fill" name "[" axes "]" tail                   Fill
               | ["ordered"] "write" name "[" dims "]" [combine] ["over" axes] tail
               | "scan" name "[" dims "]" combine axis tail      Scan
+              | "stream" axes "{" {part} ["peak" name "=" expr] {part} {total} "}"
+    part     := name ":" dtype [range] "=" expr | name "=" combine ["contract"] axes tail
+    total    := "total" name ["[" axes "]"] "degree" number (sum | "{" {let} sum "}")
+    sum      := ":" expr ["by" expr]
     tail     := ":" expr ["if" expr] | "{" {let} ":" expr ["if" expr] "}"
     combine  := "sum" | "prod" | "max" | "min" | "all" | "any" | "xor"
 
@@ -52,6 +56,8 @@ from rune.lowering.kernels import (
     Routine,
     Scan,
     Statement,
+    Stream,
+    Sum,
     Value,
     Write,
     expressions,
@@ -150,6 +156,9 @@ def _statement(statement: Statement, symbols: dict[str, Dim]) -> Iterator[str]:
     if isinstance(statement, Let):
         yield _let(statement, symbols)
         return
+    if isinstance(statement, Stream):
+        yield from _stream(statement, symbols)
+        return
     head, tail = _head(statement), f": {expr_text(statement.value)}"
     if isinstance(statement, Write) and statement.condition is not None:
         tail += f" if {expr_text(statement.condition)}"
@@ -158,6 +167,32 @@ def _statement(statement: Statement, symbols: dict[str, Dim]) -> Iterator[str]:
         return
     yield head + " {"
     yield from ("  " + _let(let, symbols) for let in statement.lets)
+    yield "  " + tail
+    yield "}"
+
+
+def _stream(stream: Stream, symbols: dict[str, Dim]) -> Iterator[str]:
+    yield f"stream {_axes(stream.axes)} {{"
+    for part in stream.scores:
+        yield from ("  " + line for line in _statement(part, symbols))
+    if stream.peak is not None:
+        yield f"  peak {stream.peak.name} = {expr_text(stream.peak.value)}"
+    for part in stream.weights:
+        yield from ("  " + line for line in _statement(part, symbols))
+    for total in stream.sums:
+        yield from ("  " + line for line in _total(total, symbols))
+    yield "}"
+
+
+def _total(total: Sum, symbols: dict[str, Dim]) -> Iterator[str]:
+    columns = f"[{_axes(total.columns)}]" if total.columns else ""
+    factor = "" if total.factor is None else f" by {expr_text(total.factor)}"
+    head, tail = f"total {total.name}{columns} degree {total.degree}", f": {expr_text(total.weight)}{factor}"
+    if not total.lets:
+        yield head + tail
+        return
+    yield head + " {"
+    yield from ("  " + _let(let, symbols) for let in total.lets)
     yield "  " + tail
     yield "}"
 

@@ -22,7 +22,7 @@ from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernel.work import work
 from rune.lowering.kernelize.cost import estimate
-from rune.lowering.kernels import Kernel, KernelProgram, Reduce, Scan, Statement, expressions, inner_axes, points
+from rune.lowering.kernels import Kernel, KernelProgram, Statement, evaluations, points
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans
 from rune.lowering.traffic import traffic
 
@@ -205,7 +205,8 @@ def kernel_flops(kernel: Kernel) -> Size:
 
 
 def _statement_flops(statement: Statement) -> Size:
-    parts = (part for e in expressions(statement) for part in walk_expr(e))
-    operations = sum(isinstance(part, Op) for part in parts)
-    # Plus one for the combination itself.
-    return points(inner_axes(statement)) * (operations + isinstance(statement, Reduce | Scan))
+    operations: Size = 0
+    for count, exprs, combined in evaluations(statement):
+        each = sum(isinstance(part, Op) for e in exprs for part in walk_expr(e))
+        operations = operations + count * (each + combined)
+    return operations

@@ -28,7 +28,8 @@ from rune.lowering.kernels import (
     Reduce,
     Routine,
     Scan,
-    Statement,
+    Stream,
+    Sum,
     Write,
     inner_axes,
 )
@@ -55,6 +56,9 @@ def _factor(factor: Any, env: Mapping[str, Any]) -> Any:
         return env[factor.name]
     a, b = size_value(factor.numerator, env), size_value(factor.denominator, env)
     return a // b if isinstance(factor, FloorDiv) else a % b
+
+
+Plain = Let | Reduce | Fill | Write | Scan
 
 
 class _Point:
@@ -130,6 +134,9 @@ class _Point:
 
     def run(self) -> None:
         for statement in self.kernel.body:
+            if isinstance(statement, Stream):
+                self.stream(statement)
+                continue
             axes = inner_axes(statement)
             extents = [int(dims.evaluate(a.size, self.sizes)) for a in axes]
             env = dict(self.env)
@@ -148,7 +155,7 @@ class _Point:
         pad = self.rank - len(self.extents) - len(extents)
         return np.broadcast_to(value, (*self.extents, *extents, *(1,) * pad))
 
-    def statement(self, statement: Statement, env: dict[str, Any], extents: list[int]) -> None:
+    def statement(self, statement: Plain, env: dict[str, Any], extents: list[int]) -> None:
         if isinstance(statement, Let):
             self.env[statement.name] = self.value(statement.value, env)
             return
@@ -170,6 +177,52 @@ class _Point:
             case Scan(output=output, combine=combine, indices=indices):
                 out = COMBINE[combine].function.accumulate(value, axis=first)
                 self.store(output, indices, convert(out, self.buffers[output].dtype), env, None)
+
+    def stream(self, stream: Stream) -> None:
+        """In two passes: the largest score of all, then every sum from the scores again."""
+        first = len(self.extents)
+        env, inner = self.inside(self.env, stream.axes, first)
+        at = tuple(range(first, first + len(inner)))
+        for part in stream.scores:
+            self.part(part, env, inner)
+        if stream.peak is not None:
+            value = self.full(self.value(stream.peak.value, env), inner)
+            env[stream.peak.name] = self.env[stream.peak.name] = np.max(value, axis=at, keepdims=True)
+        for part in stream.weights:
+            self.part(part, env, inner)
+        for total in stream.sums:
+            self.total(total, env, inner)
+
+    def inside(self, env: Mapping[str, Any], axes: Any, first: int) -> tuple[dict[str, Any], list[int]]:
+        extents = [int(dims.evaluate(a.size, self.sizes)) for a in axes]
+        along = {a.name: self.along(first + k, e) for k, (a, e) in enumerate(zip(axes, extents))}
+        return {**env, **along}, extents
+
+    def part(self, part: Let | Reduce, env: dict[str, Any], inner: list[int]) -> None:
+        if isinstance(part, Let):
+            env[part.name] = self.value(part.value, env)
+            return
+        first = len(self.extents) + len(inner)
+        within, extents = self.inside(env, part.axes, first)
+        self.lets(part, within)
+        value = self.full(self.value(part.value, within), [*inner, *extents])
+        axes = tuple(range(first, first + len(extents)))
+        env[part.name] = np.add.reduce(value, axis=axes, keepdims=True).astype(part.dtype)
+
+    def total(self, total: Sum, env: dict[str, Any], inner: list[int]) -> None:
+        first = len(self.extents)
+        within, extents = self.inside(env, total.columns, first + len(inner))
+        self.lets(total, within)
+        value = self.value(total.weight, env)
+        if total.factor is not None:
+            value = value * self.value(total.factor, within)
+        value = self.full(value, [*inner, *extents])
+        out = np.add.reduce(value, axis=tuple(range(first, first + len(inner))), keepdims=True)
+        out = out.astype(value.dtype)
+        if total.columns:
+            self.rows[total.name] = out.reshape(*self.extents, *extents)
+        else:
+            self.env[total.name] = out
 
     def write(self, w: Write, env: Mapping[str, Any], value: np.ndarray, extents: Any) -> None:
         where = None if w.condition is None else self.full(self.value(w.condition, env), extents)

@@ -31,13 +31,14 @@ from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
+from rune.lowering.build.streams import build_stream
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.vectors import choose_vectors, with_vectors
 from rune.lowering.build.workgroups import Shared, choose_share, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
-from rune.lowering.kernels import Axis, Kernel
+from rune.lowering.kernels import Axis, Kernel, Stream
 from rune.lowering.kernels_text import kernel_sizes
 from rune.lowering.written import code_of, kernel_params
 
@@ -55,10 +56,12 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
     Errors: ArgumentError for a schedule that the kernel cannot have, with the step and the reason.
     """
-    if kernel.code:
+    fixed = _fixed(kernel, target)
+    if fixed is not None:
         if schedule != PLAIN:
-            raise ArgumentError(f"schedule: cannot apply {schedule} to {kernel.name} (its loops are written by hand)")
-        return code_of(kernel)
+            why = "a stream, or written as loops: no schedule lays it out"
+            raise ArgumentError(f"schedule: cannot apply {schedule} to {kernel.name} ({why})")
+        return fixed
     flat = flat_kernel(kernel)
     require_legal(flat, schedule, target)
     domain, point = _points(flat, schedule)
@@ -67,14 +70,27 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
 def build_by_default(kernel: Kernel, target: Target) -> Built:
     """The loops of a kernel for a target, by the schedule that is thought to be fast there."""
-    if kernel.code:
-        return Built(PLAIN, code_of(kernel))
+    fixed = _fixed(kernel, target)
+    if fixed is not None:
+        return Built(PLAIN, fixed)
     flat = flat_kernel(kernel)
     schedule = _default_walk(flat, target)
     domain, point = _points(flat, schedule)
     if schedule.stage is None:
         schedule = replace(schedule, share=choose_share(point, domain, target))
     return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
+
+
+def _fixed(kernel: Kernel, target: Target) -> KernelCode | None:
+    """The loops that no schedule lays out: those that are written, and streams."""
+    if kernel.code:
+        return code_of(kernel)
+    if not any(isinstance(s, Stream) for s in kernel.body):
+        return None
+    # Sums are made while their peak is not known, with barriers of their own.
+    flat = flatten(kernel)
+    body = build_stream(flat, target)
+    return KernelCode(kernel.name, kernel_params(kernel), tuple(kernel_sizes(kernel)), body, alias_pairs(flat))
 
 
 def flat_kernel(kernel: Kernel) -> Kernel:

@@ -16,7 +16,7 @@ from rune.dims import Dim, Size, flat_index
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import map_expr, with_sizes
-from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Write, inner_axes
+from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Stream, Sum, Write, inner_axes
 
 Shapes = Mapping[str, tuple[Size, ...]]
 
@@ -27,6 +27,8 @@ def shapes_of(kernel: Kernel) -> dict[str, tuple[Size, ...]]:
     for statement in kernel.body:
         if isinstance(statement, Fill):
             shapes[statement.name] = tuple(axis.size for axis in statement.axes)
+        elif isinstance(statement, Stream):
+            shapes |= {s.name: tuple(axis.size for axis in s.columns) for s in statement.sums if s.columns}
     return shapes
 
 
@@ -56,9 +58,23 @@ def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size])
     match changed:
         case Write(output=output, indices=indices) | Scan(output=output, indices=indices):
             changed = replace(changed, indices=(on_size(flat_index(indices, shapes[output])),))
+    if isinstance(changed, Stream):
+        return _without_single(changed)
     if isinstance(changed, Reduce | Fill | Write):
         return replace(changed, axes=tuple(a for a in changed.axes if a.size != 1))
     return changed
+
+
+def _without_single(stream: Stream) -> Stream:
+    """The stream without axes of size 1, its own and those of its scores."""
+
+    def longer(part: Let | Reduce) -> Let | Reduce:
+        return part if isinstance(part, Let) else replace(part, axes=tuple(a for a in part.axes if a.size != 1))
+
+    axes = tuple(a for a in stream.axes if a.size != 1)
+    return replace(
+        stream, axes=axes, scores=tuple(map(longer, stream.scores)), weights=tuple(map(longer, stream.weights))
+    )
 
 
 def _droppable(statement: Statement) -> tuple[Axis, ...]:
@@ -70,12 +86,34 @@ def map_statement(statement: Statement, on_expr: Callable[[Expr], Expr]) -> Stat
     """The statement with every expression changed; indices of writes stay."""
     if isinstance(statement, Let):
         return Let(statement.name, on_expr(statement.value))
+    if isinstance(statement, Stream):
+        return _map_stream(statement, on_expr)
     lets = tuple(Let(let.name, on_expr(let.value)) for let in statement.lets)
     value = on_expr(statement.value)
     if isinstance(statement, Write) and statement.condition is not None:
         condition = on_expr(statement.condition)
         return replace(statement, lets=lets, value=value, condition=condition)
     return replace(statement, lets=lets, value=value)
+
+
+def _map_stream(stream: Stream, on_expr: Callable[[Expr], Expr]) -> Stream:
+    def on_part(part: Let | Reduce) -> Let | Reduce:
+        mapped = map_statement(part, on_expr)
+        assert isinstance(mapped, Let | Reduce)
+        return mapped
+
+    def on_sum(total: Sum) -> Sum:
+        lets = tuple(Let(let.name, on_expr(let.value)) for let in total.lets)
+        factor = None if total.factor is None else on_expr(total.factor)
+        return replace(total, weight=on_expr(total.weight), lets=lets, factor=factor)
+
+    return replace(
+        stream,
+        scores=tuple(map(on_part, stream.scores)),
+        peak=None if stream.peak is None else replace(stream.peak, value=on_expr(stream.peak.value)),
+        weights=tuple(map(on_part, stream.weights)),
+        sums=tuple(map(on_sum, stream.sums)),
+    )
 
 
 def map_sizes(statement: Statement, function: Callable[[Size], Size]) -> Statement:

@@ -24,7 +24,7 @@ from rune.lowering.build.schedule import Tile
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import map_expr, rename_size, walk_expr
-from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, Write, expressions
+from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, Stream, Write, expressions
 
 
 def dot_loads(kernel: Kernel) -> list[Load]:
@@ -110,6 +110,7 @@ def copy_body(kernel: Kernel, at: Mapping[str, Size], suffix: str) -> tuple[Stat
 
 
 def _bound(statement: Statement) -> tuple[str, ...]:
+    assert not isinstance(statement, Stream)
     names = (statement.name,) if isinstance(statement, Let | Reduce) else ()
     return names if isinstance(statement, Let) else (*names, *(let.name for let in statement.lets))
 
@@ -135,6 +136,7 @@ def _place(statement: Statement, at: Mapping[str, Size], names: Mapping[str, str
     placed_statement = map_statement(map_sizes(statement, on_size), lambda e: map_expr(on_node, e))
     if isinstance(placed_statement, Let):
         return replace(placed_statement, name=names.get(placed_statement.name, placed_statement.name))
+    assert not isinstance(placed_statement, Stream)
     lets = tuple(Let(names.get(let.name, let.name), let.value) for let in placed_statement.lets)
     placed_statement = replace(placed_statement, lets=lets)
     if isinstance(placed_statement, Reduce):

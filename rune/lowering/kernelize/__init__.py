@@ -28,8 +28,10 @@ from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
 from rune.lowering.kernelize.split_dots import split_dots
+from rune.lowering.kernelize.split_peaks import split_peaks
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
+from rune.lowering.kernelize.streams import find_streams
 from rune.lowering.kernelize.two_step import split_reductions
 from rune.lowering.kernelize.write import write_kernel
 from rune.lowering.kernels import (
@@ -62,12 +64,13 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
-    program = split_dots(route_dots(_with_variables(program), target), target)
-    program = split_reductions(program, rows)
+    program, streams = find_streams(split_peaks(_with_variables(program), target), target)
+    program = split_dots(route_dots(program, target), target, streams.members)
+    program = split_reductions(program, rows, streams.members)
     program = split_scans(program, target)
-    stored = choose(program)
+    stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    state = fuse(find_roots(program, stored), results, rows)
+    state = fuse(find_roots(program, stored), results, rows, streams.groups)
     return _assemble(program, stored, state, target, names)
 
 

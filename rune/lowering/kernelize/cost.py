@@ -13,6 +13,7 @@ import math
 from functools import lru_cache
 
 from rune.dims import Dim, Size, evaluate, symbols
+from rune.lowering.codegen.target import Target
 from rune.lowering.scalar.table import OPERATIONS
 
 LOAD = 2  # an element read from memory
@@ -55,9 +56,15 @@ WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole 
 # Of smaller arrays, from these elements on, one that is a tiny part.
 SMALLEST_IN_PLACE, TINY_SHARE = 1 << 12, 16
 
+# Languages of GPUs, whose groups of threads share what a stream reads.
+STREAMING = frozenset({"cuda", "opencl", "spirv", "wgsl"})
+
 FEW_ROWS = 8  # a dot of at most this many rows unpacks operands of fewer bits as it reads, ...
 CHEAP_UNPACKING = 16  # ... if that costs no more than this
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
+# Scores of an attention are dots of at most SCORE_PRODUCTS, computed again at every use; sums of
+# them have at most SUM_COLUMNS columns, which a group of threads holds in registers.
+SCORE_PRODUCTS, SUM_COLUMNS = 256, 256
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
 MAX_MEMBERS = 100  # stored values of one kernel
 MAX_CELLS = 9  # ranges into which a concatenation or padding may split a write
@@ -112,6 +119,14 @@ def keeps_parallel(points: int, before: int, work: int, rows: int) -> bool:
     rows: the parallel points that the device asks for, or PARALLEL_COLUMNS.
     """
     return points >= min(before, rows) or work <= SMALL_WORK
+
+
+def computes_again(target: Target) -> bool:
+    """Whether a device computes scores and exponentials again rather than store them.
+
+    A GPU does 60 products in the time of a store and a load; a processor, with its caches, six.
+    """
+    return target.language in STREAMING and not target.is_processor
 
 
 def is_routine_dot(m: Size, n: Size, k: Size) -> bool:

@@ -19,15 +19,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rune import dtypes
-from rune.core.lower import Bitcast, Bounds, Convert, Element, Piece, Position, Scalar, View
+from rune.core.lower import Bitcast, Bounds, Contraction, Convert, Element, Piece, Position, Scalar, View
 from rune.core.program import Atom, Equation, Literal, Var
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, symbols
 from rune.errors import MissingRule
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernelize.roots import dot_operands, reduced_sizes
 from rune.lowering.kernelize.views import Indices, Resolved, comparisons, rename, resolve
-from rune.lowering.kernels import Buffer, Statement
+from rune.lowering.kernels import Axis, Buffer, Reduce, Statement
+from rune.ops.family import wide
 
 MAX_DEPTH = 5  # of an expression, before it is bound
 Key = tuple[Var, Indices, Expr | None]
@@ -40,6 +42,17 @@ class Held:
     expr: Expr
     level: int
     depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """An inner point, while a scope within it is written."""
+
+    inner: set[str]
+    lets: list[Let | Reduce]
+    memo: dict
+    locals: dict[Expr, str]
+    inner_locals: set[str]
 
 
 @dataclass(slots=True)
@@ -59,7 +72,7 @@ class Emitter:
     held: dict[Var, Expr] = field(default_factory=dict)
     rows: dict[Var, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     inner: set[str] = field(default_factory=set)  # symbols of the current statement's own axes
-    lets: list[Let] = field(default_factory=list)
+    lets: list[Let | Reduce] = field(default_factory=list)
     levels: dict[str, int] = field(default_factory=dict)  # of integers read from memory
     memo: tuple[dict, dict] = field(default_factory=lambda: ({}, {}))
     locals: tuple[dict[Expr, str], dict[Expr, str]] = field(default_factory=lambda: ({}, {}))
@@ -74,6 +87,10 @@ class Emitter:
         self.names += 1
         name = f"{prefix}{self.names}"
         return name if name not in self.reserved else self.fresh(prefix)
+
+    def unreserved(self, name: str) -> str:
+        """The name of an axis, which no size has."""
+        return name if name not in self.reserved else self.unreserved(name + "_")
 
     def level(self, sizes: Iterable[Size]) -> int:
         """The level that index expressions belong to."""
@@ -109,7 +126,7 @@ class Emitter:
 
     def end(self) -> tuple[Let, ...]:
         """The lets of the statement; its values are forgotten."""
-        lets, self.lets, self.inner = tuple(self.lets), [], set()
+        lets, self.lets, self.inner = self.plain(self.lets), [], set()
         self.memo[1].clear()
         self.locals[1].clear()
         self.inner_locals.clear()
@@ -117,13 +134,33 @@ class Emitter:
         self.levels = {name: level for name, level in self.levels.items() if not level}
         return lets
 
+    def plain(self, lets: list[Let | Reduce]) -> tuple[Let, ...]:
+        """The lets of a scope without scores."""
+        assert not any(isinstance(let, Reduce) for let in lets), "a score outside of a stream"
+        return tuple(let for let in lets if isinstance(let, Let))
+
+    def nested(self, axes: Iterable[Axis]) -> Outer:
+        """Start a scope within an inner point, over further axes; what is outside of it."""
+        outer = Outer(self.inner, self.lets, dict(self.memo[1]), dict(self.locals[1]), set(self.inner_locals))
+        self.inner, self.lets = self.inner | {axis.name for axis in axes}, []
+        return outer
+
+    def leave(self, outer: Outer) -> tuple[Let, ...]:
+        """The lets of a scope within an inner point; its values are forgotten."""
+        lets, self.inner, self.lets = self.plain(self.lets), outer.inner, outer.lets
+        for table, before in ((self.memo[1], outer.memo), (self.locals[1], outer.locals)):
+            table.clear()
+            table.update(before)
+        self.inner_locals = outer.inner_locals
+        return lets
+
     # --- requests ----------------------------------------------------------------------------
 
-    def value(self, atom: Atom, indices: Indices) -> Held:
+    def value(self, atom: Atom, indices: Indices, guard: Expr | None = None) -> Held:
         """The value of an atom at `indices`."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        return self.answer((atom, indices if atom.type.shape else (), None))
+        return self.answer((atom, indices if atom.type.shape else (), guard))
 
     def computed(self, var: Var, indices: Indices) -> Held:
         """The value of a stored variable, computed rather than loaded."""
@@ -204,6 +241,8 @@ class Emitter:
     def needs(self, equation: Equation, key: Key) -> list[Key]:
         """The requests that one element of an equation makes."""
         _, indices, guard = key
+        if isinstance(equation.primitive.lower, Contraction):
+            return []  # a score asks for its operands itself, in a scope of its own
         if not isinstance(equation.primitive.lower, View):
             return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
         resolved = resolve(equation, indices)
@@ -226,6 +265,8 @@ class Emitter:
         match equation.primitive.lower:
             case View():
                 return self.view(equation, resolve(equation, indices), guard)
+            case Contraction():
+                return self.score(equation, indices, guard)
             case Position(rule=rule):
                 position = rule(indices, **equation.params)
                 return Held(Cast(Index(position), dtype), self.level((position,)), 1)
@@ -238,6 +279,19 @@ class Emitter:
             case Bitcast():
                 return self.operation("bitcast", args, dtype)
         raise MissingRule(f"kernelize: cannot lower {equation.primitive.name} (no rule for it)", frame=equation.frame)
+
+    def score(self, equation: Equation, indices: Indices, guard: Expr | None) -> Held:
+        """A dot at one inner point."""
+        dtype = wide(equation.results[0].type.dtype)
+        axes = tuple(Axis(self.unreserved(f"k{n}"), size) for n, size in enumerate(reduced_sizes(equation)))
+        requests = dot_operands(equation, indices, tuple(axis.symbol for axis in axes))
+        outer = self.nested(axes)
+        factors = [self.cast(self.value(atom, at, guard), dtype) for atom, at in requests]
+        product = self.operation("mul", factors, dtype)
+        name, lets = self.fresh("dot"), self.leave(outer)
+        self.lets.append(Reduce(name, "add", axes, lets, product.expr, contract=True))
+        self.inner_locals.add(name)
+        return self.cast(Held(Local(name, dtype), 1), equation.results[0].type.dtype)
 
     def argument(self, atom: Atom, indices: Indices, guard: Expr | None) -> Held:
         """An operand that has been answered."""

@@ -30,7 +30,7 @@ from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
 SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.WRITTEN, Kind.CONTROL})
-REDUCING = frozenset({Kind.REDUCE, Kind.DOT})
+REDUCING = frozenset({Kind.REDUCE, Kind.DOT, Kind.STREAM})
 WINDOW = 2048  # roots: more than programs have, and few enough for sets of them
 
 
@@ -75,12 +75,14 @@ class Fusion:
         return bool((self.above[a] | self.below[a]) >> b % WINDOW & 1)
 
 
-def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
+def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int, streams: Iterable[Iterable[Var]] = ()) -> Fusion:
     """Group the roots of a program whose results are `results`.
 
-    rows: the parallel points that a kernel should keep.
+    rows: the parallel points that a kernel should keep. streams: values made in one pass.
     """
     state = _start(roots, results, rows)
+    for stream in streams:
+        _join_stream(state, stream)
     while _fuse_edges(state):
         pass
     _fuse_siblings(state)
@@ -197,6 +199,8 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
         matched = {p[side] for p in pairs}
         if _is_reducing(state, group) and len(matched) < len(group.domain):
             return "the result of a reduction is not read row by row"
+    if _is_stream(state, first):
+        return _refuse_stream(state, first, second, pairs) or pairs
     return _refuse_domain(state, first, second, pairs) or pairs
 
 
@@ -208,6 +212,8 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
         return "a kernel whose loops are given"
     if Kind.CONTROL in kinds:
         return "a loop or branch"
+    if Kind.STREAM in kinds and any(state.roots[m].kind is not Kind.MAP for m in second.members):
+        return "a stream takes no other reduction"
     if SEPARATE & set(kinds):
         return "a scan, scatter or window update is a kernel of its own"
     if Kind.DOT in kinds and (kinds.count(Kind.DOT) > 1 or Kind.REDUCE in kinds):
@@ -215,6 +221,22 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
     if len(kinds) > cost.MAX_MEMBERS:
         return "the kernel would grow too large"
     return "" if _buffers(state, first, second) <= cost.MAX_BUFFERS else "too many buffers"
+
+
+def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
+    """Only what is made of a stream's results, row by row and column by column, joins it."""
+    places = _places(first, 0, pairs) | _places(second, 1, pairs)
+    inner = {m: inner_places(state.roots[m], places[m]) for m in places}
+    columns = {tuple(state.roots[m].sizes[k] for k in inner[m]) for m in first.members}
+    for m in second.members:
+        if inner[m] and tuple(state.roots[m].sizes[k] for k in inner[m]) not in columns:
+            return "a stream has other columns"
+        if any(inner[q] for q in places if state.roots[q].kind is Kind.MAP and (q, m) in state.aligned):
+            return "a stream keeps no rows but its sums"
+    for q, r in _edges(state, first, second):
+        if tuple(state.aligned[q, r][k] for k in inner[q]) != (inner[r] if inner[q] else ()):
+            return "the sums of a stream are not read column by column"
+    return ""
 
 
 def _buffers(state: Fusion, *groups: Group) -> int:
@@ -236,6 +258,10 @@ def is_written(state: Fusion, var: Var, members: Iterable[int]) -> bool:
 
 def _is_reducing(state: Fusion, group: Group) -> bool:
     return any(state.roots[m].kind in REDUCING for m in group.members)
+
+
+def _is_stream(state: Fusion, group: Group) -> bool:
+    return any(state.roots[m].kind is Kind.STREAM for m in group.members)
 
 
 def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
@@ -336,6 +362,15 @@ def _bits(mask: int) -> Iterable[int]:
         mask ^= low
 
 
+def _join_stream(state: Fusion, stream: Iterable[Var]) -> None:
+    """Join the roots of a stream, which walk the same rows; a result without readers has none."""
+    first, *others = [state.owner[n] for var in stream for n in state.makers.get(var, ())] or [0]
+    for other in others:
+        # Where they are too far apart for sets of roots, each is a pass of its own.
+        if state.are_close(first, other):
+            _join(state, first, other, tuple((k, k) for k in range(len(state.groups[first].domain))))
+
+
 # --- siblings ---------------------------------------------------------------------------------
 
 
@@ -352,7 +387,7 @@ def _fuse_siblings(state: Fusion) -> None:
 def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
     first, second = state.groups[a], state.groups[b]
     kinds = {state.roots[m].kind for m in (*first.members, *second.members)}
-    if kinds & (SEPARATE | {Kind.DOT}) or first.domain != second.domain:
+    if kinds & (SEPARATE | {Kind.DOT, Kind.STREAM}) or first.domain != second.domain:
         return False
     if state.are_ordered(a, b):
         return False

@@ -22,6 +22,7 @@ from rune.core.side_effects import effect_of
 from rune.dims import Dim, Size, symbol
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
+from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.stored import Stored, memory_operands
 from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
 from rune.ops.branch import is_control
@@ -39,6 +40,7 @@ class Kind(Enum):
     SCAN = "scan"
     SCATTER = "scatter"
     WINDOW = "window"
+    STREAM = "stream"
     ROUTINE = "routine"
     WRITTEN = "written"
     CONTROL = "control"
@@ -84,6 +86,8 @@ def kind_of(equation: Equation, stored: Stored) -> Kind:
         return Kind.WRITTEN
     if is_routine(equation):
         return Kind.ROUTINE
+    if equation.results[0] in stored.sinks:
+        return Kind.STREAM
     if is_control(equation):
         return Kind.CONTROL
     if isinstance(equation.primitive.lower, View) and equation.results[0] in stored.in_place:
@@ -140,17 +144,38 @@ def starts(equation: Equation, kind: Kind, indices: Indices, stored: Stored) -> 
         case Kind.DOT:
             inner = axis_symbols(reduced_sizes(equation), "j")
             return list(dot_operands(equation, indices, inner))
+        case Kind.STREAM:
+            return stream_operands(stored.sinks[equation.results[0]], indices, None)
         case Kind.SCATTER | Kind.SCAN | Kind.WINDOW:
             return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
         case Kind.ROUTINE | Kind.WRITTEN | Kind.CONTROL:
             read = memory_operands(equation, stored.definitions)
             return [(a, axis_symbols(a.type.shape, "j")) for a in read]
         case Kind.MAP:
-            return list(_needs(equation, indices, itertools.count()))
+            return list(needs(equation, indices, itertools.count()))
 
 
-def _needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterator[Request]:
+def stream_operands(sink: Sink, indices: Indices, along: Indices | None) -> list[Request]:
+    """What a sink asks for at the result's `indices`, the scores first.
+
+    along: at the reduced axes of the scores, in the order of these; their generic element if None
+    """
+    reduced = axis_symbols((sink.scores.type.shape[a] for a in sink.along), "j") if along is None else along
+    place = dict(zip(sink.along, reduced))
+    if isinstance(sink.equation.primitive.lower, Reduction):
+        axes = sorted(sink.equation.params["axes"])
+        return [reduction_operand(sink.equation, indices, tuple(place.get(a, 0) for a in axes))]
+    contracted = sink.equation.params["dimension_numbers"][0][sink.operand]
+    requests = dot_operands(sink.equation, indices, tuple(place.get(a, 0) for a in contracted))
+    return [requests[sink.operand], requests[1 - sink.operand]]
+
+
+def needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterator[Request]:
     """What one element of an equation asks for."""
+    if isinstance(equation.primitive.lower, Contraction):
+        # A score: it is computed where it is needed.
+        yield from dot_operands(equation, indices, axis_symbols(reduced_sizes(equation), f"_k{next(fresh)}_"))
+        return
     if not isinstance(equation.primitive.lower, View):
         for operand in equation.operands:
             yield operand, indices if operand.type.shape else ()
@@ -189,7 +214,7 @@ def _walk(requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]) -
             continue
         if cuts and isinstance(equation.primitive.lower, View):
             gather_cuts(equation, indices, cuts)
-        pending.extend(_needs(equation, indices, fresh))
+        pending.extend(needs(equation, indices, fresh))
     return reads
 
 
@@ -253,7 +278,7 @@ def analyse(
     # Within a range every condition is decided, so it is not divided again.
     reads = _walk(starts(equation, kind, indices, stored), stored, cuts if sizes is None else {})
     work = cost.count(shape)
-    if kind in (Kind.REDUCE, Kind.DOT):
+    if kind in (Kind.REDUCE, Kind.DOT, Kind.STREAM):
         work *= cost.count(reduced_sizes(equation))
     elif kind is Kind.SCATTER:
         work += max(cost.count(a.type.shape) for a in equation.operands)
@@ -266,7 +291,7 @@ def analyse(
         shape,
         work,
         {v: tuple(positions) for v, positions in reads.items()},
-        parallel_axes(equation, kind, shape),
+        stream_rows(stored.sinks[var]) if kind is Kind.STREAM else parallel_axes(equation, kind, shape),
         tuple(tuple(cuts.get(s, ())) if isinstance(s, Dim) else () for s in symbols),
     )
 
@@ -278,6 +303,12 @@ def parallel_axes(equation: Equation, kind: Kind, sizes: tuple[Size, ...]) -> tu
     if kind is Kind.SCATTER:
         return tuple(scatter_axes(equation))
     return _longer(sizes)
+
+
+def stream_rows(sink: Sink) -> tuple[int, ...]:
+    """The axes of a sink's result that are rows of its scores, in the order of these."""
+    places = sink.result_axes()
+    return tuple(places[a] for a in sink.rows)
 
 
 def _longer(sizes: tuple[Size, ...]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ Source: M. Osama, D. Merrill, C. Cecka, M. Garland, J. Owens, "Stream-K", 2023 (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from rune.core.lower import Contraction
@@ -34,11 +34,17 @@ FEWEST = 4  # parts: fewer are not worth another kernel
 SHORTEST, LONGEST = 256, 4096  # sum of a part
 
 
-def split_dots(program: Program, target: Target) -> Program:
-    """The program with long dots of few results in parts."""
+def split_dots(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
+    """The program with long dots of few results in parts.
+
+    streamed: results that stay as they are
+    """
     if not target.is_gpu:
         return program
-    body = [new for e in program.equations for new in _split(e, target) or (e,)]
+    body: list[Equation] = []
+    for equation in program.equations:
+        stays = bool(equation.results) and equation.results[0] in streamed
+        body += (equation,) if stays else _split(equation, target) or (equation,)
     return program.with_equations(body, program.outputs)
 
 

@@ -16,13 +16,14 @@ reshapes another value is that value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View, Written
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
+from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.tracing import same_elements
 from rune.ops.branch import is_control
 from rune.ops.loop import put_row
@@ -43,24 +44,28 @@ class Stored:
     uses: Mapping[Var, int]
     in_place: frozenset[Var]  # made by changing some elements of operand 0
     outputs: tuple[Atom, ...]  # after looking through reshapes
+    again: frozenset[Var] = frozenset()  # scores, and what is made of them: never stored
+    sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
+    degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
 
 
-def choose(program: Program) -> Stored:
-    """Decide which values are stored."""
+def choose(program: Program, again: frozenset[Var] = frozenset()) -> Stored:
+    """Decide which values are stored; `again` are not."""
     definitions = {v: e for e in program.equations for v in e.results}
     outputs = tuple(same_elements(a, definitions) for a in program.outputs)
     live = _live(program, outputs, definitions)
     equations = tuple(e for e in program.equations if any(v in live for v in e.results))
-    forced = _limited(equations, _forced(equations, outputs, definitions))
+    forced = _limited(equations, _forced(equations, outputs, definitions) - again)
     uses: dict[Var, int] = {}
     for equation in equations:
         for operand in equation.operands:
             if isinstance(operand, Var):
                 uses[operand] = uses.get(operand, 0) + 1
-    chosen = _choose_forward(equations, forced, _demands(equations, forced))
-    stored = _drop_needless(equations, forced, chosen)
+    dots = _dots(equations, again)
+    chosen = _choose_forward(equations, forced, _demands(equations, forced), dots) - again
+    stored = _drop_needless(equations, forced, chosen, dots)
     in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions))
-    return Stored(stored, equations, definitions, uses, in_place, outputs)
+    return Stored(stored, equations, definitions, uses, in_place, outputs, again)
 
 
 def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
@@ -277,16 +282,20 @@ def _most_places(demand: Demand) -> int:
     return max(places.values())
 
 
-def _dots(equations: tuple[Equation, ...]) -> frozenset[int]:
-    return frozenset(n for n, e in enumerate(equations) if isinstance(e.primitive.lower, Contraction))
+def _dots(equations: tuple[Equation, ...], again: frozenset[Var]) -> frozenset[int]:
+    """Dots, by number, and reductions of what dots make where it is needed."""
+    return frozenset(
+        n
+        for n, e in enumerate(equations)
+        if isinstance(e.primitive.lower, Contraction) or any(a in again for a in e.operands)
+    )
 
 
 def _choose_forward(
-    equations: tuple[Equation, ...], forced: frozenset[Var], demands: dict[Var, Demand]
+    equations: tuple[Equation, ...], forced: frozenset[Var], demands: dict[Var, Demand], dots: frozenset[int]
 ) -> frozenset[Var]:
     prices: dict[Var, _Price] = {}
     chosen: set[Var] = set()
-    dots = _dots(equations)
     for equation in equations:
         if is_control(equation) or (result := equation.results[0]) in forced:
             continue
@@ -298,12 +307,13 @@ def _choose_forward(
     return frozenset(chosen)
 
 
-def _drop_needless(equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var]) -> frozenset[Var]:
+def _drop_needless(
+    equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var], dots: frozenset[int]
+) -> frozenset[Var]:
     """Take back choices that later ones have made needless."""
     if not chosen:
         return forced
     prices: dict[Var, _Price] = {}
-    dots = _dots(equations)
     demands = _demands(equations, forced | chosen)
     stored = set(forced)
     for equation in equations:

@@ -7,7 +7,7 @@ expressions; the algebra of `rune.dims` decides it for any chain of reshapes and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rune.core.lower import View
 from rune.core.program import Atom, Equation, Literal, Var
@@ -24,26 +24,36 @@ def generic(shape: Iterable[Size], prefix: str = "_i") -> tuple[Dim, ...]:
 
 def trace(atom: Atom, indices: Indices, definitions: Definitions) -> tuple[Atom, Indices]:
     """The atom and indices behind the views that define `atom`."""
+    *_, last = _behind(atom, indices, definitions)
+    return last
+
+
+def _behind(atom: Atom, indices: Indices, definitions: Definitions) -> Iterator[tuple[Atom, Indices]]:
+    """The atom, and what each of the views that define it shows."""
+    yield atom, indices
     while isinstance(atom, Var) and atom in definitions:
         equation = definitions[atom]
         if not isinstance(equation.primitive.lower, View):
-            break
+            return
         resolved = resolve(equation, indices)
         # Several pieces, a condition or an index read from memory: which element it is depends on
         # data or place.
         if len(resolved.pieces) != 1 or resolved.pieces[0].where or resolved.pieces[0].elements:
-            break
+            return
         atom, indices = equation.operands[resolved.pieces[0].operand], resolved.pieces[0].indices
-    return atom, indices
+        yield atom, indices
 
 
 def same_elements(atom: Atom, definitions: Definitions) -> Atom:
-    """The value that `atom` merely reshapes, or `atom` itself."""
+    """The value that `atom` merely reshapes, perhaps several times, or `atom` itself."""
     if not isinstance(atom, Var) or atom not in definitions or 0 in atom.type.shape:
         return atom
     indices = generic(atom.type.shape)
-    base, base_indices = trace(atom, indices, definitions)
-    if isinstance(base, Literal) or base.type.dtype != atom.type.dtype:
-        return atom
-    same = flat_index(base_indices, base.type.shape) == flat_index(indices, atom.type.shape)
-    return base if same and product(base.type.shape) == product(atom.type.shape) else atom
+    place, base = flat_index(indices, atom.type.shape), atom
+    for behind, at in _behind(atom, indices, definitions):
+        if isinstance(behind, Literal) or behind.type.dtype != atom.type.dtype:
+            break
+        same = flat_index(at, behind.type.shape) == place
+        if same and product(behind.type.shape) == product(atom.type.shape):
+            base = behind
+    return base

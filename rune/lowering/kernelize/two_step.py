@@ -15,6 +15,7 @@ Cost: linear in the number of equations; each reduction is split at most a few t
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,12 +66,15 @@ class _Step:
     size: int = 0
 
 
-def split_reductions(program: Program, rows: int) -> Program:
+def split_reductions(program: Program, rows: int, streamed: Container[Var] = ()) -> Program:
     """The program with large reductions to few elements done in two steps.
 
-    rows: the parallel points that a kernel should keep.
+    rows: the parallel points that a kernel should keep. streamed: results that stay as they are.
     """
-    body = [new for e in program.equations for new in _split(e, rows) or (e,)]
+    body: list[Equation] = []
+    for equation in program.equations:
+        stays = bool(equation.results) and equation.results[0] in streamed
+        body += (equation,) if stays else _split(equation, rows) or (equation,)
     return program.with_equations(body, program.outputs)
 
 

@@ -34,6 +34,7 @@ from rune.lowering.kernelize.roots import (
 from rune.lowering.kernelize.stored import Stored
 from rune.lowering.kernelize.tracing import generic
 from rune.lowering.kernelize.views import Indices
+from rune.lowering.kernelize.write_stream import StreamWriter
 from rune.lowering.kernels import Axis, Buffer, Fill, Kernel, Reduce, Scan, Write
 from rune.ops.family import wide
 
@@ -54,12 +55,12 @@ class _Writer:
     """The kernel of one group, while it is written."""
 
     state: Fusion
+    stored: Stored
     group: Group
     emit: Emitter
     domain: tuple[Axis, ...]
     scratch: frozenset[Var] = frozenset()
     symbols: tuple[Dim, ...] = ()
-    in_place: frozenset[Var] = frozenset()
     pairs: list[tuple[str, str]] = field(default_factory=list)
 
     # --- axes --------------------------------------------------------------------------------
@@ -98,6 +99,8 @@ class _Writer:
                 self.scatter(root)
             case Kind.WINDOW:
                 self.window(root)
+            case Kind.STREAM:
+                self.stream(root)
             case Kind.ROUTINE | Kind.WRITTEN | Kind.CONTROL:
                 raise AssertionError(f"a {root.kind.value} has no kernel")
 
@@ -146,6 +149,28 @@ class _Writer:
         self.emit.body.append(Reduce(name, combine, inner, lets, value.expr, contract))
         result = self.emit.cast(Held(Local(name, value.expr.dtype), 0), root.var.type.dtype)
         self.hold(root, indices, result)
+
+    def stream(self, root: Root) -> None:
+        """All sinks of the group in one pass, when the first of them comes up."""
+        sinks = [r for m in self.group.members if (r := self.state.roots[m]).kind is Kind.STREAM]
+        if root is not sinks[0]:
+            return
+        writer = StreamWriter(self.stored, self.group, self.emit, self.symbols)
+        statement, names = writer.stream(sinks)
+        self.emit.body.append(statement)
+        for sink in sinks:
+            self.sum_of(sink, names[sink.var])
+
+    def sum_of(self, root: Root, name: str) -> None:
+        """Make a sum of a stream known to other members, and write it where it is needed."""
+        inner, indices = self.axes(root)
+        if not inner:
+            self.hold(root, indices, Held(Local(name, root.var.type.dtype), 0))
+            return
+        self.emit.rows[root.var] = (name, inner_places(root, self.group.places[root.number]))
+        if root.var in self.emit.outputs:
+            self.begin(inner)
+            self.write(root, indices, self.emit.value(root.var, indices).expr, inner)
 
     def nothing_reduced(self, root: Root, indices: Indices) -> None:
         """A reduction of no elements: what changes nothing when combined."""
@@ -221,7 +246,7 @@ class _Writer:
     def take_place(self, root: Root) -> bool:
         """Declare that the output starts out as operand 0, if it is to be changed in place."""
         operand = root.equation.operands[0]
-        if root.var not in self.in_place or not isinstance(operand, Var):
+        if root.var not in self.stored.in_place or not isinstance(operand, Var):
             return False
         self.pairs.append((self.emit.buffer(operand), self.emit.outputs[root.var].name))
         return True
@@ -292,7 +317,7 @@ def write_kernel(state: Fusion, group: Group, stored: Stored, target: Target, re
     emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, reserved=reserved)
     domain = tuple(Axis(_free(f"i{k}", reserved), size) for k, size in enumerate(group.domain))
     symbols = tuple(map(axis_symbol, domain))
-    writer = _Writer(state, group, emit, domain, scratch, symbols, stored.in_place)
+    writer = _Writer(state, stored, group, emit, domain, scratch, symbols)
     for root in roots:
         if root.var not in recomputed:
             writer.member(root)

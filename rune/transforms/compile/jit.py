@@ -207,7 +207,7 @@ class Jitted(Generic[P, R]):
         """What was last run for the trace, and where; None where native code cannot run it."""
         place = traced.place
         if place is not None:
-            return compiled(traced.program, device_for(place.device)), place
+            return compiled(traced.program, device_for(place.device), (), self.schedules), place
         return None if traced.on_cpu is None else (traced.on_cpu, self._home)
 
     def _is_describable(self, traced: Traced, place: Place) -> bool:

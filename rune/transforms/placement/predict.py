@@ -20,7 +20,7 @@ from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernel.work import work as code_work
 from rune.lowering.kernelize.cost import estimate, operation
-from rune.lowering.kernels import Kernel, KernelProgram, Reduce, Scan, expressions, inner_axes, points
+from rune.lowering.kernels import Kernel, KernelProgram, evaluations, points
 from rune.lowering.plan import Branch, Call, Launch, Loop, Plan, Step, inner_plans
 from rune.lowering.steps import step_cost
 from rune.profiling import time_text
@@ -251,8 +251,7 @@ def kernel_work(kernel: Kernel) -> Size:
         return code_work(kernel.code)
     work: Size = 0
     for statement in kernel.body:
-        parts = (part for e in expressions(statement) for part in walk_expr(e))
-        each = sum(operation(part.name) for part in parts if isinstance(part, Op))
-        # Plus the combination itself.
-        work = work + points(inner_axes(statement)) * (each + isinstance(statement, Reduce | Scan))
+        for count, exprs, combined in evaluations(statement):
+            each = sum(operation(part.name) for e in exprs for part in walk_expr(e) if isinstance(part, Op))
+            work = work + count * (each + combined)
     return points(kernel.domain) * work

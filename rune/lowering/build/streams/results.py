@@ -1,0 +1,69 @@
+"""What is made of the sums of a stream, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rune import dims
+from rune.lowering.build.conditions import less
+from rune.lowering.build.streams.frame import Frame, Place
+from rune.lowering.kernel.expr import Expr, Load, Local
+from rune.lowering.kernel.nodes import If, Let, Stmt, Store
+from rune.lowering.kernel.rewrite import map_expr
+from rune.lowering.kernels import Statement, Write
+
+
+def results(frame: Frame, after: Sequence[Statement], places: Sequence[Place]) -> Iterator[Stmt]:
+    """What is made of the sums of every row of a thread."""
+    for i, place in enumerate(places):
+        body: list[Stmt] = []
+        names = {s.name: f"{s.name}_{i}" for s in frame.stream.sums if not s.columns}
+        if frame.stream.peak is not None:
+            names[frame.stream.peak.name] = frame.peak_name(i)
+        names |= {s.name: f"{s.name}_r{i}" for s in after if isinstance(s, Let)}
+        here = Place(place.sizes, {**place.names, **names})
+        for statement in after:
+            if isinstance(statement, Let):
+                body += here.lets((statement,))
+            else:
+                assert isinstance(statement, Write)
+                body += _written(frame, statement, here, i)
+        # Rows beyond the end have been computed like the last one.
+        row = frame.first_row + frame.row_of(i)
+        full = dims.divides(frame.tile.rows, frame.row_axis.size) is True
+        yield from body if full else [If(less(row, frame.row_axis.size), tuple(body))]
+
+
+def _written(frame: Frame, write: Write, place: Place, i: int) -> list[Stmt]:
+    """A value of a row, or the columns of it that a thread has."""
+    if not write.axes:
+        store = [*place.lets(write.lets), _store(frame, write, place, i, 0)]
+        first = frame.tile.across == 1
+        return store if first else [If(less(frame.thread % frame.tile.across, 1), tuple(store))]
+    (axis,) = write.axes
+    assert isinstance(axis.size, int)
+    out: list[Stmt] = []
+    for n in range(-(-axis.size // frame.tile.across)):
+        column = frame.column_of(n)
+        names = {let.name: f"{let.name}_{n}" for let in write.lets}
+        here = Place({**place.sizes, axis.name: column}, {**place.names, **names})
+        body = [*here.lets(write.lets), _store(frame, write, here, i, n)]
+        inside = axis.size % frame.tile.across == 0
+        out += body if inside else [If(less(column, axis.size), tuple(body))]
+    return out
+
+
+def _store(frame: Frame, write: Write, place: Place, i: int, n: int) -> Stmt:
+    """The store of a value that may be made of sums."""
+    rows = {s.name: s for s in frame.stream.sums if s.columns}
+
+    def sums(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer in rows:
+            return Local(frame.sum_names(rows[expr.buffer], i)[n], expr.dtype)
+        return expr
+
+    (index,) = write.indices
+    store = Store(write.output, place.index(index), map_expr(sums, place.expr(write.value)))
+    if write.condition is None:
+        return store
+    return If(map_expr(sums, place.expr(write.condition)), (store,))

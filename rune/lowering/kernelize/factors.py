@@ -1,0 +1,188 @@
+"""Factors: what does not change along a sum leaves it.
+
+Before   p = e / broadcast l;  o = dot p, v              l, the sum of e, is made of scores too
+After    o_sum = dot e, v;  o = o_sum / broadcast l
+
+Then o_sum does not wait for l: both are sums of one pass. Only factors that are sums of scores are
+taken out of sums of scores, as nothing else is gained. Sums of half types are made in f32 and
+rounded at last, which is what they mean anyway.
+
+Invariant: values stay the same but for rounding; where the factors make a summand overflow that the
+           others do not, or the reverse, the results differ.
+Cost: linear in the number of equations.
+Source: the distributive law; for softmax, Rabe & Staats 2021, arXiv:2112.05682.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from rune import dtypes
+from rune.core.lower import Reduction
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, Program, Var
+from rune.lowering.kernelize.scores import Component, Sink
+from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.two_step import apply
+from rune.ops.arithmetic import convert, div, mul, neg
+from rune.ops.family import broadcast, reshape, wide
+from rune.ops.transcendental import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A factor of a sum: `primitive` (mul or div) by `var`, one element for each of `axes`.
+
+    axes: for each axis of `var` without those of one point, the axis of the scores that walks it
+    """
+
+    primitive: Primitive
+    var: Var
+    axes: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Pull:
+    """The equations in place of one sink."""
+
+    sink: Sink
+    definitions: Definitions
+    sums: frozenset[Var]  # of scores
+    equations: list[Equation] = field(default_factory=list)
+    factors: list[Factor] = field(default_factory=list)
+
+    def without(self, atom: Atom) -> Atom:
+        """The value without the factors that do not change along the sum, which are noted."""
+        equation = self.definitions.get(atom) if isinstance(atom, Var) else None
+        if equation is None:
+            return atom
+        match equation.primitive:
+            case p if p in (mul, div):
+                return self.product(equation)
+            case p if p is neg:
+                return self.mapped(equation)
+            case p if p is convert and self.is_kept(equation):
+                return self.mapped(equation)
+            case _:
+                return atom
+
+    def product(self, equation: Equation) -> Atom:
+        """A product without its factors."""
+        a, b = equation.operands
+        if (factor := self.factor(equation.primitive, b)) is not None:
+            self.factors.append(factor)
+            return self.without(a)
+        if equation.primitive is mul and (factor := self.factor(mul, a)) is not None:
+            self.factors.append(factor)
+            return self.without(b)
+        core = self.without(a), self.without(b) if equation.primitive is mul else b
+        if core == (a, b):
+            return equation.results[0]
+        return apply(self.equations, equation.primitive, *core)
+
+    def mapped(self, equation: Equation) -> Atom:
+        """What is made of one operand, made of that without its factors."""
+        (a,) = equation.operands
+        core = self.without(a)
+        if core is a:
+            return equation.results[0]
+        return apply(self.equations, equation.primitive, core, **equation.params)
+
+    def is_kept(self, equation: Equation) -> bool:
+        """Whether a conversion keeps a value that is made larger or smaller by a factor."""
+        operand, dtype = equation.operands[0], equation.results[0].type.dtype
+        if operand.type.dtype not in dtypes.FLOATING or dtype not in dtypes.FLOATING:
+            return False
+        return dtype.itemsize >= operand.type.dtype.itemsize or self.is_share(operand)
+
+    def is_share(self, atom: Atom) -> bool:
+        """Whether a value is an exponential over a sum, at most one before and after."""
+        equation = self.definitions.get(atom) if isinstance(atom, Var) else None
+        if equation is None or equation.primitive is not div:
+            return False
+        top, below = equation.operands
+        inner = self.definitions.get(top) if isinstance(top, Var) else None
+        return inner is not None and inner.primitive is exp and self.factor(div, below) is not None
+
+    def factor(self, primitive: Primitive, atom: Atom) -> Factor | None:
+        """The value as a factor; None if it changes along the sum or is no sum of scores."""
+        indices = generic(atom.type.shape)
+        var, at = trace(atom, indices, self.definitions)
+        if not isinstance(var, Var) or var not in self.sums:
+            return None
+        walked = [i for i, size in zip(at, var.type.shape) if size != 1]
+        names = [str(i) for i in indices]
+        axes = [names.index(str(i)) if str(i) in names else None for i in walked]
+        plain = [a for a in axes if a is not None and a not in self.sink.along]
+        return Factor(primitive, var, tuple(plain)) if len(plain) == len(axes) and plain == sorted(plain) else None
+
+    def applied(self, total: Var, factor: Factor) -> Var | None:
+        """The sum with a factor; None where the axes of the result are in another order."""
+        axes = tuple(self.sink.result_axes()[a] for a in factor.axes)
+        if list(axes) != sorted(axes):
+            return None
+        shape = tuple(d for d in factor.var.type.shape if d != 1)
+        var = factor.var if shape == factor.var.type.shape else apply(self.equations, reshape, factor.var, shape=shape)
+        if var.type.dtype.itemsize > total.type.dtype.itemsize:
+            return None
+        if var.type.dtype != total.type.dtype:
+            var = apply(self.equations, convert, var, dtype=total.type.dtype)
+        spread = apply(self.equations, broadcast, var, shape=total.type.shape, axes=axes)
+        return apply(self.equations, factor.primitive, total, spread)
+
+
+def pull_factors(program: Program, components: Iterable[Component]) -> Program:
+    """The program with factors that are sums of scores taken out of other sums of scores."""
+    definitions = {v: e for e in program.equations for v in e.results}
+    sinks = {s.var: (s, c) for c in components for s in c.sinks if s.combine == "add"}
+    body: list[Equation] = []
+    for equation in program.equations:
+        sink, component = sinks.get(equation.results[0], (None, None)) if equation.results else (None, None)
+        if sink is None or component is None:
+            body.append(equation)
+            continue
+        sums = frozenset(s.var for s in component.sinks if _is_plain_sum(s))
+        body += _pulled(_Pull(sink, definitions, sums)) or _widened(sink) or [equation]
+    return program.with_equations(body, program.outputs)
+
+
+def _is_plain_sum(sink: Sink) -> bool:
+    return isinstance(sink.equation.primitive.lower, Reduction) and sink.combine == "add"
+
+
+def _pulled(pull: _Pull) -> list[Equation]:
+    """The equations in place of a sink; none where it stays."""
+    core = pull.without(pull.sink.scores)
+    if not pull.factors:
+        return []
+    total = _sum(pull.equations, pull.sink, core)
+    for factor in pull.factors:
+        new = pull.applied(total, factor)
+        if new is None:
+            return []
+        total = new
+    return _as_result(pull.equations, pull.sink, total)
+
+
+def _widened(sink: Sink) -> list[Equation]:
+    """The equations in place of a sum of half types; none for others."""
+    if sink.var.type.dtype == wide(sink.var.type.dtype):
+        return []
+    equations: list[Equation] = []
+    return _as_result(equations, sink, _sum(equations, sink, sink.scores))
+
+
+def _sum(equations: list[Equation], sink: Sink, core: Atom) -> Var:
+    """The sum of other scores in place of the sink's, in the type in which it is accumulated."""
+    operands = [core if n == sink.operand else a for n, a in enumerate(sink.equation.operands)]
+    dtype = wide(sink.var.type.dtype)
+    operands = [a if a.type.dtype == dtype else apply(equations, convert, a, dtype=dtype) for a in operands]
+    return apply(equations, sink.equation.primitive, *operands, **sink.equation.params)
+
+
+def _as_result(equations: list[Equation], sink: Sink, total: Var) -> list[Equation]:
+    if total.type.dtype != sink.var.type.dtype:
+        apply(equations, convert, total, dtype=sink.var.type.dtype)
+    equations[-1] = replace(equations[-1], results=sink.equation.results)
+    return [replace(e, frame=sink.equation.frame) for e in equations]

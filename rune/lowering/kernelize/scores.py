@@ -1,0 +1,274 @@
+"""Scores: products that are computed again wherever they are needed, and never stored.
+
+Before   s = q kᵀ;  m = max s;  e = exp(s - m);  l = sum e;  o = e v      s, e: f32[T,S]
+After    scores s, e;  sinks m, l, o                                      stored: f32[T], f32[T,D]
+
+A score is a short dot whose results are more than memory should hold: q kᵀ has T·S elements, made
+of T·D and S·D. Scores, and what is made of them element by element, end in sinks: reductions, or
+dots with something else. Where every way from the scores ends so, only the sinks are stored.
+
+Such a set of values is a component. It counts only if a largest score is taken in it: where softmax
+is, in whatever form. The chains that one kernel computes in one pass are found in streams.py.
+
+Invariant: a value of a component is no result of the program, and only equations of it read it.
+Cost: about linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from rune import dims, dtypes
+from rune.core.lower import Contraction, Convert, Reduction, Scalar, View
+from rune.core.program import Equation, Program, Var
+from rune.dims import is_static
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.tracing import Definitions, generic
+from rune.lowering.kernelize.views import resolve
+from rune.ops.contraction import free_axes
+from rune.ops.memory import in_memory
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sink:
+    """A reduction of scores, or a dot of them and something else.
+
+    operand: the number of the operand that is made of scores, whose axes are these:
+    along:   those reduced   rows: the others   (both without axes of one point)
+    columns: the axis of the other operand that is no axis of the rows, or none
+    """
+
+    equation: Equation
+    operand: int
+    along: Axes
+    rows: Axes
+    columns: Axes
+
+    @property
+    def var(self) -> Var:
+        """The result."""
+        return self.equation.results[0]
+
+    @property
+    def scores(self) -> Var:
+        """The operand that is made of scores."""
+        operand = self.equation.operands[self.operand]
+        assert isinstance(operand, Var)
+        return operand
+
+    @property
+    def combine(self) -> str:
+        """How elements are combined."""
+        lower = self.equation.primitive.lower
+        return lower.combine if isinstance(lower, Reduction) else "add"
+
+    def result_axes(self) -> dict[int, int]:
+        """The axis of the result for each axis of the scores that is not reduced."""
+        ndim = self.scores.type.ndim
+        if isinstance(self.equation.primitive.lower, Reduction):
+            reduced = self.equation.params["axes"]
+            return {a: n for n, a in enumerate(a for a in range(ndim) if a not in reduced)}
+        contracting, batch = self.equation.params["dimension_numbers"]
+        start, axes = len(batch[0]), {a: n for n, a in enumerate(batch[self.operand])}
+        for number, operand in enumerate(self.equation.operands):
+            free = free_axes(operand.type.ndim, contracting[number], batch[number])
+            if number == self.operand:
+                axes |= {a: start + n for n, a in enumerate(free)}
+            start += len(free)
+        return axes
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Values made of some scores, and the sinks in which they end, in order."""
+
+    scores: frozenset[Var]
+    values: frozenset[Var]  # the scores, and all that is made of them
+    sinks: tuple[Sink, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """A program, what defines each of its variables, and which equations read it, by number."""
+
+    program: Program
+    definitions: Definitions
+    readers: Mapping[Var, Sequence[int]]
+
+
+def _graph(program: Program) -> _Graph:
+    definitions: dict[Var, Equation] = {}
+    readers: dict[Var, list[int]] = {}
+    for number, equation in enumerate(program.equations):
+        definitions.update(dict.fromkeys(equation.results, equation))
+        for var in {a for a in equation.operands if isinstance(a, Var)}:
+            readers.setdefault(var, []).append(number)
+    return _Graph(program, definitions, readers)
+
+
+def find_components(program: Program) -> tuple[Component, ...]:
+    """The components of a program in which a largest score is taken."""
+    graph = _graph(program)
+    peaks = [e for e in program.equations if _takes_largest(e)]
+    refused: set[Var] = set()
+    components: list[Component] = []
+    for peak in peaks:
+        seeds = _seeds(peak.operands[0], graph.definitions) - refused
+        # A peak of scores that are in a component already has been looked at with it.
+        if not seeds or any(seeds & c.scores for c in components):
+            continue
+        component = _component(graph, seeds)
+        if component is None:
+            refused |= seeds
+        else:
+            components.append(component)
+    return tuple(components)
+
+
+def _takes_largest(equation: Equation) -> bool:
+    lower = equation.primitive.lower
+    return (
+        isinstance(lower, Reduction)
+        and lower.combine == "max"
+        and isinstance(equation.operands[0], Var)
+        and equation.operands[0].type.dtype in dtypes.FLOATING
+    )
+
+
+# --- from a peak up to its scores -------------------------------------------------------------
+
+
+def _seeds(atom: object, definitions: Definitions) -> set[Var]:
+    """The scores from which a value is made element by element."""
+    seeds: set[Var] = set()
+    visited: set[object] = set()
+    pending = [atom]
+    while pending:
+        var = pending.pop()
+        if not isinstance(var, Var) or var in visited or var not in definitions:
+            continue
+        visited.add(var)
+        equation = definitions[var]
+        if _is_score(equation):
+            seeds.add(var)
+        elif is_mapped(equation):
+            pending += equation.operands
+    return seeds
+
+
+def _is_score(equation: Equation) -> bool:
+    """Whether a dot is short, and has more results than operands' elements by far."""
+    if not isinstance(equation.primitive.lower, Contraction):
+        return False
+    if equation.results[0].type.dtype not in dtypes.FLOATING:
+        return False
+    contracted = equation.params["dimension_numbers"][0][0]
+    products = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracted))
+    return 0 < products <= cost.SCORE_PRODUCTS
+
+
+def is_mapped(equation: Equation) -> bool:
+    """Whether each element of the result is made of single elements of the operands."""
+    return isinstance(equation.primitive.lower, Scalar | Convert | View) and equation.primitive is not in_memory
+
+
+# --- from scores down to sinks ----------------------------------------------------------------
+
+
+def _component(graph: _Graph, seeds: set[Var]) -> Component | None:
+    """All that is made of the scores, and of those that meet them; None if it has to be stored."""
+    grown: set[Var] = set()
+    reach: tuple[set[Var], list[Sink]] | None = set(), []
+    while grown != seeds:
+        grown = set(seeds)
+        reach = _downwards(graph, grown)
+        if reach is None:
+            return None
+        values, _ = reach
+        for var in values - grown:
+            seeds |= _that_meet(graph.definitions[var], values, graph.definitions)
+    values, sinks = reach
+    results = {a for a in graph.program.outputs if isinstance(a, Var)}
+    return None if results & values else Component(frozenset(grown), frozenset(values), tuple(sinks))
+
+
+def _that_meet(equation: Equation, values: set[Var], definitions: Definitions) -> set[Var]:
+    """Other scores of as many elements that an equation takes beside values of a component."""
+    wanted = cost.count(equation.results[0].type.shape)
+    others = [a for a in equation.operands if a not in values and cost.count(a.type.shape) == wanted]
+    scores = {v for a in others for v in _seeds(a, definitions)}
+    return {v for v in scores if cost.count(v.type.shape) == wanted}
+
+
+def _downwards(graph: _Graph, scores: set[Var]) -> tuple[set[Var], list[Sink]] | None:
+    """What is made of scores, and its sinks; None where another equation reads it."""
+    values, sinks = set(scores), []
+    pending = [n for v in scores for n in graph.readers.get(v, ())]
+    heapify(pending)
+    last = -1
+    while pending:
+        # In the order of the program, so that all operands of one are known when it comes up.
+        number = heappop(pending)
+        if number == last:
+            continue
+        last, equation = number, graph.program.equations[number]
+        read = [n for n, a in enumerate(equation.operands) if a in values]
+        if not equation.results or equation.results[0] in scores:
+            return None
+        if is_mapped(equation):
+            if not _keeps_elements(equation, read):
+                return None
+            values.update(equation.results)
+            for reader in (n for v in equation.results for n in graph.readers.get(v, ())):
+                heappush(pending, reader)
+        else:
+            sink = _sink(equation, read)
+            if sink is None:
+                return None
+            sinks.append(sink)
+    return values, sinks
+
+
+def _keeps_elements(equation: Equation, read: Sequence[int]) -> bool:
+    """Whether an equation makes one element of each that it reads."""
+    if not isinstance(equation.primitive.lower, View):
+        return True
+    result = equation.results[0].type
+    same = all(cost.count(equation.operands[n].type.shape) == cost.count(result.shape) for n in read)
+    pieces = resolve(equation, generic(result.shape)).pieces if same else ()
+    return len(pieces) == 1 and not pieces[0].where and not pieces[0].elements
+
+
+def _sink(equation: Equation, read: Sequence[int]) -> Sink | None:
+    """The sink that an equation is; None if it is none."""
+    lower = equation.primitive.lower
+    if isinstance(lower, Reduction) and lower.combine in ("max", "add"):
+        return _as_sink(equation, 0, tuple(sorted(equation.params["axes"])), ())
+    if not isinstance(lower, Contraction) or len(read) != 1:
+        return None
+    (number,) = read
+    contracting, batch = equation.params["dimension_numbers"]
+    other = equation.operands[1 - number].type
+    free = free_axes(other.ndim, contracting[1 - number], batch[1 - number])
+    columns = tuple(a for a in free if other.shape[a] != 1)
+    # Sums of all columns are held at once, so there must be few.
+    if len(columns) > 1 or not all(is_static(other.shape[a]) for a in columns):
+        return None
+    if cost.count(tuple(other.shape[a] for a in columns)) > cost.SUM_COLUMNS:
+        return None
+    return _as_sink(equation, number, tuple(sorted(contracting[number])), columns)
+
+
+def _as_sink(equation: Equation, number: int, along: Axes, columns: Axes) -> Sink | None:
+    shape = equation.operands[number].type.shape
+    rows = tuple(a for a in range(len(shape)) if a not in along and shape[a] != 1)
+    empty = any(dims.at_most(1, d) is not True for d in shape)
+    longer = tuple(a for a in along if shape[a] != 1)
+    return None if empty or not longer or not rows else Sink(equation, number, longer, rows, columns)
+
+
+__all__ = ["Component", "Sink", "find_components", "is_mapped"]

@@ -1,0 +1,393 @@
+"""Streams: sums of scores that one kernel makes in one pass, before it knows the largest score.
+
+    m = max s;  l = sum exp(s - m);  o = sum exp(s - m) v
+
+A sum has degree d in the largest score m if m + δ in place of m makes every summand, and so the
+whole, exp(-d·δ) times as large. Such a sum is right for the largest score so far at all times, if
+it is multiplied by exp(d·(m_before - m_after)) whenever m grows. Degrees follow from the equations:
+
+    s - m  for the s of which m is the largest    a shift
+    exp(shift)                                    1, and at most 1
+    a · b                                         the sum of both           a / b, -a    that of a
+    a + b, select c a b                           theirs, where they are the same
+
+Sinks join one stream if they walk the same rows, reduce over the same axes, and read the same
+scores; if none needs another one's result but the peak; and if they have a degree in that.
+
+Invariant: between streams there is an order: no two of them read each other, by whatever ways.
+Not done:  what depends on a peak otherwise is a stream of its own, and reads the peak from memory.
+Source:    Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.lower import Convert, View
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.dims import Size
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.factors import pull_factors
+from rune.lowering.kernelize.roots import Request, axis_symbols, needs
+from rune.lowering.kernelize.scores import Component, Sink, find_components, is_mapped
+from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.views import Indices
+from rune.lowering.simplify.eliminate_dead import eliminate_dead
+from rune.ops.arithmetic import add, div, mul, neg, select, sub
+from rune.ops.transcendental import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Sinks of one pass. `degrees` are those in the peak, for each of the sums."""
+
+    sinks: tuple[Sink, ...]
+    peak: Var | None
+    degrees: Mapping[Var, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The streams of a program, and the values that are computed again where they are needed."""
+
+    streams: tuple[Stream, ...] = ()
+    again: frozenset[Var] = frozenset()
+
+    @property
+    def members(self) -> dict[Var, Sink]:
+        """The sinks of all streams."""
+        return {s.var: s for stream in self.streams for s in stream.sinks}
+
+    @property
+    def degrees(self) -> dict[Var, int]:
+        """The degrees of all sums."""
+        return {v: d for stream in self.streams for v, d in stream.degrees.items()}
+
+    @property
+    def groups(self) -> list[list[Var]]:
+        """The results of each stream."""
+        return [[s.var for s in stream.sinks] for stream in self.streams]
+
+
+def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
+    """The program with factors outside of sums, and its streams; itself where nothing is one."""
+    if not cost.computes_again(target):
+        return program, Streams()
+    components = find_components(program)
+    if not components:
+        return program, Streams()
+    changed = eliminate_dead(pull_factors(program, components))
+    again: frozenset[Var] = frozenset()
+    streams: list[Stream] = []
+    for component in find_components(changed):
+        formed = form_streams(changed, component)
+        if any(s.peak is not None and any(s.degrees.values()) for s in formed):
+            again |= component.values
+            streams += formed
+    return (changed, Streams(tuple(streams), again)) if streams else (program, Streams())
+
+
+def form_streams(program: Program, component: Component) -> list[Stream]:
+    """The streams of a component, in order."""
+    return _Former(program, component).streams()
+
+
+# --- forming ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Forming:
+    """A stream while sinks join it."""
+
+    bits: int  # its sinks, by number
+    walk: Walk
+    sinks: list[Sink] = field(default_factory=list)
+    peak: Sink | None = None
+    degrees: dict[Var, int] = field(default_factory=dict)
+    needs: int = 0  # the sinks on which its sinks depend, in any way
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Sizes of rows and of what is reduced, and where each score and sink is read on the way."""
+
+    rows: tuple[Size, ...]
+    along: tuple[Size, ...]
+    reads: Mapping[Var, frozenset[Indices]]
+
+
+class _Former:
+    """Forms the streams of a component."""
+
+    def __init__(self, program: Program, component: Component):
+        self.component = component
+        self.definitions = {v: e for e in program.equations for v in e.results}
+        self.numbers = {s.var: n for n, s in enumerate(component.sinks)}
+        self.depends = _dependence(program, self.numbers)
+        self.forming: list[_Forming] = []
+
+    def streams(self) -> list[Stream]:
+        """The streams, in order."""
+        for sink in self.component.sinks:
+            self.place(sink)
+        return [Stream(tuple(f.sinks), f.peak.var if f.peak else None, f.degrees) for f in self.forming]
+
+    def place(self, sink: Sink) -> None:
+        """Let a sink join a stream, or begin one."""
+        walk, needed = self.walk(sink), self.needs_of(sink)
+        for forming in reversed(self.forming):
+            turned = self.turned(sink, walk, forming)
+            degree = self.degree_in(turned, self.walk(turned), needed, forming)
+            if degree is not None:
+                sink = turned
+                break
+        else:
+            forming, degree = _Forming(0, walk), 0
+            self.forming.append(forming)
+        forming.bits |= 1 << self.numbers[sink.var]
+        forming.needs |= needed
+        forming.sinks.append(sink)
+        if sink.combine == "max":
+            forming.peak = sink
+        else:
+            forming.degrees[sink.var] = degree
+
+    def walk(self, sink: Sink) -> Walk:
+        """What a sink walks."""
+        return walk_of(sink, self.component.scores | self.numbers.keys(), self.definitions)
+
+    def turned(self, sink: Sink, walk: Walk, forming: _Forming) -> Sink:
+        """The sink with its axes in the order in which a stream walks the same score."""
+        shared = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()
+        for score in sorted(shared, key=lambda v: min(map(str, forming.walk.reads[v]))):
+            (wanted, *_), (here, *_) = forming.walk.reads[score], walk.reads[score]
+            place = {str(x): str(y) for x, y in zip(here, wanted)}
+            rows = [place.get(str(x)) for x in axis_symbols(walk.rows)]
+            along = [place.get(str(x)) for x in axis_symbols(walk.along, "j")]
+            wanted_rows = [str(x) for x in axis_symbols(forming.walk.rows)]
+            wanted_along = [str(x) for x in axis_symbols(forming.walk.along, "j")]
+            if sorted(map(str, rows)) == sorted(wanted_rows) and sorted(map(str, along)) == sorted(wanted_along):
+                order = [rows.index(x) for x in wanted_rows], [along.index(x) for x in wanted_along]
+                return replace(
+                    sink, rows=tuple(sink.rows[n] for n in order[0]), along=tuple(sink.along[n] for n in order[1])
+                )
+        return sink
+
+    def needs_of(self, sink: Sink) -> int:
+        """The sinks on which a sink depends."""
+        bits = 0
+        for operand in sink.equation.operands:
+            bits |= self.depends.get(operand, 0) if isinstance(operand, Var) else 0
+        return bits
+
+    def degree_in(self, sink: Sink, walk: Walk, needed: int, forming: _Forming) -> int | None:
+        """The degree of a sink in the peak of a stream; None where it cannot join."""
+        if (walk.rows, walk.along) != (forming.walk.rows, forming.walk.along):
+            return None
+        scores = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()
+        if not scores or any(walk.reads[s] != forming.walk.reads[s] for s in scores):
+            return None
+        if not self.fits_between(needed, forming):
+            return None
+        if sink.combine == "max":
+            return 0 if forming.peak is None and not needed & forming.bits else None
+        others = [a for n, a in enumerate(sink.equation.operands) if n != sink.operand]
+        if any(self.depends.get(a, 0) & forming.bits for a in others if isinstance(a, Var)):
+            return None
+        if not needed & forming.bits:
+            return 0
+        if forming.peak is None or not _reads_own_row(walk, forming.peak):
+            return None
+        form = Degrees(forming.peak, forming.bits, self.depends, self.definitions).of(sink.scores)
+        return None if form is None or form.is_shift else form.degree
+
+    def fits_between(self, needed: int, forming: _Forming) -> bool:
+        """Whether no other stream would have to run both before and after this one."""
+        pending = [f for f in self.forming if f is not forming and f.bits & needed]
+        visited: list[_Forming] = []
+        while pending:
+            other = pending.pop()
+            if other.needs & forming.bits:
+                return False
+            visited.append(other)
+            pending += [f for f in self.forming if f not in (forming, *visited, *pending) and f.bits & other.needs]
+        return True
+
+
+def _dependence(program: Program, numbers: Mapping[Var, int]) -> dict[Var, int]:
+    """For every variable the sinks on which it depends, itself included, as a bit set."""
+    depends: dict[Var, int] = {}
+    for equation in program.equations:
+        bits = 0
+        for operand in equation.operands:
+            if isinstance(operand, Var):
+                bits |= depends.get(operand, 0)
+        for var in equation.results:
+            depends[var] = bits | (1 << numbers[var] if var in numbers else 0)
+    return depends
+
+
+def walk_of(sink: Sink, stops: Iterable[Var], definitions: Definitions) -> Walk:
+    """What a sink walks, and where it reads scores and other sinks."""
+    shape = sink.scores.type.shape
+    rows, along = tuple(shape[a] for a in sink.rows), tuple(shape[a] for a in sink.along)
+    symbols: dict[int, Size] = dict(zip(sink.rows, axis_symbols(rows)))
+    symbols |= dict(zip(sink.along, axis_symbols(along, "j")))
+    indices = tuple(symbols.get(a, 0) for a in range(len(shape)))
+    return Walk(rows, along, _reads((sink.scores, indices), frozenset(stops), definitions))
+
+
+def _reads(request: Request, stops: frozenset[Var], definitions: Definitions) -> dict[Var, frozenset[Indices]]:
+    reads: dict[Var, set[Indices]] = {}
+    visited: set[Request] = set()
+    fresh = itertools.count()
+    pending = [request]
+    while pending:
+        atom, indices = pending.pop()
+        if not isinstance(atom, Var) or (atom, indices) in visited:
+            continue
+        visited.add((atom, indices))
+        equation = definitions.get(atom)
+        if atom in stops:
+            reads.setdefault(atom, set()).add(indices)
+        elif equation is not None and is_mapped(equation):
+            pending += needs(equation, indices, fresh)
+    return {v: frozenset(places) for v, places in reads.items()}
+
+
+def _reads_own_row(walk: Walk, peak: Sink) -> bool:
+    """Whether the peak is read at the row that is walked, and nowhere else."""
+    symbols = dict(zip(peak.rows, axis_symbols(walk.rows)))
+    axes = sorted(peak.result_axes())
+    return walk.reads.get(peak.var) == {tuple(symbols.get(a, 0) for a in axes)}
+
+
+# --- degrees ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a value answers to its peak. bounded: it is at most one, whatever the peak is."""
+
+    degree: int
+    bounded: bool = False
+    is_shift: bool = False
+
+
+@dataclass(slots=True)
+class Degrees:
+    """The degrees of values in one peak."""
+
+    peak: Sink
+    bits: int  # sinks of the stream
+    depends: Mapping[Var, int]
+    definitions: Definitions
+    forms: dict[Var, Form | None] = field(default_factory=dict)
+
+    def of(self, var: Var) -> Form | None:
+        """The form of a value; None if it has none. What it is made of comes first."""
+        pending = [var]
+        while pending:
+            top = pending[-1]
+            if top in self.forms:
+                pending.pop()
+                continue
+            equation = self.definitions.get(top)
+            operands = [a for a in self.asked(equation) if a not in self.forms]
+            if operands:
+                pending += operands
+            else:
+                self.forms[top] = self.form(top, equation)
+                pending.pop()
+        return self.forms[var]
+
+    def asked(self, equation: Equation | None) -> list[Var]:
+        """The operands whose forms decide."""
+        if equation is None or not is_mapped(equation):
+            return []
+        return [a for a in equation.operands if isinstance(a, Var) and self.needs_peak(a)]
+
+    def needs_peak(self, atom: Atom) -> bool:
+        """Whether a value depends on a sink of the stream."""
+        return isinstance(atom, Var) and bool(self.depends.get(atom, 0) & self.bits)
+
+    def known(self, atom: Atom) -> Form | None:
+        """The form of an operand."""
+        return self.forms[atom] if isinstance(atom, Var) and self.needs_peak(atom) else Form(0)
+
+    def form(self, var: Var, equation: Equation | None) -> Form | None:
+        """The form of a value whose operands have theirs."""
+        if not self.needs_peak(var):
+            return Form(0)
+        if equation is None or not is_mapped(equation):
+            return None
+        lower = equation.primitive.lower
+        if isinstance(lower, View):
+            return self.known(equation.operands[0]) if len(equation.operands) == 1 else None
+        if isinstance(lower, Convert):
+            return self.converted(equation)
+        if equation.primitive is sub and self.is_shift(*equation.operands):
+            return Form(0, is_shift=True)
+        forms = [self.known(a) for a in equation.operands]
+        if None in forms:
+            return None
+        return self.combined(equation, [f for f in forms if f is not None])
+
+    def converted(self, equation: Equation) -> Form | None:
+        """A conversion: to fewer bits only of what is never large."""
+        form, (operand,) = self.known(equation.operands[0]), equation.operands
+        before, after = operand.type.dtype, equation.results[0].type.dtype
+        if form is None or before not in dtypes.FLOATING or after not in dtypes.FLOATING:
+            return None
+        return form if form.bounded or (after.itemsize >= before.itemsize and not form.is_shift) else None
+
+    def combined(self, equation: Equation, forms: Sequence[Form]) -> Form | None:
+        """The form of an operation."""
+        primitive = equation.primitive
+        if primitive is exp:
+            return Form(1, bounded=True) if forms[0].is_shift else None
+        if any(f.is_shift for f in forms):
+            return None
+        if primitive is mul:
+            return Form(forms[0].degree + forms[1].degree, forms[0].bounded and forms[1].bounded)
+        if primitive is div:
+            return Form(forms[0].degree) if not self.needs_peak(equation.operands[1]) else None
+        if primitive is neg:
+            return forms[0]
+        if primitive in (add, sub):
+            return Form(forms[0].degree) if forms[0].degree == forms[1].degree else None
+        if primitive is select and not self.needs_peak(equation.operands[0]):
+            return self.selected(equation.operands[1:], forms[1:])
+        return None
+
+    def selected(self, operands: Sequence[Atom], forms: Sequence[Form]) -> Form | None:
+        """Either of two values; 0 has any degree."""
+        some = [f for a, f in zip(operands, forms) if not self.is_zero(a)]
+        if len({f.degree for f in some}) != 1:
+            return None
+        return Form(some[0].degree, all(f.bounded for f in some))
+
+    def is_zero(self, atom: Atom) -> bool:
+        """Whether a value is 0 everywhere."""
+        base, _ = trace(atom, generic(atom.type.shape), self.definitions)
+        return isinstance(base, Literal) and not np.any(base.value)
+
+    def is_shift(self, a: Atom, b: Atom) -> bool:
+        """Whether a is the score of which b is the peak, at the same place."""
+        peak = self.peak
+        indices = generic(a.type.shape)
+        largest, at = trace(b, indices, self.definitions)
+        if largest is not peak.var or a.type.shape != peak.scores.type.shape:
+            return False
+        rows = tuple(indices[n] for n in sorted(peak.result_axes()))
+        same = all(x == y or size == 1 for x, y, size in zip(at, rows, largest.type.shape))
+        return same and trace(a, indices, self.definitions) == trace(peak.scores, indices, self.definitions)
+
+
+__all__ = ["Stream", "Streams", "find_streams"]

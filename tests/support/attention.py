@@ -1,0 +1,91 @@
+"""Attention in f64 by NumPy, with every mask, and its gradients by the formulas: the oracle.
+
+Scores are masked as rune.nn does it: by a large negative number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import rune
+from rune import nn
+from rune import numpy as rnp
+from rune.nn.attention import MASKED
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sizes: batches, queries, keys, heads of queries, heads of keys, size of a head."""
+
+    b: int
+    t: int
+    s: int
+    n: int
+    k: int
+    h: int
+
+    def __str__(self) -> str:
+        return f"{self.b}x{self.t}x{self.s}x{self.n}x{self.k}x{self.h}"
+
+    def arrays(self, dtype: Any = np.float32) -> list[np.ndarray]:
+        """Queries, keys and values."""
+        rng = np.random.default_rng(self.t + self.s)
+        shapes = (self.b, self.t, self.n, self.h), (self.b, self.s, self.k, self.h), (self.b, self.s, self.k, self.h)
+        return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+    def cotangent(self) -> np.ndarray:
+        """A cotangent of the result."""
+        return np.random.default_rng(7).normal(size=(self.b, self.t, self.n, self.h)).astype(np.float32)
+
+    def causal(self) -> np.ndarray:
+        """Which key each query sees: those up to its own place."""
+        return np.arange(self.s)[None] <= np.arange(self.t)[:, None]
+
+    def window(self, before: int, after: int) -> np.ndarray:
+        """Which key each query sees: some before and after its own place."""
+        distance = np.arange(self.t)[:, None] - np.arange(self.s)[None]
+        return (distance <= before) & (-distance <= after)
+
+    def shares(self, q: np.ndarray, k: np.ndarray, mask: np.ndarray | None, bias: Any) -> np.ndarray:
+        """The softmax of the scores, [B, N, T, S]."""
+        scores = np.einsum("btnh,bsnh->bnts", q, k) / np.sqrt(self.h) + bias
+        scores = scores if mask is None else np.where(mask, scores, MASKED)
+        p = np.exp(scores - scores.max(-1, keepdims=True))
+        return p / p.sum(-1, keepdims=True)
+
+    def wide(self, arrays: Any = None) -> list[np.ndarray]:
+        """The arrays in f64, with a head of keys for each head of queries."""
+        q, k, v = (np.asarray(x).astype(np.float64) for x in arrays or self.arrays())
+        return [q, *(np.repeat(x, self.n // self.k, 2) for x in (k, v))]
+
+    def values(self, mask: np.ndarray | None, bias: Any = 0.0, arrays: Any = None) -> np.ndarray:
+        """The result."""
+        q, k, v = self.wide(arrays)
+        with np.errstate(invalid="ignore"):
+            return np.einsum("bnts,bsnh->btnh", self.shares(q, k, mask, bias), v)
+
+    def gradients(self, mask: np.ndarray | None, bias: Any = 0.0) -> list[np.ndarray]:
+        """The gradients of the result times the cotangent."""
+        (q, k, v), w = self.wide(), self.cotangent().astype(np.float64)
+        p = self.shares(q, k, mask, bias)
+        dp = np.einsum("btnh,bsnh->bnts", w, v)
+        ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / np.sqrt(self.h)
+        ds = ds if mask is None else np.where(mask, ds, 0.0)
+        dk, dv = np.einsum("bnts,btnh->bsnh", ds, q), np.einsum("bnts,btnh->bsnh", p, w)
+        grouped = (self.b, self.s, self.k, self.n // self.k, self.h)
+        return [np.einsum("bnts,bsnh->btnh", ds, k), *(x.reshape(grouped).sum(3) for x in (dk, dv))]
+
+
+def attention(**options: Any) -> Callable[..., Any]:
+    """Attention of queries, keys and values; a new function, which nothing has compiled."""
+    return lambda q, k, v: nn.dot_product_attention(q, k, v, **options)
+
+
+def gradient(**options: Any) -> Callable[..., Any]:
+    """The gradients of attention times a cotangent."""
+    function = attention(**options)
+    return rune.grad(lambda q, k, v, w: rnp.sum(function(q, k, v) * w), (0, 1, 2))
