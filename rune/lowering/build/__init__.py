@@ -1,8 +1,9 @@
 """Build: from a kernel to loops, as a schedule says.
 
 Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
-steps of the schedule: transpositions walk squares, points compute several vectors of columns, dots
-several rows and columns (tile, remainders); the domain becomes GRID loops, statements become loops
+steps of the schedule: axes change places (order), reductions are cut into parts (parts);
+transpositions walk squares, points compute several vectors of columns or several rows (vectors,
+rows), dots both (tile, remainders); the domain becomes GRID loops, statements become loops
 inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
 each kind of device (heuristics, tile_choice).
@@ -24,7 +25,10 @@ from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.legal import refuse, require_legal
+from rune.lowering.build.order import reordered
+from rune.lowering.build.parts import parted
 from rune.lowering.build.remainders import tiled
+from rune.lowering.build.rows import in_rows
 from rune.lowering.build.schedule import Schedule, Share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.tile import tiled_domain
@@ -52,6 +56,7 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
     """
     flat = flat_kernel(kernel)
     require_legal(flat, schedule, target)
+    flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
     return _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
 
@@ -68,6 +73,13 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
 def flat_kernel(kernel: Kernel) -> Kernel:
     """The kernel with flat accesses and as few axes as they allow: what schedules speak of."""
     return collapse_domain(flatten(kernel))
+
+
+def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
+    """The kernel after those steps that make a kernel of a kernel, which come first."""
+    if schedule.order is not None:
+        flat = reordered(flat, schedule.order)
+    return flat if schedule.parts is None else parted(flat, schedule.parts)
 
 
 def _default_walk(flat: Kernel, target: Target) -> Schedule:
@@ -93,6 +105,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
         return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, stored)
     if schedule.vectors is not None:
         flat = with_vectors(flat, schedule.vectors)
+    if schedule.rows is not None:
+        flat = in_rows(flat, schedule.rows)
     return list(flat.domain), loops.body(flat.body, loops.row_sizes(flat.body), stored)
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from rune.errors import ArgumentError
-from rune.lowering.build.schedule import Schedule, Share, Squares, Tile, Vectors
+from rune.lowering.build.order import reordered
+from rune.lowering.build.parts import LEAST_ROUNDS, has_long_reduction, parted
+from rune.lowering.build.schedule import Parts, Rows, Schedule, Share, Squares, Step, Tile, Vectors
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.vectors import copies_alone
@@ -19,7 +21,6 @@ from rune.lowering.kernels import Kernel
 
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
 
-Step = Squares | Vectors | Tile | Share
 Objections = Iterator[tuple[Step, str]]
 
 
@@ -40,15 +41,47 @@ def refuse(kernel: Kernel, step: Step, why: str) -> NoReturn:
 
 
 def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections:
-    """The steps that the kernel cannot have, each with the reason."""
+    """The steps that the kernel cannot have, each with the reason; no other after a wrong axis."""
+    if schedule.order is not None:
+        if sorted(schedule.order.axes) != sorted(a.name for a in kernel.domain):
+            yield schedule.order, f"its axes are {', '.join(a.name for a in kernel.domain) or 'none'}"
+            return
+        kernel = reordered(kernel, schedule.order)
+    if schedule.parts is not None:
+        yield from _to_parts(kernel, schedule.parts)
+        kernel = parted(kernel, schedule.parts) if 1 < schedule.parts.count <= MOST_POINTS else kernel
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
     if schedule.vectors is not None:
         yield from _to_vectors(kernel, schedule.vectors, schedule)
+    if schedule.rows is not None:
+        yield from _to_rows(kernel, schedule.rows, schedule)
     if schedule.tile is not None:
         yield from _to_tile(kernel, schedule.tile)
     if schedule.share is not None:
         yield from _to_share(schedule.share, target)
+
+
+def _to_parts(kernel: Kernel, parts: Parts) -> Objections:
+    yield from _to_count(parts, parts.count, least=2)
+    if not has_long_reduction(kernel, parts.count):
+        yield parts, f"it has no reduction whose last axis has {LEAST_ROUNDS} rounds for each"
+
+
+def _to_rows(kernel: Kernel, rows: Rows, schedule: Schedule) -> Objections:
+    if any(s is not None for s in (schedule.squares, schedule.vectors, schedule.tile)):
+        yield rows, "it has squares, vectors or a tile already"
+    if not copies_alone(kernel):
+        yield rows, "it has scratch rows or scans"
+    yield from _to_count(rows, rows.count, least=2)
+    sizes = {a.name: a.size for a in kernel.domain}
+    size = sizes.get(rows.axis)
+    if not isinstance(size, int) or rows.count < 1 or size % rows.count:
+        yield rows, f"it has no axis {rows.axis} of known size that {rows.count} rows divide ({_domain(kernel)})"
+
+
+def _domain(kernel: Kernel) -> str:
+    return ", ".join(f"{a.name} in {a.size}" for a in kernel.domain) or "no axis"
 
 
 def _to_squares(kernel: Kernel, squares: Squares, schedule: Schedule) -> Objections:

@@ -1,8 +1,11 @@
 """Schedule: how the loops of a kernel are laid out, as a value that prints and parses.
 
     schedule  := "plain" | step {step}                  in the order in which they are applied:
-    step      := "squares(" axis "=" side ")"           the axis and the last one, in small squares
+    step      := "order(" axis {"," axis} ")"           the axes of the domain, the last innermost
+               | "parts(" count ")"                     of every long reduction
+               | "squares(" axis "=" side ")"           the axis and the last one, in small squares
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
+               | "rows(" axis "=" count ")"             several points along an axis are one
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "share(" threads ")"                   the threads of a group share a point
 
@@ -18,6 +21,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from rune.errors import ArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The axes of the domain in this order."""
+
+    axes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"order({', '.join(self.axes)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Every reduction of many rounds is that of so many parts, which are then combined."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"parts({self.count})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +63,17 @@ class Vectors:
 
     def __str__(self) -> str:
         return f"vectors({self.count}, lanes={self.lanes})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Each point computes what `count` points along an axis do."""
+
+    axis: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"rows({self.axis}={self.count})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +113,11 @@ class Schedule:
     (Squares(axis='i0', side=8), 'squares(i0=8) share(128)')
     """
 
+    order: Order | None = None
+    parts: Parts | None = None
     squares: Squares | None = None
     vectors: Vectors | None = None
+    rows: Rows | None = None
     tile: Tile | None = None
     share: Share | None = None
 
@@ -92,7 +129,20 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Squares | Vectors | Tile | Share
+Step = Order | Parts | Squares | Vectors | Rows | Tile | Share
+
+
+def _order(numbers: Numbers, words: Sequence[str]) -> Order:
+    () = numbers
+    if not all(map(str.isidentifier, words)):
+        raise ValueError(words)
+    return Order(tuple(words))
+
+
+def _parts(numbers: Numbers, words: Sequence[str]) -> Parts:
+    () = numbers
+    (count,) = words
+    return Parts(int(count))
 
 
 def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
@@ -105,6 +155,12 @@ def _vectors(numbers: Numbers, words: Sequence[str]) -> Vectors:
     ((_, lanes),) = numbers.items()
     (count,) = words
     return Vectors(int(count), lanes)
+
+
+def _rows(numbers: Numbers, words: Sequence[str]) -> Rows:
+    ((axis, count),) = numbers.items()
+    () = words
+    return Rows(axis, count)
 
 
 def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
@@ -127,8 +183,11 @@ def _share(numbers: Numbers, words: Sequence[str]) -> Share:
 
 # How each step is read from its numbers and words, and what it looks like.
 _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
+    "order": (_order, "order(i1, i0)"),
+    "parts": (_parts, "parts(8)"),
     "squares": (_squares, "squares(i0=16)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
+    "rows": (_rows, "rows(i0=4)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
     "share": (_share, "share(128)"),
 }

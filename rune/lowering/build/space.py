@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from rune.lowering.build import rewritten
 from rune.lowering.build.legal import is_legal
-from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Vectors
+from rune.lowering.build.order import orders
+from rune.lowering.build.parts import has_long_reduction
+from rune.lowering.build.schedule import PLAIN, Parts, Rows, Schedule, Share, Squares, Vectors
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernels import Kernel
 
 SIDES = (8, 16, 32, 64)
-VECTORS = (2, 3, 4, 8)
+VECTORS = (2, 3, 4, 8, 16)
+PARTS = (4, 8, 16, 32)
 ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
@@ -21,9 +26,23 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
-    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat))
+    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_rows(flat), *_in_tiles(flat))
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
+    # A tile has an order and sums of its own.
+    for start in _starts(flat):
+        kernel = rewritten(flat, start)
+        for way in (PLAIN, *_in_squares(kernel), *_in_vectors(kernel, target), *_in_rows(kernel)):
+            schedule = replace(way, order=start.order, parts=start.parts)
+            if is_legal(flat, schedule, target):
+                yield schedule
+
+
+def _starts(flat: Kernel) -> Iterator[Schedule]:
+    """The first steps: another order of the axes, reductions in parts."""
+    for order, count in itertools.product((None, *orders(flat)), (None, *PARTS)):
+        if order is not None or (count is not None and has_long_reduction(flat, count)):
+            yield Schedule(order=order, parts=None if count is None else Parts(count))
 
 
 def shares(target: Target) -> Sequence[Share]:
@@ -41,8 +60,13 @@ def _in_squares(flat: Kernel) -> Iterator[Schedule]:
 def _in_vectors(flat: Kernel, target: Target) -> Iterator[Schedule]:
     widest = max(b.type.dtype.itemsize for b in (*flat.inputs, *flat.outputs))
     lanes = max(1, target.vector_bytes // widest)
-    for count, width in itertools.product(VECTORS, (lanes, 2 * lanes)):
+    for count, width in itertools.product(VECTORS, sorted({1, lanes, 2 * lanes})):
         yield Schedule(vectors=Vectors(count, width))
+
+
+def _in_rows(flat: Kernel) -> Iterator[Schedule]:
+    for axis, count in itertools.product(flat.domain[:-1], VECTORS):
+        yield Schedule(rows=Rows(axis.name, count))
 
 
 def _in_tiles(flat: Kernel) -> Iterator[Schedule]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from rune.transforms import late_modules
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
 
+if TYPE_CHECKING:
+    from rune.lowering.explain import Lowered
+
 CODE_BYTES = 64 << 10  # estimate for machine code and what LLVM or a driver holds for it, ...
 TEXT_COPIES = 3  # ... and this for each byte of its source
 
@@ -35,11 +38,16 @@ _lock = locks.reentrant()
 
 @per_program
 def _compiled(
-    program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, check: bool, profile: bool
+    program: Program,
+    device: Device,
+    donated: tuple[int, ...],
+    schedules: Schedules,
+    check: bool,
+    profile: bool,
+    search: float | str,
 ) -> Executable:
     next(counts.compiles)
-    stages = late_modules.compiler().stages
-    lowered = stages(program, device.target, donated, schedules=dict(schedules), check=check)
+    lowered = lowered_by(program, device, donated, schedules, check=check)
     if check:
         late_modules.plan_check().check_plan(lowered.plan)
     if profile:
@@ -51,11 +59,20 @@ def _compiled(
     return executable
 
 
+def lowered_by(
+    program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, *, check: bool = False
+) -> Lowered:
+    """Every stage, by these schedules, else winners of searches if these count, else defaults."""
+    stages, stored = late_modules.compiler().stages, late_modules.winners().stored(device.target)
+    return stages(program, device.target, donated, schedules=dict(schedules), stored=stored, check=check)
+
+
 def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), schedules: Schedules = ()) -> Executable:
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
     with _lock:
-        return _compiled(program, device, donated, schedules, settings.check_stages, settings.profile)
+        how = settings.check_stages, settings.profile, settings.search
+        return _compiled(program, device, donated, schedules, *how)
 
 
 def device_for(device: Device | None) -> Device:

@@ -16,8 +16,7 @@ from typing import Any
 from rune.array import committed_to, default_place, on
 from rune.backends import Device
 from rune.core.program import Program
-from rune.lowering.pipeline import stages
-from rune.transforms.compile.executables import Schedules, device_for
+from rune.transforms.compile.executables import Schedules, device_for, lowered_by
 from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.partition import Segment
 from rune.transforms.compile.run import OnMesh, on_mesh
@@ -72,7 +71,7 @@ def _on_mesh(program: Program, call: OnMesh, donated: tuple[int, ...]) -> MeshEx
 
 
 def _explained(program: Program, where: Device, donated: tuple[int, ...], schedules: Schedules = ()) -> Explanation:
-    lowered = stages(program, where.target, donated, schedules=dict(schedules))
+    lowered = lowered_by(program, where, donated, schedules)
     # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
     executable = where.backend.record(lowered.plan)
