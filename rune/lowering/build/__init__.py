@@ -24,6 +24,7 @@ from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
+from rune.lowering.build.lanes import ordered_loops
 from rune.lowering.build.legal import refuse, require_legal
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import parted
@@ -58,7 +59,8 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
     require_legal(flat, schedule, target)
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
-    return _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
+    code = _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
+    return code if schedule.lanes is None else replace(code, ordered=ordered_loops(code, schedule.lanes))
 
 
 def build_by_default(kernel: Kernel, target: Target) -> Built:

@@ -12,7 +12,7 @@ from typing import NoReturn
 from rune.errors import ArgumentError
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import LEAST_ROUNDS, has_long_reduction, parted
-from rune.lowering.build.schedule import Parts, Rows, Schedule, Share, Squares, Step, Tile, Vectors
+from rune.lowering.build.schedule import INNER, Lanes, Parts, Rows, Schedule, Share, Squares, Step, Tile, Vectors
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.vectors import copies_alone
@@ -48,8 +48,9 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
             return
         kernel = reordered(kernel, schedule.order)
     if schedule.parts is not None:
-        yield from _to_parts(kernel, schedule.parts)
-        kernel = parted(kernel, schedule.parts) if 1 < schedule.parts.count <= MOST_POINTS else kernel
+        wrong = list(_to_parts(kernel, schedule.parts))
+        yield from wrong
+        kernel = kernel if wrong else parted(kernel, schedule.parts)
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
     if schedule.vectors is not None:
@@ -60,11 +61,14 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
         yield from _to_tile(kernel, schedule.tile)
     if schedule.share is not None:
         yield from _to_share(schedule.share, target)
+    if schedule.lanes is not None:
+        yield from _to_lanes(kernel, schedule.lanes, target)
 
 
 def _to_parts(kernel: Kernel, parts: Parts) -> Objections:
     yield from _to_count(parts, parts.count, least=2)
-    if not has_long_reduction(kernel, parts.count):
+    yield from _to_count(parts, parts.lanes)
+    if not has_long_reduction(kernel, parts):
         yield parts, f"it has no reduction whose last axis has {LEAST_ROUNDS} rounds for each"
 
 
@@ -123,6 +127,13 @@ def _to_share(share: Share, target: Target) -> Objections:
     most = target.threads_per_workgroup
     if not 2 <= share.threads <= most or share.threads & (share.threads - 1):
         yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
+
+
+def _to_lanes(kernel: Kernel, lanes: Lanes, target: Target) -> Objections:
+    if target.language != "llvm":
+        yield lanes, f"{target.name} chooses its lanes itself"
+    if lanes.axis not in (INNER, *(a.name for a in kernel.domain)):
+        yield lanes, f"it is not one of {_domain(kernel)}, or {INNER}"
 
 
 def _to_axis(kernel: Kernel, step: Squares | Tile, name: str) -> Objections:

@@ -2,12 +2,13 @@
 
     schedule  := "plain" | step {step}                  in the order in which they are applied:
     step      := "order(" axis {"," axis} ")"           the axes of the domain, the last innermost
-               | "parts(" count ")"                     of every long reduction
+               | "parts(" count ["," "lanes=" lanes] ")"   of every long reduction, each in lanes
                | "squares(" axis "=" side ")"           the axis and the last one, in small squares
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "rows(" axis "=" count ")"             several points along an axis are one
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "share(" threads ")"                   the threads of a group share a point
+               | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
 Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
 `explain`. No schedule changes what a kernel computes: every one that is legal (legal.py) keeps all
@@ -35,12 +36,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Every reduction of many rounds is that of so many parts, which are then combined."""
+    """Every reduction of many rounds is that of `count` parts, each of neighbours in lanes."""
 
     count: int
+    lanes: int = 1
 
     def __str__(self) -> str:
-        return f"parts({self.count})"
+        return f"parts({self.count}{f', lanes={self.lanes}' if self.lanes != 1 else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,19 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Lanes:
+    """Vector lanes are those of an axis of the domain, or `INNER`: of loops inside of a point."""
+
+    axis: str
+
+    def __str__(self) -> str:
+        return f"lanes({self.axis})"
+
+
+INNER = "inner"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """The steps by which a kernel becomes loops; fields stand in the order of their application.
 
@@ -120,6 +135,7 @@ class Schedule:
     rows: Rows | None = None
     tile: Tile | None = None
     share: Share | None = None
+    lanes: Lanes | None = None
 
     def __str__(self) -> str:
         steps = (getattr(self, f.name) for f in fields(self))
@@ -129,7 +145,7 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Order | Parts | Squares | Vectors | Rows | Tile | Share
+Step = Order | Parts | Squares | Vectors | Rows | Tile | Share | Lanes
 
 
 def _order(numbers: Numbers, words: Sequence[str]) -> Order:
@@ -140,9 +156,10 @@ def _order(numbers: Numbers, words: Sequence[str]) -> Order:
 
 
 def _parts(numbers: Numbers, words: Sequence[str]) -> Parts:
-    () = numbers
     (count,) = words
-    return Parts(int(count))
+    if list(numbers) not in ([], ["lanes"]):
+        raise ValueError(numbers)
+    return Parts(int(count), numbers.get("lanes", 1))
 
 
 def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
@@ -181,15 +198,24 @@ def _share(numbers: Numbers, words: Sequence[str]) -> Share:
     return Share(int(threads))
 
 
+def _lanes(numbers: Numbers, words: Sequence[str]) -> Lanes:
+    () = numbers
+    (axis,) = words
+    if not axis.isidentifier():
+        raise ValueError(axis)
+    return Lanes(axis)
+
+
 # How each step is read from its numbers and words, and what it looks like.
 _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "order": (_order, "order(i1, i0)"),
-    "parts": (_parts, "parts(8)"),
+    "parts": (_parts, "parts(4, lanes=16)"),
     "squares": (_squares, "squares(i0=16)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
     "rows": (_rows, "rows(i0=4)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
     "share": (_share, "share(128)"),
+    "lanes": (_lanes, "lanes(i0)"),
 }
 _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
 

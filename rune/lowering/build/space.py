@@ -10,7 +10,7 @@ from rune.lowering.build import rewritten
 from rune.lowering.build.legal import is_legal
 from rune.lowering.build.order import orders
 from rune.lowering.build.parts import has_long_reduction
-from rune.lowering.build.schedule import PLAIN, Parts, Rows, Schedule, Share, Squares, Vectors
+from rune.lowering.build.schedule import INNER, PLAIN, Lanes, Parts, Rows, Schedule, Share, Squares, Vectors
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.codegen.target import Target
@@ -18,7 +18,7 @@ from rune.lowering.kernels import Kernel
 
 SIDES = (8, 16, 32, 64)
 VECTORS = (2, 3, 4, 8, 16)
-PARTS = (4, 8, 16, 32)
+PARTS = (2, 4, 8, 16)
 ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
@@ -26,11 +26,20 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
+    for schedule in _walks(flat, target):
+        yield schedule
+        for axis in (INNER, *(a.name for a in flat.domain)):
+            narrowed = replace(schedule, lanes=Lanes(axis))
+            if is_legal(flat, narrowed, target):
+                yield narrowed
+
+
+def _walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_rows(flat), *_in_tiles(flat))
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
     # A tile has an order and sums of its own.
-    for start in _starts(flat):
+    for start in _starts(flat, target):
         kernel = rewritten(flat, start)
         for way in (PLAIN, *_in_squares(kernel), *_in_vectors(kernel, target), *_in_rows(kernel)):
             schedule = replace(way, order=start.order, parts=start.parts)
@@ -38,11 +47,12 @@ def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
                 yield schedule
 
 
-def _starts(flat: Kernel) -> Iterator[Schedule]:
+def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """The first steps: another order of the axes, reductions in parts."""
-    for order, count in itertools.product((None, *orders(flat)), (None, *PARTS)):
-        if order is not None or (count is not None and has_long_reduction(flat, count)):
-            yield Schedule(order=order, parts=None if count is None else Parts(count))
+    parts = [Parts(count, lanes) for lanes in _lanes(flat, target)[:2] for count in PARTS]
+    longs = [p for p in parts if has_long_reduction(flat, p)]
+    starts = itertools.product((None, *orders(flat)), (None, *longs))
+    return (Schedule(order=order, parts=part) for order, part in starts if order or part)
 
 
 def shares(target: Target) -> Sequence[Share]:
@@ -58,10 +68,15 @@ def _in_squares(flat: Kernel) -> Iterator[Schedule]:
 
 
 def _in_vectors(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    for count, width in itertools.product(VECTORS, _lanes(flat, target)):
+        yield Schedule(vectors=Vectors(count, width))
+
+
+def _lanes(flat: Kernel, target: Target) -> Sequence[int]:
+    """One lane, those of a vector of the widest elements, and of two."""
     widest = max(b.type.dtype.itemsize for b in (*flat.inputs, *flat.outputs))
     lanes = max(1, target.vector_bytes // widest)
-    for count, width in itertools.product(VECTORS, sorted({1, lanes, 2 * lanes})):
-        yield Schedule(vectors=Vectors(count, width))
+    return sorted({1, lanes, 2 * lanes})
 
 
 def _in_rows(flat: Kernel) -> Iterator[Schedule]:

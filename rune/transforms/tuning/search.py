@@ -1,6 +1,6 @@
 """Search: the fastest schedule of a kernel among many, by trying them.
 
-    beam     the neighbours of the default, then those of the fastest few, as long as there are any
+    beam     neighbours of the default and of the fastest few, as long as there are any
     sample   then all others in an order by chance, which a seed says
     halving  the fastest few beside the default, in twice as many rounds each time, the better half
     verdict  the last one beside the default, in rounds of its own: clearly faster, or it goes
@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from statistics import median
 
 import numpy as np
@@ -25,7 +26,7 @@ from rune.lowering.build.schedule import Schedule
 Run = Callable[[], float]  # runs the kernel, and tells the seconds of one run
 Prepare = Callable[[Schedule], Run]  # Errors: Dropped
 
-BEAM = 4  # schedules whose neighbours are tried next
+BEAM, BATCH = 4, 6  # schedules whose neighbours are tried next, and how many of these
 FINALISTS = 8
 ROUNDS = (3, 5, 9, 15)  # of a first look, and of each halving
 VERDICT_ROUNDS, FEWEST_ROUNDS = 25, 7
@@ -137,32 +138,42 @@ def search(
 
 
 def _in_turn(default: Schedule, others: Sequence[Schedule], duels: Sequence[Duel], seed: int) -> Iterator[Schedule]:
-    """The others: neighbours of the default and of the best so far first, then all by chance."""
+    """The others: neighbours of the best so far and of the default first, then all by chance."""
     untried = dict.fromkeys(others)
-    beam = [default]
     while True:
-        near = [s for s in untried if any(are_neighbours(s, b) for b in beam)]
-        if not near:
+        ranked = sorted([(1.0, 0, default), *((d.ratio, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
+        batch = _batch(untried, [schedule for *_, schedule in ranked[:BEAM]])
+        if not batch:
             break
-        for schedule in near:
+        for schedule in batch:
             del untried[schedule]
             yield schedule
-        beam = [d.schedule for d in sorted(duels, key=lambda d: d.ratio)[:BEAM]]
     remaining = list(untried)
     for number in np.random.default_rng(seed).permutation(len(remaining)):
         yield remaining[number]
 
 
-def are_neighbours(a: Schedule, b: Schedule) -> bool:
-    """Whether two schedules differ in one number or name of one step, or in one whole step."""
-    steps = [(getattr(a, f.name), getattr(b, f.name)) for f in fields(Schedule)]
-    different = [(x, y) for x, y in steps if x != y]
+def _batch(untried: Iterable[Schedule], beam: Sequence[Schedule]) -> list[Schedule]:
+    """Some neighbours of a beam: one that differs in each step in turn, the best's first."""
+    groups: dict[tuple[int, str], list[Schedule]] = {}
+    for schedule in untried:
+        steps = ((rank, difference(schedule, member)) for rank, member in enumerate(beam))
+        near = next(((rank, step) for rank, step in steps if step is not None), None)
+        if near is not None:
+            groups.setdefault(near, []).append(schedule)
+    turns = zip_longest(*(groups[key] for key in sorted(groups)))
+    return [s for turn in turns for s in turn if s is not None][:BATCH]
+
+
+def difference(a: Schedule, b: Schedule) -> str | None:
+    """The step in which two neighbours differ, by one number or name or altogether; else None."""
+    steps = [(f.name, getattr(a, f.name), getattr(b, f.name)) for f in fields(Schedule)]
+    different = [step for step in steps if step[1] != step[2]]
     if len(different) != 1:
-        return False
-    ((x, y),) = different
-    if x is None or y is None:
-        return True
-    return sum(getattr(x, f.name) != getattr(y, f.name) for f in fields(x)) == 1
+        return None
+    ((name, x, y),) = different
+    is_near = x is None or y is None or sum(getattr(x, f.name) != getattr(y, f.name) for f in fields(x)) == 1
+    return name if is_near else None
 
 
 # --- trying -----------------------------------------------------------------------------------

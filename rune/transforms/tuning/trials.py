@@ -32,17 +32,20 @@ from rune.transforms.tuning.search import Dropped, Run
 
 BURST_S = 5e-4  # for one time; a shorter kernel runs several times
 MOST_RUNS = 200  # for one time
-DEADLINE = 10  # times the default's first run, and DEADLINE_S: slower ones get no other run
+WARM = 2  # runs before the times
+DEADLINE = 10  # times the default's warm run, and DEADLINE_S: slower ones get no other run
 DEADLINE_S = 0.02
 MOST_STATEMENTS = 3_000  # more take long to compile
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The default's results on the arguments of all trials, and the seconds of its first run."""
+    """The default's results on the arguments of all trials, the seconds of its warm run, and how
+    many runs make one time: of all schedules, as each time has a start and an end to wait for."""
 
     results: tuple[np.ndarray, ...]
     seconds: float
+    runs: int
 
 
 class Trials:
@@ -70,22 +73,20 @@ class Trials:
         if self.sample is not None and _statements(code) > MOST_STATEMENTS:
             raise Dropped(f"too long to compile, {_statements(code)} statements")
         executable = self.device.backend.record(plan_of(self.kernel, code, target.name))
-        self._run(executable, 1)
-        seconds = self._run(executable, 1)
         results = self._results(executable(self.buffers))
+        seconds = min(self._run(executable, 1) for _ in range(WARM))
         if self.sample is None:
-            self.sample = Sample(results, seconds)
-        self._require_fit(schedule, results, seconds)
-        runs = max(1, min(MOST_RUNS, math.ceil(BURST_S / max(seconds, 1e-9))))
-        return partial(self._run, executable, runs)
+            runs = math.ceil(BURST_S / max(seconds, 1e-9))
+            self.sample = Sample(results, seconds, max(1, min(MOST_RUNS, runs)))
+        self._require_fit(self.sample, schedule, results, seconds)
+        return partial(self._run, executable, self.sample.runs)
 
-    def _require_fit(self, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
-        assert self.sample is not None
-        for name, wanted, actual in zip(self.kernel.outputs, self.sample.results, results, strict=True):
+    def _require_fit(self, sample: Sample, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
+        for name, wanted, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
             if not agrees(wanted, actual):
                 raise Dropped(f"disagrees, {name.name} by {schedule} on arguments of seed {self.seed}")
-        if seconds > DEADLINE * self.sample.seconds + DEADLINE_S:
-            raise Dropped(f"beyond its deadline, {seconds / self.sample.seconds:.0f} times the default")
+        if seconds > DEADLINE * sample.seconds + DEADLINE_S:
+            raise Dropped(f"beyond its deadline, {seconds / sample.seconds:.0f} times the default")
 
     def _run(self, executable: Executable, runs: int) -> float:
         backend = self.device.backend

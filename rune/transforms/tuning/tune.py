@@ -108,9 +108,9 @@ def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: D
     wanted = config.current().search
     known = program.derived.setdefault(search_first, {})
     if (device, wanted) not in known:
-        known[device, wanted] = True
         budget = math.inf if wanted == "full" else float(wanted)
         search_program(program, shapes, device, schedules, budget, False, _line())
+        known[device, wanted] = True
 
 
 def search_program(
