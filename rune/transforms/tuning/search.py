@@ -89,6 +89,12 @@ class Duel:
         return median(a / b for a, b in self.pairs)
 
     @property
+    def estimate(self) -> float:
+        """The least time over the default's: of few rounds, which others can only slow."""
+        times, defaults = zip(*self.pairs, strict=True)
+        return min(times) / min(defaults)
+
+    @property
     def lost(self) -> float:
         """The share of rounds in which the default was not slower."""
         return sum(a >= b for a, b in self.pairs) / len(self.pairs)
@@ -116,7 +122,7 @@ def search(
             break
         _try(schedule, prepare, baseline, duels, losers)
         tried += 1
-        tell(tried, min([1.0, *(d.ratio for d in duels)]))
+        tell(tried, min([1.0, *(d.estimate for d in duels)]))
     until = start + budget.seconds
     last = _halved(duels, losers, baseline, budget.clock, until)
     is_complete = tried == len(others)
@@ -141,7 +147,7 @@ def _in_turn(default: Schedule, others: Sequence[Schedule], duels: Sequence[Duel
     """The others: neighbours of the best so far and of the default first, then all by chance."""
     untried = dict.fromkeys(others)
     while True:
-        ranked = sorted([(1.0, 0, default), *((d.ratio, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
+        ranked = sorted([(1.0, 0, default), *((d.estimate, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
         batch = _batch(untried, [schedule for *_, schedule in ranked[:BEAM]])
         if not batch:
             break
@@ -190,12 +196,12 @@ def _try(schedule: Schedule, prepare: Prepare, baseline: Run, duels: list[Duel],
         losers.append(Loser(schedule, str(why)))
         return
     duel = _rounds(Duel(schedule, run), baseline, ROUNDS[0])
-    if duel.ratio >= HOPELESS:
+    if duel.estimate >= HOPELESS:
         losers.append(Loser(schedule, f"slower, {_times(duel)}"))
         return
     duels.append(duel)
     if len(duels) > FINALISTS:
-        slowest = max(duels, key=lambda d: d.ratio)
+        slowest = max(duels, key=lambda d: d.estimate)
         duels.remove(slowest)
         losers.append(Loser(slowest.schedule, f"slower than {FINALISTS} others, {_times(slowest)}"))
 
