@@ -7,6 +7,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+import rune
+import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError
@@ -164,3 +166,14 @@ def test_rows_share_their_loops(expect):
           }
         }""",
     )
+
+
+@pytest.mark.parametrize("way", ["", "order(i1, i0)", "parts(2, lanes=4)", "vectors(2, lanes=1)", "rows(i0=2)"])
+@pytest.mark.parametrize("lanes", ["lanes(i0)", "lanes(i1)", "lanes(inner)"])
+def test_native_code_in_other_lanes_computes_the_same(way: str, lanes: str):
+    x, y = np.random.default_rng(0).normal(size=(2, 18, 37)).astype(np.float32)
+    schedule = {"sum_0": f"{way} {lanes}"}
+    distances = rune.jit(lambda x, y: rnp.sum(rnp.square(x[:, None] - y[None]), axis=-1), schedule=schedule)
+    wanted = np.square(x[:, None].astype(float) - y[None]).sum(-1)
+
+    np.testing.assert_allclose(distances(x, y), wanted, rtol=1e-5)
