@@ -22,7 +22,7 @@ from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
-from rune.lowering.explain import ASKED, DEFAULT, STORED, Lowered
+from rune.lowering.explain import ASKED, DEFAULT, Lowered
 from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rounds import require_few
@@ -51,11 +51,13 @@ from rune.lowering.simplify import (
     simplify_algebra,
 )
 
-Stored = Callable[[Kernel], Built | None]
+# The loops that a search has found, if any, and where a kernel's come from.
+Stored = Callable[[Kernel], tuple[Built | None, str]]
 
 
-def no_winner(kernel: Kernel) -> Built | None:
+def no_winner(kernel: Kernel) -> tuple[Built | None, str]:
     """No search has found anything for any kernel."""
+    return None, DEFAULT
 
 
 def program_passes(target: Target) -> tuple[Pass[Program], ...]:
@@ -175,8 +177,8 @@ def _built(
     def built(kernel: Kernel) -> tuple[Built, str]:
         if kernel.name in asked:
             return Built(asked[kernel.name], build(kernel, asked[kernel.name], target)), ASKED
-        winner = stored(kernel)
-        return (build_by_default(kernel, target), DEFAULT) if winner is None else (winner, STORED)
+        winner, origin = stored(kernel)
+        return winner or build_by_default(kernel, target), origin
 
     return {name: built(kernel) for name, kernel in kernels.kernels.items()}
 

@@ -104,10 +104,17 @@ Tell = Callable[[int, float], None]  # schedules tried, the best ratio until now
 
 
 def search(
-    default: Schedule, space: Sequence[Schedule], prepare: Prepare, budget: Budget, seed: int, tell: Tell
+    default: Schedule,
+    space: Sequence[Schedule],
+    prepare: Prepare,
+    budget: Budget,
+    seed: int,
+    tell: Tell,
+    first: Sequence[Schedule] = (),
 ) -> Outcome:
     """The fastest schedule of the space, or the default.
 
+    first: schedules that are tried before all others, as the winner of an earlier search
     Errors: Dropped where not even the default runs.
     """
     start = budget.clock()
@@ -117,7 +124,7 @@ def search(
     losers: list[Loser] = []
     others = [s for s in dict.fromkeys(space) if s != default]
     tried = 0
-    for schedule in _in_turn(default, others, duels, seed):
+    for schedule in _in_turn(default, others, duels, seed, first):
         if budget.clock() >= until:
             break
         _try(schedule, prepare, baseline, duels, losers)
@@ -143,9 +150,15 @@ def search(
 # --- which next -------------------------------------------------------------------------------
 
 
-def _in_turn(default: Schedule, others: Sequence[Schedule], duels: Sequence[Duel], seed: int) -> Iterator[Schedule]:
-    """The others: neighbours of the best so far and of the default first, then all by chance."""
+def _in_turn(
+    default: Schedule, others: Sequence[Schedule], duels: Sequence[Duel], seed: int, first: Sequence[Schedule]
+) -> Iterator[Schedule]:
+    """The others: the first, neighbours of the best so far and of the default, all by chance."""
     untried = dict.fromkeys(others)
+    for schedule in first:
+        if schedule in untried:
+            del untried[schedule]
+            yield schedule
     while True:
         ranked = sorted([(1.0, 0, default), *((d.estimate, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
         batch = _batch(untried, [schedule for *_, schedule in ranked[:BEAM]])

@@ -38,7 +38,7 @@ from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.run import on_mesh
 from rune.transforms.compile.transfer import has_moves
 from rune.transforms.tuning import winners
-from rune.transforms.tuning.report import Progress, Tuned, TunedKernel
+from rune.transforms.tuning.report import LATE, Progress, Tuned, TunedKernel
 from rune.transforms.tuning.search import Budget, Dropped, Outcome, search
 from rune.transforms.tuning.trials import Trials
 from rune.transforms.tuning.winners import Winner
@@ -133,11 +133,11 @@ def search_program(
         for number, kernel in enumerate(kernels):
             tell = partial(_tell, progress, kernel.name, number, len(kernels))
             default = lowered.schedules[kernel.name]
-            known = None if again else winners.load(kernel, device.target)
-            if known is not None and known.budget >= budget:
+            known = winners.load(kernel, device.target)
+            if known is not None and known.budget >= budget and not again:
                 tuned.append(TunedKernel.known(kernel.name, default, known))
             else:
-                tuned.append(_tuned(kernel, default, device, sizes, budget, tell))
+                tuned.append(_tuned(kernel, default, known, device, sizes, budget, tell))
     if progress is _write:
         sys.stderr.write(CLEAR)
     return Tuned(program.name, device.name, tuple(tuned))
@@ -146,22 +146,26 @@ def search_program(
 def _tuned(
     kernel: Kernel,
     default: Schedule,
+    known: Winner | None,
     device: Device,
     sizes: Mapping[str, int],
     budget: float,
     tell: Callable[[int, int, float], None],
 ) -> TunedKernel:
-    """The search for one kernel; its winner is kept."""
+    """The search for one kernel, which begins with the winner known; its winner is kept."""
     next(counts.searches)
     space = list(candidates(kernel, device.target))
+    first = [s for s in space if known is not None and str(s) == known.schedule]
     try:
         trials = Trials(kernel, device, sizes, SEED)
         limits = Budget(budget, perf_counter)
-        outcome = search(default, space, trials.prepare, limits, SEED, partial(tell, len(space)))
-    except OutOfMemory as error:
-        return TunedKernel.untried(kernel.name, default, f"out of memory ({_first_line(error)})")
-    except (Dropped, DimensionError) as error:
-        return TunedKernel.untried(kernel.name, default, _first_line(error))
+        outcome = search(default, space, trials.prepare, limits, SEED, partial(tell, len(space)), first)
+    except (OutOfMemory, Dropped, DimensionError) as error:
+        what = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
+        note = f"{what}: {_first_line(error)}"
+        if known is None:
+            winners.store(kernel, device.target, Winner(str(default), 1.0, 0.0, note))
+        return TunedKernel.untried(kernel.name, default, note)
     winners.store(kernel, device.target, _winner(outcome, budget))
     return TunedKernel.of(kernel.name, outcome)
 
@@ -171,7 +175,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _winner(outcome: Outcome, budget: float) -> Winner:
-    return Winner(str(outcome.winner), outcome.ratio, math.inf if outcome.is_complete else budget)
+    if outcome.is_complete:
+        return Winner(str(outcome.winner), outcome.ratio, math.inf)
+    return Winner(str(outcome.winner), outcome.ratio, budget, LATE)
 
 
 def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -21,8 +20,10 @@ from rune.errors import ArgumentError
 from rune.lowering.build import Built, build
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
+from rune.lowering.explain import DEFAULT, STORED
 from rune.lowering.kernels import Kernel
 from rune.lowering.kernels_text import to_text
+from rune.lowering.pipeline import Stored
 
 MOST = 10_000  # winners in memory
 _known: Bounded[bytes, Winner | None] = Bounded(MOST)
@@ -33,11 +34,13 @@ class Winner:
     """What a search ended with. `ratio`: of its time to the default's, 1 for the default itself.
 
     budget: seconds that the search had; infinite where it has tried everything
+    note:   why it has not; or nothing
     """
 
     schedule: str
     ratio: float
     budget: float
+    note: str = ""
 
 
 def key_of(kernel: Kernel, target: Target) -> bytes:
@@ -70,7 +73,7 @@ def load(kernel: Kernel, target: Target) -> Winner | None:
     return winner
 
 
-def stored(target: Target) -> Callable[[Kernel], Built | None]:
+def stored(target: Target) -> Stored:
     """How kernels get their loops under the settings in force: by a winner, or by none."""
     return _none if config.current().search == "off" else partial(_built, target)
 
@@ -80,20 +83,22 @@ def forget() -> None:
     _known.clear()
 
 
-def _none(kernel: Kernel) -> Built | None:
-    return None
+def _none(kernel: Kernel) -> tuple[Built | None, str]:
+    return None, DEFAULT
 
 
-def _built(target: Target, kernel: Kernel) -> Built | None:
-    """The loops by a winner that is not the default; None where there is none that is legal."""
+def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
+    """The loops by a winner that is not the default; none where there is none that is legal."""
     winner = load(kernel, target)
-    if winner is None or winner.ratio >= 1:
-        return None
+    if winner is None:
+        return None, DEFAULT
+    if winner.ratio >= 1:
+        return None, f"{DEFAULT}, a search found none faster{f' ({winner.note})' if winner.note else ''}"
     try:
         schedule = parse(winner.schedule)
-        return Built(schedule, build(kernel, schedule, target))
+        return Built(schedule, build(kernel, schedule, target)), STORED
     except ArgumentError:  # of another rune under the same version
-        return None
+        return None, DEFAULT
 
 
 def _text(winner: Winner) -> bytes:
@@ -107,5 +112,9 @@ def _parsed(text: bytes | None) -> Winner | None:
     except (ValueError, TypeError):
         return None
     numbers = winner.ratio, winner.budget
-    is_whole = isinstance(winner.schedule, str) and all(isinstance(x, float | int) for x in numbers)
+    is_whole = (
+        isinstance(winner.schedule, str)
+        and isinstance(winner.note, str)
+        and all(isinstance(x, float | int) for x in numbers)
+    )
     return winner if is_whole and not any(map(math.isnan, numbers)) else None

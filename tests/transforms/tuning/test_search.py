@@ -147,6 +147,13 @@ def test_neighbours_differ_in_one_thing(a: str, b: str, near: str | None):
     assert difference(parse(a), parse(b)) == near
 
 
+def test_the_winner_of_an_earlier_search_is_tried_first():
+    race = Race({})
+    search(PLAIN, SPACE, race.prepare, Budget(math.inf, lambda: race.time), 0, lambda *_: None, [FAST])
+
+    assert race.compiled[:2] == [PLAIN, FAST]
+
+
 # --- when it ends ---------------------------------------------------------------------------------
 
 

@@ -111,6 +111,20 @@ def test_it_is_searched_again_on_request(monkeypatch: pytest.MonkeyPatch):
     assert counts.searches == 1
 
 
+def test_a_longer_search_begins_with_the_winner_of_a_shorter_one(monkeypatch: pytest.MonkeyPatch):
+    firsts: list[list[Schedule]] = []
+
+    def search(default: Schedule, space: list[Schedule], *others: Any) -> Outcome:
+        firsts.append(others[-1])
+        return Outcome(default, parse("parts(4)"), 0.5, 1.0, 2.0, len(space), 1, (), False)
+
+    monkeypatch.setattr(tune, "search", search)
+    rune.tune(sums, search=1.0)(X)
+    rune.tune(sums, search=2.0)(X)
+
+    assert firsts == [[], [parse("parts(4)")]]
+
+
 PROCESS = """
 import sys
 import numpy as np
@@ -206,7 +220,16 @@ def test_a_search_without_memory_leaves_the_default_and_says_so(monkeypatch: pyt
     monkeypatch.setattr(tune, "Trials", refuse)
     (kernel,) = rune.tune(sums)(X).kernels
 
-    assert (kernel.winner, kernel.note) == ("plain", "out of memory (cpu: cannot allocate 5 B)")
+    assert (kernel.winner, kernel.note) == ("plain", "out of memory: cpu: cannot allocate 5 B")
+    origin = "default, a search found none faster (out of memory: cpu: cannot allocate 5 B)"
+    assert schedule_of(rune.jit(sums), X) == f"sum_0: plain  # {origin}"
+
+
+def test_a_search_out_of_time_leaves_the_default_and_says_so():
+    tuned = rune.tune(sums, search=1e-9)(X)
+
+    assert (tuned["sum_0"].winner, tuned["sum_0"].note) == ("plain", "out of time")
+    assert schedule_of(rune.jit(sums), X) == "sum_0: plain  # default, a search found none faster (out of time)"
 
 
 @pytest.mark.parametrize(

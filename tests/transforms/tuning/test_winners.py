@@ -101,17 +101,17 @@ def test_a_damaged_winner_is_a_miss(folder: Path, damage):
 def test_a_winner_that_is_not_legal_leaves_the_default(schedule: str):
     store(kernel_of(), CPU, replace(WINNER, schedule=schedule))
 
-    assert stored(CPU)(kernel_of()) is None
+    assert stored(CPU)(kernel_of()) == (None, "default")
 
 
 def test_kernels_are_built_by_their_winner_unless_searches_are_off():
     store(kernel_of(), CPU, WINNER)
-    built = stored(CPU)(kernel_of())
+    built, origin = stored(CPU)(kernel_of())
 
     assert built is not None
-    assert str(built.schedule) == "tile(i0=2)"
+    assert (str(built.schedule), origin) == ("tile(i0=2)", "winner of a search")
     with rune.configure(search="off"):
-        assert stored(CPU)(kernel_of()) is None
+        assert stored(CPU)(kernel_of()) == (None, "default")
 
 
 # Children of a process without threads, each killed at another moment of its writing.
