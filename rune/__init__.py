@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
     from rune.transforms.placement.plans import plan_sharding
+    from rune.transforms.tuning.tune import tune
 
 _tracebacks.install()
 _array_methods.attach()
@@ -74,6 +75,7 @@ _LATE = {
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
+    "tune": "rune.transforms.tuning.tune",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
     **dict.fromkeys(("process_count", "process_index"), "rune.distributed"),
     **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
@@ -170,6 +172,7 @@ __all__ = [
     "switch",
     "tree",
     "tree_util",
+    "tune",
     "typing",
     "value_and_grad",
     "vjp",

@@ -16,7 +16,8 @@ class Counters:
     traces: a Python function was traced by jit. compiles: a program was lowered and compiled.
     runs: a compiled program was run. disk_hits, disk_misses: compiled code was looked for in the
     cache on disk, and found or not. evictions: a trace was forgotten, with its compiled code,
-    because more was kept than `rune.configure(compiled_bytes=...)` allows.
+    because more was kept than `rune.configure(compiled_bytes=...)` allows. searches: the fastest
+    loops of a kernel were searched for.
     """
 
     traces: int = 0
@@ -25,12 +26,13 @@ class Counters:
     disk_hits: int = 0
     disk_misses: int = 0
     evictions: int = 0
+    searches: int = 0
 
 
 # `next` on itertools.count is atomic, so threads count without a lock.
 traces, compiles, runs = itertools.count(), itertools.count(), itertools.count()
 disk_hits, disk_misses = itertools.count(), itertools.count()
-evictions = itertools.count()
+evictions, searches = itertools.count(), itertools.count()
 _native = array("q", [0])  # runs that native code made and counted
 
 
@@ -56,7 +58,7 @@ def counters() -> Counters:
     >>> rune.counters().traces - before
     1
     """
-    counters = Counters(*map(value, (traces, compiles, runs, disk_hits, disk_misses, evictions)))
+    counters = Counters(*map(value, (traces, compiles, runs, disk_hits, disk_misses, evictions, searches)))
     counters.runs += _native[0]
     return counters
 

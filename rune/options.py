@@ -6,6 +6,7 @@ rune/config.py says which of them are in force.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from rune.errors import ArgumentError
 
-Value = bool | int | str | None
+Value = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +37,15 @@ class Config:
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
     compiled_bytes: int = 1 << 30  # of traces and machine code that are kept
+    # For schedules: "stored": none, winners of earlier ones are used; "off": defaults alone;
+    # "full": until everything was tried; or seconds for each kernel.
+    search: float | str = "stored"
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
 PROMOTIONS = ("standard", "strict")
 SYMBOLIC = ("declared", "auto")
+SEARCHES = ("stored", "off", "full")  # or seconds
 _LEAST = {"cpu_devices": 1}  # of other integers it is 0
 _CHOICES = {"promotion": PROMOTIONS, "symbolic": SYMBOLIC}
 _KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
@@ -61,11 +66,15 @@ def checked(changes: Mapping[str, Any], operation: str = "configure") -> dict[st
     return {n: _KEPT_AS.get(_KINDS[n], _as_is)(v) for n, v in changes.items()}
 
 
+def _search_kept_as(value: float | str) -> float | str:
+    return value if isinstance(value, str) else float(value)
+
+
 def _as_is(value: Any) -> Any:
     return value
 
 
-_KEPT_AS = {"bool": bool, "int": int}
+_KEPT_AS = {"bool": bool, "int": int, "float | str": _search_kept_as}
 
 
 def _require_known(name: str, operation: str) -> None:
@@ -84,6 +93,8 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
         wanted = " or ".join(map(repr, choices))
     elif kind == "bool":
         is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
+    elif name == "search":
+        is_fit, wanted = is_search(value), f"{', '.join(map(repr, SEARCHES))}, or a positive number of seconds"
     elif kind == "int":
         is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
         least = _LEAST.get(name, 0)
@@ -92,6 +103,17 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
         is_fit, wanted = value is None or isinstance(value, str), "a string or None"
     if not is_fit:
         raise ArgumentError(f"{operation}: cannot use {name}={value!r} ({wanted})")
+
+
+def is_search(value: object) -> bool:
+    """Whether a value says how long to search.
+
+    >>> is_search("full"), is_search(2.5), is_search(0), is_search(float("inf")), is_search(True)
+    (True, True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return isinstance(value, str) and value in SEARCHES
+    return bool(0 < value < math.inf)
 
 
 def variable_of(name: str) -> str:
@@ -124,9 +146,19 @@ def _parsed(name: str, text: str) -> Value:
         least = _LEAST.get(name, 0)
         value = int(text) if text.isdecimal() and int(text) >= least else None
         wanted = f"{least}, {least + 1}, {least + 2}, ..."
+    elif name == "search":
+        value, wanted = _search_named(text), f"{', '.join(SEARCHES)}, or seconds"
     else:
         choices = _CHOICES.get(name, (text,))
         value, wanted = text if text in choices else None, ", ".join(choices)
     if value is None:
         raise ArgumentError(f"import: cannot use {variable_of(name)}={text!r} (one of {wanted})")
     return value
+
+
+def _search_named(text: str) -> str | float | None:
+    try:
+        value = text if text in SEARCHES else float(text)
+    except ValueError:
+        return None
+    return value if is_search(value) else None

@@ -30,7 +30,13 @@ def configure(**changes: Any) -> Setting[Config]:
     symbolic:      "declared"; "auto": axes that change become symbolic in jit
     compiled_bytes:  how much of traces and machine code is kept (1 GiB); what was not used for
                    longest is forgotten beyond it, and made again when it is called
-    cache_dir:     where compiled code is kept; None: the user's cache; "": nowhere
+    search:        which loops kernels have: "stored": those that an earlier search (`rune.tune`)
+                   has found fastest on this device, else the default; "off": the default, whatever
+                   was found; seconds: search so long for each kernel of a jitted function before
+                   its first run, unless that was done; "full": until everything was tried. Loops
+                   do not change values, but for the order in which floats are summed up
+    cache_dir:     where compiled code and winners of searches are kept; None: the user's cache;
+                   "": nowhere
 
     A statement holds in every thread, and those that are to come. A block holds in its own thread
     or task, whatever is set for the process meanwhile, and leaves everything as it was before the

@@ -344,6 +344,7 @@ def test_keys_are_watched_for_the_process():
         ({"x64": "yes"}, "configure: cannot use x64='yes' (True or False)"),
         ({"symbolic": "x"}, "configure: cannot use symbolic='x' ('declared' or 'auto')"),
         ({"promotion": []}, "configure: cannot use promotion=[] ('standard' or 'strict')"),
+        ({"search": 0}, "configure: cannot use search=0 ('stored', 'off', 'full', or a positive number of seconds)"),
         ({"cache_dir": 3}, "configure: cannot use cache_dir=3 (a string or None)"),
         ({"device": "nix"}, "device: cannot find 'nix'"),
     ],
@@ -372,7 +373,7 @@ def test_a_refused_call_changes_nothing():
 
 def test_every_setting_has_a_variable():
     words = {"bool": "on", "promotion": "strict", "symbolic": "auto", "device": "cpu"}
-    words |= {"compiled_bytes": "12345", "cpu_devices": "8"}
+    words |= {"compiled_bytes": "12345", "cpu_devices": "8", "search": "2.5"}
     names = [n for n in Config.__slots__ if n != "cache_dir"]
     kinds = {n: "bool" if isinstance(getattr(config.current(), n), bool) else n for n in names}
 
@@ -380,7 +381,13 @@ def test_every_setting_has_a_variable():
 
     assert set(settings) == set(names)
     assert {v for n, v in settings.items() if kinds[n] == "bool"} == {True}
-    assert settings["compiled_bytes"] == 12345
+    assert (settings["compiled_bytes"], settings["search"]) == (12345, 2.5)
+
+
+@pytest.mark.parametrize("text", ["long", "0", "-1", "nan", "inf", "1e999"])
+def test_a_search_of_the_environment_is_a_word_or_seconds(text: str):
+    with pytest.raises(rune.errors.ArgumentError, match=f"RUNE_SEARCH='{text}'"):
+        from_environment({"RUNE_SEARCH": text})
 
 
 @pytest.mark.parametrize("word", ["maybe", "2", "tru", " 1", "nan"])

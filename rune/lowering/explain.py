@@ -30,6 +30,8 @@ from rune.lowering.steps import StepCost, numbered, step_costs, total
 STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
 PREDICTIONS = "predictions"  # of times, which is no stage: it follows from the code and the device
 GRAPHS = ("program", "simplified", "kernels", "plan")  # stages that can be drawn
+# Where the schedule of a kernel comes from.
+DEFAULT, ASKED, STORED = "default", "asked for", "winner of a search"
 DUMP = "RUNE_DUMP"  # environment variable: stages to print, as in RUNE_DUMP=program,kernels
 
 
@@ -48,12 +50,16 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Every stage of one lowering, for a target. `seconds` by stage name."""
+    """Every stage of one lowering, for a target.
+
+    seconds: by stage name. origins: of schedules, by kernel.
+    """
 
     program: Program
     simplified: Program
     kernels: KernelProgram
     schedules: Mapping[str, Schedule]
+    origins: Mapping[str, str]
     codes: Mapping[str, KernelCode]
     plan: Plan
     target: Target
@@ -69,7 +75,7 @@ class Lowered:
             case "kernels" | "kernel":
                 return program_text(self.kernels)
             case "schedules":
-                return "\n".join(f"{name}: {schedule}" for name, schedule in self.schedules.items())
+                return "\n".join(f"{name}: {s}  # {self.origins[name]}" for name, s in self.schedules.items())
             case "code":
                 return "\n".join(map(code_text, self.codes.values()))
             case "plan":

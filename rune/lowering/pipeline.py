@@ -9,7 +9,7 @@ pass and shows the value before and after it. RUNE_DUMP=program,kernels prints c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
@@ -22,13 +22,13 @@ from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
-from rune.lowering.explain import Lowered
+from rune.lowering.explain import ASKED, DEFAULT, Lowered
 from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
-from rune.lowering.kernels import KernelProgram
+from rune.lowering.kernels import Kernel, KernelProgram
 from rune.lowering.legalize import parts, storage
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
@@ -50,6 +50,14 @@ from rune.lowering.simplify import (
     simplify_algebra,
 )
 from rune.lowering.sorting import expansions as sorting
+
+# The loops that a search has found, if any, and where a kernel's come from.
+Stored = Callable[[Kernel], tuple[Built | None, str]]
+
+
+def no_winner(kernel: Kernel) -> tuple[Built | None, str]:
+    """No search has found anything for any kernel."""
+    return None, DEFAULT
 
 
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
@@ -110,13 +118,15 @@ def stages(
     donated: Sequence[int] = (),
     *,
     schedules: Mapping[str, str] | None = None,
+    stored: Stored = no_winner,
     check: bool = False,
     reproducible: bool = True,
 ) -> Lowered:
     """Lower a program and keep every stage.
 
     schedules: how the loops of some kernels are laid out, by name, in the grammar of
-               build/schedule.py; others have their defaults.
+               build/schedule.py
+    stored:    what a search has found for a kernel; where it has nothing there is the default.
     Errors: ArgumentError for a kernel that there is not, and a schedule that one cannot have.
     """
     seconds: dict[str, float] = {}
@@ -129,21 +139,17 @@ def stages(
         if check:
             kernels_check.check(kernels)
     with _timed(seconds, "code"):
-        code_passes, accept = kernel_passes(target), check_code if check else _accept
-        built = _built(kernels, target, schedules or {})
-        codes = {
-            name: run_passes(code_passes, _checked(b.code, accept), accept, code_text) for name, b in built.items()
-        }
-        for code in codes.values():
-            require_few(code, target)
+        built = _built(kernels, target, schedules or {}, stored)
+        codes = {name: optimised(b.code, target, check=check) for name, (b, _) in built.items()}
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = storage.kernel_types(parts.outer_types(plan, program))
         if check:
             check_types(plan)
             check_overlap(plan)
-    chosen = {name: b.schedule for name, b in built.items()}
-    lowered = Lowered(program, simplified, kernels, chosen, codes, plan, target, seconds)
+    chosen = {name: b.schedule for name, (b, _) in built.items()}
+    origins = {name: origin for name, (_, origin) in built.items()}
+    lowered = Lowered(program, simplified, kernels, chosen, origins, codes, plan, target, seconds)
     explain.dump(lowered)
     return lowered
 
@@ -156,28 +162,36 @@ def lower(program: Program, target: Target, donated: Sequence[int] = (), *, chec
     return stages(program, target, donated, check=check).plan
 
 
-def _built(kernels: KernelProgram, target: Target, schedules: Mapping[str, str]) -> dict[str, Built]:
-    """The loops of each kernel, by its schedule or its default."""
+def optimised(code: KernelCode, target: Target, *, check: bool = False) -> KernelCode:
+    """The loops of a kernel after all passes. Errors: DeviceError for too many rounds."""
+    accept = check_code if check else _accept
+    accept(code)
+    code = run_passes(kernel_passes(target), code, accept, code_text)
+    require_few(code, target)
+    return code
+
+
+def _built(
+    kernels: KernelProgram, target: Target, schedules: Mapping[str, str], stored: Stored
+) -> dict[str, tuple[Built, str]]:
+    """The loops of each kernel, and where its schedule comes from."""
     unknown = [name for name in schedules if name not in kernels.kernels]
     if unknown:
         names = ", ".join(kernels.kernels) or "none"
         raise ArgumentError(f"schedule: cannot find the kernel {unknown[0]!r} of {kernels.name} (it has: {names})")
     asked = {name: parse(text) for name, text in schedules.items()}
-    return {
-        name: Built(asked[name], build(kernel, asked[name], target))
-        if name in asked
-        else build_by_default(kernel, target)
-        for name, kernel in kernels.kernels.items()
-    }
+
+    def built(kernel: Kernel) -> tuple[Built, str]:
+        if kernel.name in asked:
+            return Built(asked[kernel.name], build(kernel, asked[kernel.name], target)), ASKED
+        winner, origin = stored(kernel)
+        return winner or build_by_default(kernel, target), origin
+
+    return {name: built(kernel) for name, kernel in kernels.kernels.items()}
 
 
 def _accept(value: object) -> None:
     """Check nothing."""
-
-
-def _checked(code: KernelCode, accept) -> KernelCode:
-    accept(code)
-    return code
 
 
 @contextmanager

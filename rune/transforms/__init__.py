@@ -6,6 +6,7 @@
     custom        rules of the user's: custom_jvp, custom_vjp
     checkpoint    fewer residuals, more computing
     inspect       explain, and why a function was traced again
+    tuning        schedules that are found by trying them
     checks        NaN, indices out of bounds, random keys used twice
     programs      programs made of functions, remembered, and held by equations
 

@@ -36,3 +36,15 @@ def plan_check() -> ModuleType:
 def timing() -> ModuleType:
     """Executables that time their steps: for `profile`."""
     return locks.load("rune.backends.shared.timing")
+
+
+@functools.cache
+def winners() -> ModuleType:
+    """Winners of searches for schedules: for the first program that is compiled."""
+    return locks.load("rune.transforms.tuning.winners")
+
+
+@functools.cache
+def tune() -> ModuleType:
+    """The search for schedules: for the first program that is searched."""
+    return locks.load("rune.transforms.tuning.tune")

@@ -23,8 +23,8 @@ from rune.backends import device_named
 from rune.backends.cpu import compiler
 from rune.errors import ArgumentError, DeviceError, DimensionError, ShapeError
 from rune.lowering import kernelize, pipeline
-from rune.lowering.build import build, build_by_default, flat_kernel
-from rune.lowering.build.schedule import Schedule
+from rune.lowering.build import build, build_by_default, flat_kernel, has_schedules
+from rune.lowering.build.schedule import PLAIN, Schedule
 from rune.lowering.build.space import shares, walks
 from rune.lowering.codegen.llvm import Machine
 from rune.lowering.codegen.target import Target
@@ -161,6 +161,8 @@ def any_schedules(program: Program, args: list[Any], device: str, seed: int) -> 
 
 def any_schedule(kernel: Kernel, target: Target, rng: np.random.Generator) -> Schedule:
     """A schedule by which the kernel can be built, and its rounds borne."""
+    if not has_schedules(kernel):
+        return PLAIN
     walk = list(walks(flat_kernel(kernel), target))
     candidates = [replace(w, share=s) for w in walk for s in (None, *shares(target))]
     for number in rng.permutation(len(candidates))[:8]:

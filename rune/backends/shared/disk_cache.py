@@ -41,6 +41,7 @@ _MAGIC = b"rune kernel 2\n"
 _HEADER = struct.Struct("<32sQQ")  # digest of all that follows, bytes of the key, of the value
 _START = len(_MAGIC) + _HEADER.size
 _FOLDER = "kernels"  # within the directory: the user's own directory keeps its mode
+SCHEDULES = "schedules"  # beside it: winners of searches, apart so that code never evicts them
 _ENTRY = ".bin"
 _TOUCHES = os.utime in os.supports_fd
 _warned: set[str] = set()  # "cache" once it was said why there is none
@@ -76,6 +77,19 @@ def current() -> DiskCache | None:
     """The cache that the settings name; None where it is switched off or cannot be used."""
     cache = _chosen()
     return None if cache is None or cache.problem is not None else cache
+
+
+def schedules(*, make: bool) -> DiskCache | None:
+    """The cache of winners of searches; None where there is none, unless it is to be made."""
+    try:
+        directory = configured()
+    except Unusable as error:
+        _say(str(error))
+        return None
+    # One look, so that who never searched pays no more.
+    if directory is None or not (make or (directory / SCHEDULES).is_dir()):
+        return None
+    return _cache(directory, _limit_bytes(), SCHEDULES)
 
 
 def problem() -> str | None:
@@ -166,8 +180,8 @@ def _say(why: str, about: str = "cache") -> None:
 
 
 @functools.cache
-def _cache(directory: Path, limit_bytes: int) -> DiskCache:
-    return DiskCache(directory, limit_bytes)
+def _cache(directory: Path, limit_bytes: int, folder: str = _FOLDER) -> DiskCache:
+    return DiskCache(directory, limit_bytes, folder)
 
 
 # --- one directory ----------------------------------------------------------------------------
@@ -176,8 +190,8 @@ def _cache(directory: Path, limit_bytes: int) -> DiskCache:
 class DiskCache:
     """The entries of one directory. Several threads and processes may use it at once."""
 
-    def __init__(self, directory: Path, limit_bytes: int = LIMIT_BYTES):
-        self.folder, self.limit_bytes = directory / _FOLDER, limit_bytes
+    def __init__(self, directory: Path, limit_bytes: int = LIMIT_BYTES, folder: str = _FOLDER):
+        self.folder, self.limit_bytes = directory / folder, limit_bytes
         self._lock = locks.lock()
         self._bytes: int | None = None  # of all entries, when they were last counted and since
         self.problem: str | None = None

@@ -1,10 +1,11 @@
 """Build: from a kernel to loops, as a schedule says.
 
 Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
-steps of the schedule: short axes become one (merge); transpositions walk squares, points compute
-several vectors of columns, dots several rows and columns (tile, remainders), whose operands groups
-of threads read into shared memory (stage, panels); the domain becomes GRID loops, statements become
-loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
+steps of the schedule: axes change places, or become one (order, merge), reductions are cut into
+parts (parts); transpositions walk squares, points compute several vectors of columns or several
+rows (vectors, rows), dots both (tile, remainders), whose operands groups of threads read into
+shared memory (stage, panels); the domain becomes GRID loops, statements become loops inside
+(loops); the threads of a group share a point (workgroups, barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
 each kind of device (heuristics, tile_choice, stage_choice).
 
@@ -24,9 +25,13 @@ from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
+from rune.lowering.build.lanes import ordered_loops
 from rune.lowering.build.legal import refuse, require_legal
 from rune.lowering.build.merge import merged
+from rune.lowering.build.order import reordered
+from rune.lowering.build.parts import parted
 from rune.lowering.build.remainders import tiled
+from rune.lowering.build.rows import in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
@@ -64,8 +69,10 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
         return fixed
     flat = flat_kernel(kernel)
     require_legal(flat, schedule, target)
+    flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
-    return _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
+    code = _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
+    return code if schedule.lanes is None else replace(code, ordered=ordered_loops(code, schedule.lanes))
 
 
 def build_by_default(kernel: Kernel, target: Target) -> Built:
@@ -75,18 +82,24 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
         return Built(PLAIN, fixed)
     flat = flat_kernel(kernel)
     schedule = _default_walk(flat, target)
+    flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
     if schedule.stage is None:
         schedule = replace(schedule, share=choose_share(point, domain, target))
     return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
 
 
+def has_schedules(kernel: Kernel) -> bool:
+    """Whether its loops are laid out by a schedule; not those that are written, nor streams."""
+    return not kernel.code and not any(isinstance(s, Stream) for s in kernel.body)
+
+
 def _fixed(kernel: Kernel, target: Target) -> KernelCode | None:
-    """The loops that no schedule lays out: those that are written, and streams."""
+    """The loops that no schedule lays out."""
+    if has_schedules(kernel):
+        return None
     if kernel.code:
         return code_of(kernel)
-    if not any(isinstance(s, Stream) for s in kernel.body):
-        return None
     # Sums are made while their peak is not known, with barriers of their own.
     flat = flatten(kernel)
     body = build_stream(flat, target)
@@ -96,6 +109,15 @@ def _fixed(kernel: Kernel, target: Target) -> KernelCode | None:
 def flat_kernel(kernel: Kernel) -> Kernel:
     """The kernel with flat accesses and as few axes as they allow: what schedules speak of."""
     return collapse_domain(flatten(kernel))
+
+
+def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
+    """The kernel after those steps that make a kernel of a kernel, which come first."""
+    if schedule.order is not None:
+        flat = reordered(flat, schedule.order)
+    if schedule.merge is not None:
+        flat = merged(flat, schedule.merge)
+    return flat if schedule.parts is None else parted(flat, schedule.parts)
 
 
 def _default_walk(flat: Kernel, target: Target) -> Schedule:
@@ -114,7 +136,6 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what one of its points does."""
-    flat = merged(flat, schedule.merge) if schedule.merge else flat
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
@@ -124,6 +145,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
         return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, stored)
     if schedule.vectors is not None:
         flat = with_vectors(flat, schedule.vectors)
+    if schedule.rows is not None:
+        flat = in_rows(flat, schedule.rows)
     return list(flat.domain), loops.body(flat.body, loops.row_sizes(flat.body), stored)
 
 

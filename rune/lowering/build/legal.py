@@ -11,7 +11,22 @@ from typing import NoReturn
 
 from rune.errors import ArgumentError
 from rune.lowering.build.merge import merged
-from rune.lowering.build.schedule import Merge, Schedule, Share, Squares, Stage, Tile, Vectors
+from rune.lowering.build.order import reordered
+from rune.lowering.build.parts import LEAST_ROUNDS, has_long_reduction, parted
+from rune.lowering.build.schedule import (
+    INNER,
+    Lanes,
+    Merge,
+    Parts,
+    Rows,
+    Schedule,
+    Share,
+    Squares,
+    Stage,
+    Step,
+    Tile,
+    Vectors,
+)
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.stage import Group, operands, shared_bytes
 from rune.lowering.build.tile import dot_loads
@@ -21,7 +36,6 @@ from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
 
-Step = Merge | Squares | Vectors | Tile | Stage | Share
 Objections = Iterator[tuple[Step, str]]
 
 
@@ -42,23 +56,59 @@ def refuse(kernel: Kernel, step: Step, why: str) -> NoReturn:
 
 
 def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections:
-    """The steps that the kernel cannot have, each with the reason."""
+    """The steps that the kernel cannot have, each with the reason; no other after a wrong axis."""
+    if schedule.order is not None:
+        if sorted(schedule.order.axes) != sorted(a.name for a in kernel.domain):
+            yield schedule.order, f"its axes are {', '.join(a.name for a in kernel.domain) or 'none'}"
+            return
+        kernel = reordered(kernel, schedule.order)
     if schedule.merge is not None:
         unmergeable = list(_to_axis(kernel, schedule.merge, schedule.merge.axis))
         yield from unmergeable
         if unmergeable:
             return
         kernel = merged(kernel, schedule.merge)
+    if schedule.parts is not None:
+        wrong = list(_to_parts(kernel, schedule.parts))
+        yield from wrong
+        kernel = kernel if wrong else parted(kernel, schedule.parts)
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
     if schedule.vectors is not None:
         yield from _to_vectors(kernel, schedule.vectors, schedule)
+    if schedule.rows is not None:
+        yield from _to_rows(kernel, schedule.rows, schedule)
     if schedule.tile is not None:
         yield from _to_tile(kernel, schedule.tile)
     if schedule.stage is not None:
         yield from _to_stage(kernel, schedule.stage, schedule, target)
     if schedule.share is not None:
         yield from _to_share(schedule.share, target)
+    if schedule.lanes is not None:
+        yield from _to_lanes(kernel, schedule.lanes, target)
+
+
+def _to_parts(kernel: Kernel, parts: Parts) -> Objections:
+    yield from _to_count(parts, parts.count, least=2)
+    yield from _to_count(parts, parts.lanes)
+    if not has_long_reduction(kernel, parts):
+        yield parts, f"it has no reduction whose last axis has {LEAST_ROUNDS} rounds for each"
+
+
+def _to_rows(kernel: Kernel, rows: Rows, schedule: Schedule) -> Objections:
+    if any(s is not None for s in (schedule.squares, schedule.vectors, schedule.tile)):
+        yield rows, "it has squares, vectors or a tile already"
+    if not copies_alone(kernel):
+        yield rows, "it has scratch rows or scans"
+    yield from _to_count(rows, rows.count, least=2)
+    sizes = {a.name: a.size for a in kernel.domain}
+    size = sizes.get(rows.axis)
+    if not isinstance(size, int) or rows.count < 1 or size % rows.count:
+        yield rows, f"it has no axis {rows.axis} of known size that {rows.count} rows divide ({_domain(kernel)})"
+
+
+def _domain(kernel: Kernel) -> str:
+    return ", ".join(f"{a.name} in {a.size}" for a in kernel.domain) or "no axis"
 
 
 def _to_squares(kernel: Kernel, squares: Squares, schedule: Schedule) -> Objections:
@@ -132,6 +182,13 @@ def _to_share(share: Share, target: Target) -> Objections:
     most = target.threads_per_workgroup
     if not 2 <= share.threads <= most or share.threads & (share.threads - 1):
         yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
+
+
+def _to_lanes(kernel: Kernel, lanes: Lanes, target: Target) -> Objections:
+    if target.language != "llvm":
+        yield lanes, f"{target.name} chooses its lanes itself"
+    if lanes.axis not in (INNER, *(a.name for a in kernel.domain)):
+        yield lanes, f"it is not one of {_domain(kernel)}, or {INNER}"
 
 
 def _to_axis(kernel: Kernel, step: Merge | Squares | Tile, name: str) -> Objections:

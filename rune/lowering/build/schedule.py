@@ -1,13 +1,17 @@
 """Schedule: how the loops of a kernel are laid out, as a value that prints and parses.
 
     schedule  := "plain" | step {step}                  in the order in which they are applied:
-    step      := "merge(" axis ")"                     the last axes, from this one, become one
+    step      := "order(" axis {"," axis} ")"           the axes of the domain, the last innermost
+               | "merge(" axis ")"                     the last axes, from this one, become one
+               | "parts(" count ["," "lanes=" lanes] ")"   of every long reduction, each in lanes
                | "squares(" axis "=" side ")"           the axis and the last one, in small squares
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
+               | "rows(" axis "=" count ")"             several points along an axis are one
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
                        the tiles of a group of threads by rows and columns, from shared memory
                | "share(" threads ")"                   the threads of a group share a point
+               | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
 Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
 `explain`. No schedule changes what a kernel computes: every one that is legal (legal.py) keeps all
@@ -24,6 +28,16 @@ from rune.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """The axes of the domain in this order."""
+
+    axes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"order({', '.join(self.axes)})"
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """The last axes of the domain become one, from this one on."""
 
@@ -31,6 +45,17 @@ class Merge:
 
     def __str__(self) -> str:
         return f"merge({self.axis})"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Every reduction of many rounds is that of `count` parts, each of neighbours in lanes."""
+
+    count: int
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return f"parts({self.count}{f', lanes={self.lanes}' if self.lanes != 1 else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +78,17 @@ class Vectors:
 
     def __str__(self) -> str:
         return f"vectors({self.count}, lanes={self.lanes})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Each point computes what `count` points along an axis do."""
+
+    axis: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"rows({self.axis}={self.count})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +139,19 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Lanes:
+    """Vector lanes are those of an axis of the domain, or `INNER`: of loops inside of a point."""
+
+    axis: str
+
+    def __str__(self) -> str:
+        return f"lanes({self.axis})"
+
+
+INNER = "inner"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """The steps by which a kernel becomes loops; fields stand in the order of their application.
 
@@ -111,12 +160,16 @@ class Schedule:
     (Squares(axis='i0', side=8), 'squares(i0=8) share(128)')
     """
 
+    order: Order | None = None
     merge: Merge | None = None
+    parts: Parts | None = None
     squares: Squares | None = None
     vectors: Vectors | None = None
+    rows: Rows | None = None
     tile: Tile | None = None
     stage: Stage | None = None
     share: Share | None = None
+    lanes: Lanes | None = None
 
     def __str__(self) -> str:
         steps = (getattr(self, f.name) for f in fields(self))
@@ -126,13 +179,27 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Merge | Squares | Vectors | Tile | Stage | Share
+Step = Order | Merge | Parts | Squares | Vectors | Rows | Tile | Stage | Share | Lanes
+
+
+def _order(numbers: Numbers, words: Sequence[str]) -> Order:
+    () = numbers
+    if not all(map(str.isidentifier, words)):
+        raise ValueError(words)
+    return Order(tuple(words))
 
 
 def _merge(numbers: Numbers, words: Sequence[str]) -> Merge:
     () = numbers
     (axis,) = words
     return Merge(axis)
+
+
+def _parts(numbers: Numbers, words: Sequence[str]) -> Parts:
+    (count,) = words
+    if list(numbers) not in ([], ["lanes"]):
+        raise ValueError(numbers)
+    return Parts(int(count), numbers.get("lanes", 1))
 
 
 def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
@@ -145,6 +212,12 @@ def _vectors(numbers: Numbers, words: Sequence[str]) -> Vectors:
     ((_, lanes),) = numbers.items()
     (count,) = words
     return Vectors(int(count), lanes)
+
+
+def _rows(numbers: Numbers, words: Sequence[str]) -> Rows:
+    ((axis, count),) = numbers.items()
+    () = words
+    return Rows(axis, count)
 
 
 def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
@@ -171,14 +244,26 @@ def _share(numbers: Numbers, words: Sequence[str]) -> Share:
     return Share(int(threads))
 
 
+def _lanes(numbers: Numbers, words: Sequence[str]) -> Lanes:
+    () = numbers
+    (axis,) = words
+    if not axis.isidentifier():
+        raise ValueError(axis)
+    return Lanes(axis)
+
+
 # How each step is read from its numbers and words, and what it looks like.
 _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
+    "order": (_order, "order(i1, i0)"),
     "merge": (_merge, "merge(i2)"),
+    "parts": (_parts, "parts(4, lanes=16)"),
     "squares": (_squares, "squares(i0=16)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
+    "rows": (_rows, "rows(i0=4)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
     "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
     "share": (_share, "share(128)"),
+    "lanes": (_lanes, "lanes(i0)"),
 }
 _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
 

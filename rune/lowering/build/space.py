@@ -6,16 +6,31 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rune.lowering.build import rewritten
 from rune.lowering.build.legal import is_legal
-from rune.lowering.build.merge import merged
-from rune.lowering.build.schedule import PLAIN, Merge, Schedule, Share, Squares, Stage, Vectors
+from rune.lowering.build.order import orders
+from rune.lowering.build.parts import has_long_reduction
+from rune.lowering.build.schedule import (
+    INNER,
+    PLAIN,
+    Lanes,
+    Merge,
+    Parts,
+    Rows,
+    Schedule,
+    Share,
+    Squares,
+    Stage,
+    Vectors,
+)
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernels import Kernel, Reduce
 
 SIDES = (8, 16, 32, 64)
-VECTORS = (2, 3, 4, 8)
+VECTORS = (2, 3, 4, 8, 16)
+PARTS = (2, 4, 8, 16)
 GROUPS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32))  # threads by rows and columns
 DEPTHS = (4, 8, 16, 32)
 ROWS = (1, 2, 3, 4, 6, 8)
@@ -25,13 +40,44 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
-    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *_in_stages(flat))
+    for schedule in _walks(flat, target):
+        yield schedule
+        for axis in (INNER, *(a.name for a in flat.domain)):
+            narrowed = replace(schedule, lanes=Lanes(axis))
+            if is_legal(flat, narrowed, target):
+                yield narrowed
+    yield from (s for s in _staged(flat, target) if is_legal(flat, s, target))
+
+
+def _walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_rows(flat), *_in_tiles(flat))
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
+    # A tile has an order and sums of its own.
+    for start in _starts(flat, target):
+        kernel = rewritten(flat, start)
+        for way in (PLAIN, *_in_squares(kernel), *_in_vectors(kernel, target), *_in_rows(kernel)):
+            schedule = replace(way, order=start.order, parts=start.parts)
+            if is_legal(flat, schedule, target):
+                yield schedule
+
+
+def _staged(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    """Tiles of groups of threads, of the axes as they are, or of some that become one."""
+    if target.threads_per_workgroup == 1:
+        return
+    yield from _in_stages(flat)
     for axis in flat.domain[:-1]:
-        merge = Merge(axis.name)
-        tiled = _in_stages(merged(flat, merge))
-        yield from (s for t in tiled if is_legal(flat, s := replace(t, merge=merge), target))
+        start = Schedule(merge=Merge(axis.name))
+        yield from (replace(s, merge=start.merge) for s in _in_stages(rewritten(flat, start)))
+
+
+def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    """The first steps: another order of the axes, reductions in parts."""
+    parts = [Parts(count, lanes) for lanes in _lanes(flat, target)[:2] for count in PARTS]
+    longs = [p for p in parts if has_long_reduction(flat, p)]
+    starts = itertools.product((None, *orders(flat)), (None, *longs))
+    return (Schedule(order=order, parts=part) for order, part in starts if order or part)
 
 
 def shares(target: Target) -> Sequence[Share]:
@@ -47,10 +93,20 @@ def _in_squares(flat: Kernel) -> Iterator[Schedule]:
 
 
 def _in_vectors(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    for count, width in itertools.product(VECTORS, _lanes(flat, target)):
+        yield Schedule(vectors=Vectors(count, width))
+
+
+def _lanes(flat: Kernel, target: Target) -> Sequence[int]:
+    """One lane, those of a vector of the widest elements, and of two."""
     widest = max(b.type.dtype.itemsize for b in (*flat.inputs, *flat.outputs))
     lanes = max(1, target.vector_bytes // widest)
-    for count, width in itertools.product(VECTORS, (lanes, 2 * lanes)):
-        yield Schedule(vectors=Vectors(count, width))
+    return sorted({1, lanes, 2 * lanes})
+
+
+def _in_rows(flat: Kernel) -> Iterator[Schedule]:
+    for axis, count in itertools.product(flat.domain[:-1], VECTORS):
+        yield Schedule(rows=Rows(axis.name, count))
 
 
 def _in_tiles(flat: Kernel) -> Iterator[Schedule]:

@@ -59,7 +59,7 @@ def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[t
         problem = _problem(kernel, row_axis)
         if problem is not None:
             for tile, stage in _groups(kernel, row_axis.name):
-                yield _cost(problem, tile, stage, target), Schedule(merge, tile=tile, stage=stage)
+                yield _cost(problem, tile, stage, target), Schedule(merge=merge, tile=tile, stage=stage)
 
 
 def _problem(kernel: Kernel, row_axis: Axis) -> _Problem | None:

@@ -71,9 +71,11 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     parts = [part for s in walk(code.body) for e in expressions(s) for part in walk_expr(e)]
     lanes = _lanes(code, machine)
     aliases = frozenset(name for pair in code.aliases for name in pair)
-    choice = choose(code.body, lanes, aliases)
+    choice = choose(code.body, lanes, aliases, frozenset(code.ordered))
     # Tiles need their last axis in lanes, so they overrule the choice by cost.
     transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
+    if transposed is not None and transposed.last.var in code.ordered:
+        transposed = None
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
     # After the choice of loops, whose costs are those of single registers.

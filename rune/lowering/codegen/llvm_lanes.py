@@ -41,32 +41,37 @@ class Choice:
     cost: float
 
 
-def choose(body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset()) -> Choice:
-    """Which loops of `body` to run in lanes. `aliases`: parameters that share memory."""
+def choose(
+    body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset(), ordered: frozenset[str] = frozenset()
+) -> Choice:
+    """Which loops of `body` to run in lanes.
+
+    aliases: parameters that share memory. ordered: loops that are not chosen, by name
+    """
     cost, chosen = 0.0, frozenset[int]()
     for stmt in body:
-        inner = _statement(stmt, lanes, aliases)
+        inner = _statement(stmt, lanes, aliases, ordered)
         cost, chosen = cost + inner.cost, chosen | inner.loops
     return Choice(chosen, cost)
 
 
-def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str]) -> Choice:
+def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str], ordered: frozenset[str]) -> Choice:
     if isinstance(stmt, For):
-        return _loop(stmt, lanes, aliases)
+        return _loop(stmt, lanes, aliases, ordered)
     # Plus one for the store itself.
     direct_cost = sum(instructions(e) for e in expressions(stmt)) + isinstance(stmt, Store)
     if isinstance(stmt, If):
-        inner = choose((*stmt.body, *stmt.orelse), lanes, aliases)
+        inner = choose((*stmt.body, *stmt.orelse), lanes, aliases, ordered)
         return Choice(inner.loops, inner.cost + direct_cost)
     return Choice(frozenset(), direct_cost)
 
 
-def _loop(loop: For, lanes: int, aliases: frozenset[str]) -> Choice:
-    inside = choose(loop.body, lanes, aliases)
+def _loop(loop: For, lanes: int, aliases: frozenset[str], ordered: frozenset[str]) -> Choice:
+    inside = choose(loop.body, lanes, aliases, ordered)
     trips = trip_count(loop.extent)
     # Plus one for the loop counter.
     best = Choice(inside.loops, trips * (inside.cost + 1))
-    if loop.kind is Kind.UNROLLED or not is_vectorisable(loop, aliases):
+    if loop.kind is Kind.UNROLLED or loop.var in ordered or not is_vectorisable(loop, aliases):
         return best
     # Rounded up, since a masked tail costs as much as a full vector.
     steps = -(-trips // lanes)

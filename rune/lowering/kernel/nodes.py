@@ -185,5 +185,7 @@ class KernelCode:
     sizes: tuple[str, ...]
     body: tuple[Stmt, ...]
     aliases: tuple[tuple[str, str], ...] = ()
+    # Loops that a renderer which chooses those of its vector lanes does not choose, by their names.
+    ordered: tuple[str, ...] = ()
     # Empty until a renderer attaches them; passes never see them.
     functions: tuple[Function, ...] = ()

@@ -150,10 +150,15 @@ class Reader:
             aliases.append(self.alias())
             while self.skip(","):
                 aliases.append(self.alias())
+        ordered: list[str] = []
+        if self.skip("ordered"):
+            ordered.append(self.word())
+            while self.skip(","):
+                ordered.append(self.word())
         body = self.body()
         if self.tokens[self.at].text:
             self.fail("the end")
-        return KernelCode(name, params, sizes, body, tuple(aliases))
+        return KernelCode(name, params, sizes, body, tuple(aliases), tuple(ordered))
 
     def sizes(self) -> tuple[str, ...]:
         # Parameters mention sizes, whose bounds stand after them: sizes are read first.
@@ -171,7 +176,7 @@ class Reader:
 
     def size(self) -> str:
         name = self.word()
-        self.range(name, ",", "{", "aliases")
+        self.range(name, ",", "{", "aliases", "ordered")
         return name
 
     def alias(self) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """Kernel code as text that reads like C, and back: parse(str) == code, for checked code.
 
     code   := "code" name "(" [param {"," param}] ")" ["sizes" size {"," size}]
-              ["aliases" name "=" name {"," name "=" name}] "{" {stmt} "}"
+              ["aliases" name "=" name {"," name "=" name}]
+              ["ordered" name {"," name}] "{" {stmt} "}"
     param  := name ":" ("read" | "write" | "readwrite") dtype "[" dim "]"
     size   := name [range]
     range  := "in" [dim] ".." [dim]                     bounds of an index symbol, inclusive
@@ -64,6 +65,8 @@ def to_text(code: KernelCode) -> str:
         head += " sizes " + ", ".join(name + _range(symbols.get(name)) for name in code.sizes)
     if code.aliases:
         head += " aliases " + ", ".join(f"{a} = {b}" for a, b in code.aliases)
+    if code.ordered:
+        head += f" ordered {', '.join(code.ordered)}"
     return "\n".join([head + " {", *code_lines(code.body, symbols, 1), "}"])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from rune.core.values import Value
 from rune.transforms import late_modules
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
+
+if TYPE_CHECKING:
+    from rune.lowering.explain import Lowered
 
 CODE_BYTES = 64 << 10  # estimate for machine code and what LLVM or a driver holds for it, ...
 TEXT_COPIES = 3  # ... and this for each byte of its source
@@ -42,10 +45,10 @@ def _compiled(
     check: bool,
     profile: bool,
     reproducible: bool,
+    search: float | str,
 ) -> Executable:
     next(counts.compiles)
-    stages = late_modules.compiler().stages
-    lowered = stages(program, device.target, donated, schedules=dict(schedules), check=check, reproducible=reproducible)
+    lowered = lowered_by(program, device, donated, schedules, check=check)
     if check:
         late_modules.plan_check().check_plan(lowered.plan)
     if profile:
@@ -57,12 +60,23 @@ def _compiled(
     return executable
 
 
+def lowered_by(
+    program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, *, check: bool = False
+) -> Lowered:
+    """Every stage, by these schedules, else winners of searches if these count, else defaults."""
+    stages, stored = late_modules.compiler().stages, late_modules.winners().stored(device.target)
+    reproducible, asked = config.current().reproducible, dict(schedules)
+    return stages(
+        program, device.target, donated, schedules=asked, stored=stored, check=check, reproducible=reproducible
+    )
+
+
 def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), schedules: Schedules = ()) -> Executable:
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
     with _lock:
-        choices = settings.check_stages, settings.profile, settings.reproducible
-        return _compiled(program, device, donated, schedules, *choices)
+        how = settings.check_stages, settings.profile, settings.reproducible, settings.search
+        return _compiled(program, device, donated, schedules, *how)
 
 
 def device_for(device: Device | None) -> Device:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rune.backends.cpu.calls.describe import Kept
 
 
+WITHOUT_SEARCH = ("stored", "off")  # of the values of `rune.configure(search=...)`
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
 DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
 
@@ -326,6 +327,8 @@ class Jitted(Generic[P, R]):
             place = committed_to(on(self.device))
         else:
             place = place_of_call("jit", traced.program, values)
+        if config.current().search not in WITHOUT_SEARCH:
+            self._search(traced, values, place)
         try:
             outs = run_program(traced.program, values, place, traced.donated, self.schedules)
         except NaNError as error:
@@ -336,6 +339,12 @@ class Jitted(Generic[P, R]):
         for number in traced.donated:
             _release(values[number], place.device)
         return outs
+
+    def _search(self, traced: Traced, values: Sequence[Value], place: Place) -> None:
+        """Search for the fastest loops, as the settings ask for, where a call is one program."""
+        if not needs_stages(traced.program) and not isinstance(place.device, Spread):
+            shapes = [type_of(v).shape for v in values]
+            late_modules.tune().search_first(traced.program, shapes, device_for(place.device), self.schedules)
 
     def _note_run(self, traced: Traced, place: Place) -> None:
         """Note where a run was compiled code and nothing else, for calls like it."""

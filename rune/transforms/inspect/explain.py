@@ -13,12 +13,10 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from rune import config
 from rune.array import committed_to, default_place, on
 from rune.backends import Device
 from rune.core.program import Program
-from rune.lowering.pipeline import stages
-from rune.transforms.compile.executables import Schedules, device_for
+from rune.transforms.compile.executables import Schedules, device_for, lowered_by
 from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.partition import Segment
 from rune.transforms.compile.run import OnMesh, on_mesh
@@ -73,8 +71,7 @@ def _on_mesh(program: Program, call: OnMesh, donated: tuple[int, ...]) -> MeshEx
 
 
 def _explained(program: Program, where: Device, donated: tuple[int, ...], schedules: Schedules = ()) -> Explanation:
-    reproducible = config.current().reproducible
-    lowered = stages(program, where.target, donated, schedules=dict(schedules), reproducible=reproducible)
+    lowered = lowered_by(program, where, donated, schedules)
     # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
     executable = where.backend.record(lowered.plan)

@@ -80,7 +80,7 @@ def test_random_kernels_compute_what_the_interpreter_computes(on):
         np.testing.assert_array_equal(actual[2], wanted[2], err_msg=f"random_code({seed})")
 
 
-def outermost(body, lanes, aliases=frozenset()) -> Choice:
+def outermost(body, lanes, aliases=frozenset(), ordered=frozenset()) -> Choice:
     """The outermost loops that may run in lanes, whatever they cost."""
     loops, pending = set(), list(body)
     while pending:

@@ -1,0 +1,89 @@
+"""Parts: a reduction along one row is that of several parts, which are combined at its end.
+
+Before   s = sum j in 4096: x[4096*i + j]
+After    s_p0 = sum j in 1024: x[4096*i + 4*j]; s_p1 = sum j in 1024: x[4096*i + 4*j + 1]; ...
+         s = (s_p0 + s_p1) + (s_p2 + s_p3)
+
+The parts share one loop. Each addition waits for the one before it in its own part alone, and
+where neighbours are read, compilers put them and the parts into a vector, which they may not do
+with one sum. With lanes a part is a vector of neighbours itself, along a loop around the others:
+
+         s_p0 = sum l in 16, j in 64: x[4096*i + 64*j + l]; s_p1 = ... x[4096*i + 64*j + 16 + l]
+
+What the parts leave over is one part more.
+
+Invariant: the same elements are combined, each once, in one fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rune.dims import Size
+from rune.lowering.build.schedule import Parts
+from rune.lowering.build.tile import place_body
+from rune.lowering.kernel.expr import Expr, Local, Op
+from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernels import Axis, Kernel, Reduce, Statement
+
+LEAST_ROUNDS = 4  # of a part
+
+
+def parted(kernel: Kernel, parts: Parts) -> Kernel:
+    """The kernel with every long reduction in parts."""
+    return replace(kernel, body=tuple(s for x in kernel.body for s in _statement(x, parts)))
+
+
+def has_long_reduction(kernel: Kernel, parts: Parts) -> bool:
+    """Whether some reduction has rounds enough for such parts."""
+    return any(_is_long(s, parts) for s in kernel.body)
+
+
+def _is_long(statement: Statement, parts: Parts) -> bool:
+    if not isinstance(statement, Reduce) or not statement.axes:
+        return False
+    size = statement.axes[-1].size
+    return isinstance(size, int) and size >= LEAST_ROUNDS * parts.count * parts.lanes
+
+
+def _statement(statement: Statement, parts: Parts) -> Iterator[Statement]:
+    if not isinstance(statement, Reduce) or not _is_long(statement, parts):
+        yield statement
+        return
+    reduces = list(_parts(statement, parts))
+    yield from reduces
+    yield Let(statement.name, _combined([Local(r.name, r.dtype) for r in reduces], statement))
+
+
+def _parts(reduce: Reduce, parts: Parts) -> Iterator[Reduce]:
+    """The parts of a reduction, and what they leave over."""
+    *outer, last = reduce.axes
+    step = parts.count * parts.lanes
+    assert isinstance(last.size, int), "legal.py takes no symbolic axis"
+    # Under other names: their symbols have other bounds.
+    axis, lane = Axis(last.name, last.size // step), Axis(f"{last.name}_lane", parts.lanes)
+    # Lanes go around all other loops, so that they are combined once.
+    axes, first = (*outer, axis), axis.symbol * step
+    if parts.lanes > 1:
+        axes, first = (lane, *axes), first + lane.symbol
+    for number in range(parts.count):
+        yield _part(reduce, axes, first + number * parts.lanes, number)
+    if last.size % step:
+        end = Axis(f"{last.name}_end", last.size % step)
+        yield _part(reduce, (*outer, end), last.size // step * step + end.symbol, parts.count)
+
+
+def _part(reduce: Reduce, axes: tuple[Axis, ...], at: Size, number: int) -> Reduce:
+    names = {name: f"{name}_p{number}" for name in (reduce.name, *(let.name for let in reduce.lets))}
+    (placed,) = place_body((reduce,), {reduce.axes[-1].name: at}, names)
+    assert isinstance(placed, Reduce)
+    return replace(placed, axes=axes)
+
+
+def _combined(values: list[Expr], reduce: Reduce) -> Expr:
+    """All values by the operation of a reduction, in pairs."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2])
+        values = [Op(reduce.combine, pair, reduce.dtype) for pair in pairs] + values[len(values) & ~1 :]
+    return values[0]

@@ -1,0 +1,146 @@
+"""Trials: a kernel by one schedule after another on its device, on the same arguments.
+
+A schedule runs as a user's program does: compiled by the backend as a plan of this one kernel, on
+arrays in the device's memory, warm. The first schedule, the default, says what the values are;
+every other has to agree, integers bit by bit, floats within the square root of their precision,
+because the order of sums differs. A short kernel is run several times for one time, and small
+arguments lie at several places in turn: where arrays begin decides which of their parts share a
+place in a cache, a third of some kernels' time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from time import perf_counter
+
+import ml_dtypes
+import numpy as np
+
+from rune import dtypes
+from rune.backends import Device
+from rune.backends.shared.protocol import Buffer, Executable
+from rune.errors import RuneError
+from rune.lowering.build import build
+from rune.lowering.build.schedule import Schedule
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernel.rewrite import walk
+from rune.lowering.kernels import Kernel
+from rune.lowering.pipeline import optimised
+from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
+from rune.transforms.tuning.search import Dropped, Run
+
+BURST_S = 5e-4  # for one time; a shorter kernel runs several times
+MOST_RUNS = 200  # for one time
+PLACES, SMALL_BYTES = 4, 1 << 22  # of arguments that small altogether
+WARM = 2  # runs before the times
+DEADLINE = 10  # times the default's warm run, and DEADLINE_S: slower ones get no other run
+DEADLINE_S = 0.005
+MOST_STATEMENTS = 3_000  # more take long to compile
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The default's results on the arguments of all trials, the seconds of its warm run, and how
+    many runs make one time: of all schedules, as each time has a start and an end to wait for."""
+
+    results: tuple[np.ndarray, ...]
+    seconds: float
+    runs: int
+
+
+class Trials:
+    """The trials of one kernel. Errors: OutOfMemory for arguments that do not fit the device."""
+
+    def __init__(self, kernel: Kernel, device: Device, sizes: Mapping[str, int], seed: int):
+        self.kernel, self.device, self.seed = kernel, device, seed
+        self.result_types = types_at(kernel.outputs, sizes)
+        values = list(arguments(kernel, types_at(kernel.inputs, sizes), seed))
+        small = sum(v.nbytes for v in values) <= SMALL_BYTES
+        self.places = [[device.backend.copy_in(v) for v in values] for _ in range(PLACES if small else 1)]
+        self.sample: Sample | None = None
+
+    def prepare(self, schedule: Schedule) -> Run:
+        """What times the kernel by a schedule. Errors: Dropped with the reason."""
+        try:
+            return self._prepared(schedule)
+        except MemoryError as error:
+            raise Dropped(f"out of memory, {_first_line(error)}") from error
+        except RuneError as error:
+            raise Dropped(f"fails, {type(error).__name__}: {_first_line(error)}") from error
+
+    def _prepared(self, schedule: Schedule) -> Run:
+        target = self.device.target
+        code = optimised(build(self.kernel, schedule, target), target)
+        if self.sample is not None and _statements(code) > MOST_STATEMENTS:
+            raise Dropped(f"too long to compile, {_statements(code)} statements")
+        executable = self.device.backend.record(plan_of(self.kernel, code, target.name))
+        results = self._results(executable(self.places[0]))
+        seconds = min(self._run(executable, self.places[0], 1) for _ in range(WARM))
+        if self.sample is None:
+            runs = math.ceil(BURST_S / max(seconds, 1e-9))
+            self.sample = Sample(results, seconds, max(1, min(MOST_RUNS, runs)))
+        self._require_fit(self.sample, schedule, results, seconds)
+        return self._timer(executable, self.sample.runs)
+
+    def _require_fit(self, sample: Sample, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
+        for name, wanted, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
+            if not agrees(wanted, actual):
+                raise Dropped(f"disagrees, {name.name} by {schedule} on arguments of seed {self.seed}")
+        if seconds > DEADLINE * sample.seconds + DEADLINE_S:
+            raise Dropped(f"beyond its deadline, {seconds / sample.seconds:.0f} times the default")
+
+    def _timer(self, executable: Executable, runs: int) -> Run:
+        """Times runs on the arguments at one place after another."""
+        places = cycle(self.places)
+
+        def run() -> float:
+            buffers = next(places)
+            if len(self.places) > 1:
+                executable(buffers)
+            return self._run(executable, buffers, runs)
+
+        return run
+
+    def _run(self, executable: Executable, buffers: Sequence[Buffer], runs: int) -> float:
+        backend = self.device.backend
+        backend.synchronize()
+        start = perf_counter()
+        for _ in range(runs):
+            executable(buffers)
+        backend.synchronize()
+        return (perf_counter() - start) / runs
+
+    def _results(self, buffers: Sequence[Buffer]) -> tuple[np.ndarray, ...]:
+        copies = zip(buffers, self.result_types, strict=True)
+        return tuple(np.array(self.device.backend.copy_out(buffer, type)) for buffer, type in copies)
+
+
+def agrees(wanted: np.ndarray, actual: np.ndarray) -> bool:
+    """Whether two results are the same but for the order of sums.
+
+    >>> a, b = np.float32([1, np.inf]), np.float32([1.00001, np.inf])
+    >>> agrees(a, b), agrees(np.int32([1]), np.int32([2]))
+    (True, False)
+    """
+    if wanted.dtype not in dtypes.FLOATING:
+        return np.array_equal(wanted, actual)
+    tolerance = math.sqrt(float(ml_dtypes.finfo(wanted.dtype).eps))
+    a, b = wanted.astype(np.float64), actual.astype(np.float64)
+    return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * _scale(a), equal_nan=True))
+
+
+def _scale(values: np.ndarray) -> float:
+    """The size of an array's usual values."""
+    finite = np.abs(values[np.isfinite(values)])
+    return float(np.median(finite)) if finite.size else 0.0
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _statements(code: KernelCode) -> int:
+    return sum(1 for _ in walk(code.body))

@@ -1,0 +1,209 @@
+"""tune: search the schedules of a function's kernels, and say what came of it.
+
+    trace, lower by defaults -> each kernel: trials on its device (trials.py), search (search.py)
+                             -> winners, in memory and on disk (winners.py) -> a report (report.py)
+
+One search runs at a time in a process, so that none disturbs another's times. A kernel whose winner
+is known, by a search that had as much time, is not searched again. A search that runs out of memory
+leaves the default, and out of time the default or what has won until then.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from time import perf_counter
+
+from rune import config, counts, locks
+from rune.array import committed_to, default_place, on
+from rune.backends import Device
+from rune.backends.shared.executor import evaluate, size_values
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.dims import Size
+from rune.errors import ArgumentError, DimensionError, OutOfMemory
+from rune.lowering.build import flat_kernel, has_schedules
+from rune.lowering.build.schedule import Schedule
+from rune.lowering.build.space import shares, walks
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernels import Kernel
+from rune.lowering.pipeline import stages
+from rune.options import is_search
+from rune.transforms.compile.executables import Schedules, device_for
+from rune.transforms.compile.jit import Jitted, jit
+from rune.transforms.compile.run import on_mesh
+from rune.transforms.compile.transfer import has_moves
+from rune.transforms.tuning import winners
+from rune.transforms.tuning.report import LATE, Progress, Tuned, TunedKernel
+from rune.transforms.tuning.search import Budget, Dropped, Outcome, search
+from rune.transforms.tuning.trials import Trials
+from rune.transforms.tuning.winners import Winner
+
+SEED = 0  # of arguments, and of the order in which schedules are tried
+SECONDS = 10.0
+CLEAR = "\r\x1b[K"  # the line of a terminal
+Listener = Callable[[Progress], object]
+
+_lock = locks.reentrant()
+
+
+def tune(
+    function: Callable[..., object],
+    device: str | Device | None = None,
+    *,
+    search: float | str = SECONDS,
+    again: bool = False,
+    progress: Listener | None = None,
+) -> Callable[..., Tuned]:
+    """A function from arguments to what a search for the fastest loops of `function` has found.
+
+    Every kernel that a call compiles to is run by one schedule after another, on arguments of the
+    call's sizes with contents by chance, beside its default; `function` itself is not run.
+    Winners are kept where compiled code is: from now on this function, and whatever else has the
+    same kernels, is compiled by them, in later processes as well (`rune.configure(search="off")`
+    has defaults alone). Values stay, but for the order in which floats are summed up. A
+    kernel with symbolic sizes is timed at those of the call.
+
+    device:   where; by default where calls run
+    search:   seconds for each kernel; "full": until everything was tried, which may take hours
+    again:    whether to search what was searched already
+    progress: is called with a `Progress` as the search goes on; by default a terminal has a line
+    Errors:   ArgumentError for another `search`, and for a function that runs on several devices;
+              TransformError if `function` is not a function.
+
+    >>> import rune, rune.numpy as rnp
+    >>> tuned = rune.tune(lambda x: rnp.exp(x) * 2.0, search=0.1)(rnp.ones(8))
+    >>> [kernel.default for kernel in tuned.kernels]
+    ['plain']
+    """
+    if not is_search(search) or search in ("off", "stored"):
+        raise ArgumentError(f"tune: cannot search {search!r} ('full', or a positive number of seconds)")
+    jitted = function if isinstance(function, Jitted) else jit(function)
+    budget = math.inf if search == "full" else float(search)
+
+    def of_call(*args: object, **kwargs: object) -> Tuned:
+        traced, inputs = jitted.traced(*args, **kwargs), jitted.inputs(*args, **kwargs)
+        if has_moves(traced.program) or on_mesh(traced.program, inputs) is not None:
+            raise ArgumentError(
+                f"tune: cannot search for {traced.program.name} (it runs on several devices)",
+                hint="tune the functions that each of them runs",
+            )
+        name = device or jitted.device
+        where = device_for((committed_to(on(name)) if name else default_place()).device)
+        shapes = [type_of(x).shape for x in inputs]
+        tuned = search_program(traced.program, shapes, where, jitted.schedules, budget, again, progress or _line())
+        # What was compiled by defaults is compiled again.
+        jitted.clear_cache()
+        return tuned
+
+    return of_call
+
+
+def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: Device, schedules: Schedules) -> None:
+    """Search the kernels of a program that is about to be compiled, as the settings ask for it."""
+    wanted = config.current().search
+    known = program.derived.setdefault(search_first, {})
+    if (device, wanted) not in known:
+        budget = math.inf if wanted == "full" else float(wanted)
+        search_program(program, shapes, device, schedules, budget, False, _line())
+        known[device, wanted] = True
+
+
+def search_program(
+    program: Program,
+    shapes: Sequence[tuple[Size, ...]],
+    device: Device,
+    schedules: Schedules,
+    budget: float,
+    again: bool,
+    progress: Listener,
+) -> Tuned:
+    """Search all kernels of a program but those whose schedules the user says."""
+    lowered = stages(program, device.target, reproducible=config.current().reproducible)
+    types = [*shapes, *(v.type.shape for v, _ in program.constants)]
+    sizes = size_values(lowered.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
+    asked = dict(schedules)
+    kernels = [k for k in lowered.kernels.kernels.values() if k.name not in asked and has_schedules(k)]
+    tuned = []
+    with _lock:
+        for number, kernel in enumerate(kernels):
+            tell = partial(_tell, progress, kernel.name, number, len(kernels))
+            default = lowered.schedules[kernel.name]
+            known = winners.load(kernel, device.target)
+            if known is not None and known.budget >= budget and not again:
+                tuned.append(TunedKernel.known(kernel.name, default, known))
+            else:
+                tuned.append(_tuned(kernel, default, known, device, sizes, budget, tell))
+    if progress is _write:
+        sys.stderr.write(CLEAR)
+    return Tuned(program.name, device.name, tuple(tuned))
+
+
+def _tuned(
+    kernel: Kernel,
+    default: Schedule,
+    known: Winner | None,
+    device: Device,
+    sizes: Mapping[str, int],
+    budget: float,
+    tell: Callable[[int, int, float], None],
+) -> TunedKernel:
+    """The search for one kernel, which begins with the winner known; its winner is kept."""
+    next(counts.searches)
+    space = list(candidates(kernel, device.target))
+    first = [s for s in space if known is not None and str(s) == known.schedule]
+    try:
+        trials = Trials(kernel, device, sizes, SEED)
+        limits = Budget(budget, perf_counter)
+        outcome = search(default, space, trials.prepare, limits, SEED, partial(tell, len(space)), first)
+    except (OutOfMemory, Dropped, DimensionError) as error:
+        what = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
+        note = f"{what}: {_first_line(error)}"
+        if known is None:
+            winners.store(kernel, device.target, Winner(str(default), 1.0, 0.0, note))
+        return TunedKernel.untried(kernel.name, default, note)
+    winners.store(kernel, device.target, _winner(outcome, budget))
+    return TunedKernel.of(kernel.name, outcome)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _winner(outcome: Outcome, budget: float) -> Winner:
+    if outcome.is_complete:
+        return Winner(str(outcome.winner), outcome.ratio, math.inf)
+    return Winner(str(outcome.winner), outcome.ratio, budget, LATE)
+
+
+def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
+    """Every schedule that a search may try for a kernel."""
+    groups = [None, *shares(target)] if target.threads_per_workgroup > 1 else [None]
+    ways = [w for w in walks(flat_kernel(kernel), target) if w.stage is None or target.is_gpu]
+    # Those that read panels together are groups already.
+    return (replace(w, share=share) for share, w in product(groups, ways) if share is None or w.stage is None)
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+def _tell(progress: Listener, kernel: str, number: int, kernels: int, space: int, tried: int, ratio: float) -> None:
+    progress(Progress(kernel, number, kernels, tried, space, ratio))
+
+
+def _line() -> Listener:
+    """One line of a terminal, written again and again; nothing elsewhere."""
+    return _write if sys.stderr.isatty() else _be_silent
+
+
+def _write(progress: Progress) -> None:
+    sys.stderr.write(f"{CLEAR}{progress}")
+    sys.stderr.flush()
+
+
+def _be_silent(progress: Progress) -> None:
+    """Say nothing."""

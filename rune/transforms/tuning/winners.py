@@ -1,0 +1,120 @@
+"""Winners of searches, in memory and on disk: from a kernel on a device to its schedule.
+
+The key is the kernel's text under a name that all have, what the target says of the device, its
+driver and how many cores it has, and the version of rune. So a kernel that occurs in several
+programs is searched once. What is not there, is damaged, or names a schedule that the kernel cannot
+have, is a miss. Symbolic sizes are no part of it: a winner is that of the sizes it was timed at.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from rune import config
+from rune.backends.shared import disk_cache
+from rune.backends.shared.bounded import Bounded
+from rune.errors import ArgumentError
+from rune.lowering.build import Built, build
+from rune.lowering.build.schedule import parse
+from rune.lowering.codegen.target import Target
+from rune.lowering.explain import DEFAULT, STORED
+from rune.lowering.kernels import Kernel
+from rune.lowering.kernels_text import to_text
+from rune.lowering.pipeline import Stored
+
+MOST = 10_000  # winners in memory
+_known: Bounded[bytes, Winner | None] = Bounded(MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """What a search ended with. `ratio`: of its time to the default's, 1 for the default itself.
+
+    budget: seconds that the search had; infinite where it has tried everything
+    note:   why it has not; or nothing
+    """
+
+    schedule: str
+    ratio: float
+    budget: float
+    note: str = ""
+
+
+def key_of(kernel: Kernel, target: Target) -> bytes:
+    """What a winner is found by."""
+    parts = (target.backend, target.language, target.description, target.driver, target.cores, target.vector_bytes)
+    return disk_cache.key_of("schedule", to_text(replace(kernel, name="kernel")), *map(str, parts))
+
+
+def store(kernel: Kernel, target: Target, winner: Winner) -> None:
+    """Keep a winner, in place of an earlier one."""
+    key = key_of(kernel, target)
+    _known.pop(key, None)
+    _known.keep(key, winner)
+    cache = disk_cache.schedules(make=True)
+    if cache is not None:
+        cache.store(key, _text(winner))
+
+
+def load(kernel: Kernel, target: Target) -> Winner | None:
+    """The winner of an earlier search, here or in another process."""
+    cache = disk_cache.schedules(make=False)
+    if cache is None and not _known:
+        return None
+    key = key_of(kernel, target)
+    winner = _known.get(key)
+    if winner is None and cache is not None:
+        winner = _parsed(cache.load(key))
+        if winner is not None:
+            _known.keep(key, winner)
+    return winner
+
+
+def stored(target: Target) -> Stored:
+    """How kernels get their loops under the settings in force: by a winner, or by none."""
+    return _none if config.current().search == "off" else partial(_built, target)
+
+
+def forget() -> None:
+    """Forget what this process has searched or read; what is on disk stays."""
+    _known.clear()
+
+
+def _none(kernel: Kernel) -> tuple[Built | None, str]:
+    return None, DEFAULT
+
+
+def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
+    """The loops by a winner that is not the default; none where there is none that is legal."""
+    winner = load(kernel, target)
+    if winner is None:
+        return None, DEFAULT
+    if winner.ratio >= 1:
+        return None, f"{DEFAULT}, a search found none faster{f' ({winner.note})' if winner.note else ''}"
+    try:
+        schedule = parse(winner.schedule)
+        return Built(schedule, build(kernel, schedule, target)), STORED
+    except ArgumentError:  # of another rune under the same version
+        return None, DEFAULT
+
+
+def _text(winner: Winner) -> bytes:
+    return json.dumps(asdict(winner)).encode()
+
+
+def _parsed(text: bytes | None) -> Winner | None:
+    """The winner that a text says; None if it says none."""
+    try:
+        winner = Winner(**json.loads(text or b""))
+    except (ValueError, TypeError):
+        return None
+    numbers = winner.ratio, winner.budget
+    is_whole = (
+        isinstance(winner.schedule, str)
+        and isinstance(winner.note, str)
+        and all(isinstance(x, float | int) for x in numbers)
+    )
+    return winner if is_whole and not any(map(math.isnan, numbers)) else None
