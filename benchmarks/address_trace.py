@@ -36,6 +36,9 @@ static Position blockIdx, blockDim, threadIdx;
 #define __align__(bytes) __attribute__((aligned(bytes)))
 static inline void __syncthreads() {}
 template <class T> static inline T __ldg(const T* address) { return *address; }
+template <class T> static inline T atomicAdd(T* at, T x) { T old = *at; return *at = old + x, old; }
+template <class T> static inline T atomicMin(T* at, T x) { T old = *at; return *at = x < old ? x : old, old; }
+template <class T> static inline T atomicMax(T* at, T x) { T old = *at; return *at = x > old ? x : old, old; }
 template <class To, class From> static inline To bits(From x) { To y; memcpy(&y, &x, sizeof y); return y; }
 static inline unsigned __float_as_uint(float x) { return bits<unsigned>(x); }
 static inline float __uint_as_float(unsigned x) { return bits<float>(x); }

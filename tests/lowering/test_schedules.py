@@ -30,6 +30,7 @@ from rune.lowering.build.schedule import (
     Squares,
     Stage,
     Tile,
+    Turn,
     Vectors,
     parse,
 )
@@ -58,6 +59,7 @@ SCHEDULES = st.builds(
     st.none() | st.builds(Merge, AXES),
     st.none() | st.builds(Parts, COUNTS, COUNTS),
     st.none() | st.builds(Squares, AXES, COUNTS),
+    st.none() | st.builds(Turn, AXES, COUNTS),
     st.none() | st.builds(Vectors, COUNTS, COUNTS),
     st.none() | st.builds(Rows, AXES, COUNTS),
     st.none() | TILES,
@@ -118,6 +120,7 @@ OPEN_SUM = kernel_of(
 )
 BOTH = kernel_of(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), f32(2, 3, 7, 9), f32(5, 3, 3, 2))
 COPY = kernel_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(8, 6))
+ALONG = kernel_of(lambda x, y: ops.add(x, ops.broadcast(y, shape=(8, 6), axes=(1,))), f32(8, 6), f32(6))
 SUMS = kernel_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(3, 40))
 
 
@@ -154,6 +157,10 @@ def _refused(text: str) -> str:
         (OPEN_SUM, "tile(i0=2) stage(i0=2, i1=2, j0=2)", "its sum is of open size"),
         (BOTH, "tile(i2=2) stage(i2=2, i3=2, j0=2)", "an operand of its dot depends on rows and columns"),
         (COPY, "tile(i0=2)", "it is not one dot with scalars and plain writes around it"),
+        (COPY, "turn(i1=16)", "axis i1 is not one of those before the last: i0"),
+        (COPY, "turn(i0=256)", "it needs 263168 bytes of shared memory, of 32768 on test:0"),
+        (PRODUCT, "turn(i0=16)", "its points do more than write single elements"),
+        (ALONG, "turn(i0=16)", "it reads nothing along i0 that it writes across"),
         (COPY, "merge(i1)", "axis i1 is not one of those before the last: i0"),
         (COPY, "squares(i1=16)", "axis i1 is not one of those before the last: i0"),
         (COPY, "share(16)", "it has no loop that a group could divide, or more memory is needed than the 32768 bytes"),
@@ -338,6 +345,16 @@ def test_the_rows_and_columns_of_an_image_are_one_axis_of_a_convolution():
 @pytest.mark.parametrize("types", [(f32(31, 64), f32(64, 64)), (f32(64, 64), f32(64, 31)), (f32(64, 31), f32(31, 64))])
 def test_a_product_that_uses_its_operands_seldom_needs_no_shared_memory(types: tuple[ArrayType, ArrayType]):
     assert default(dot(AB), *types).stage is None
+
+
+def test_a_transposition_is_turned_in_shared_memory():
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, f32(64, 100))) == "turn(i0=32)"
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, f32(64, 31))) == "plain"
+
+
+def test_columns_are_summed_by_threads_that_are_neighbours():
+    assert default(lambda x: ops.reduce_sum(x, axes=(0,)), f32(256, 64)) == PLAIN
+    assert default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256)).share is not None
 
 
 def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():

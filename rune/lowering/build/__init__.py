@@ -2,10 +2,11 @@
 
 Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
 steps of the schedule: axes change places, or become one (order, merge), reductions are cut into
-parts (parts); transpositions walk squares, points compute several vectors of columns or several
-rows (vectors, rows), dots both (tile, remainders), whose operands groups of threads read into
-shared memory (stage, panels); the domain becomes GRID loops, statements become loops inside
-(loops); the threads of a group share a point (workgroups, barriers). A legal schedule
+parts (parts); transpositions walk squares (squares), which groups of threads turn in shared memory
+(turn); points compute several vectors of columns or several rows (vectors, rows), dots both (tile,
+remainders), whose operands groups read into shared memory (stage, panels); the domain becomes GRID
+loops, statements become loops inside (loops); the threads of a group share a point (workgroups,
+barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
 each kind of device (heuristics, tile_choice, stage_choice).
 
@@ -26,7 +27,7 @@ from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.lanes import ordered_loops
-from rune.lowering.build.legal import refuse, require_legal
+from rune.lowering.build.legal import is_legal, refuse, require_legal
 from rune.lowering.build.merge import merged
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import parted
@@ -39,6 +40,7 @@ from rune.lowering.build.stage_choice import choose_stage
 from rune.lowering.build.streams import build_stream
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
+from rune.lowering.build.turn import choose_turn, turned
 from rune.lowering.build.vectors import choose_vectors, with_vectors
 from rune.lowering.build.workgroups import Shared, choose_share, share_point
 from rune.lowering.codegen.target import Target
@@ -84,7 +86,7 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
     schedule = _default_walk(flat, target)
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
-    if schedule.stage is None:
+    if not schedule.has_groups:
         schedule = replace(schedule, share=choose_share(point, domain, target))
     return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
 
@@ -127,6 +129,9 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     squares = choose_squares(flat, choice.block_bytes // item)
     if squares is not None:
         return Schedule(squares=squares)
+    turn = choose_turn(flat, choice.turned_side)
+    if turn is not None and is_legal(flat, Schedule(turn=turn), target):
+        return Schedule(turn=turn)
     lanes, points = max(1, target.vector_bytes // item), target.cores * choice.column_points
     vectors = choose_vectors(flat, lanes, choice.columns, points)
     if vectors is not None:
@@ -139,6 +144,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
+    if schedule.turn is not None:
+        return turned(flat, schedule.turn)
     if schedule.tile is not None and schedule.stage is not None:
         return staged(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None:

@@ -23,6 +23,7 @@ class Choices:
     columns: int = 1  # vectors of neighbouring columns at one point
     column_points: int = 1  # points that must remain, for each processor
     block_bytes: int = 0  # side of the square in which a transposition walks [B]
+    turned_side: int = 0  # side of the square that a group turns in shared memory [elements]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
     group_points: int = 0  # fewer points than this for each processor are few
     stages: bool = False  # groups of threads read operands of a dot into shared memory
@@ -37,13 +38,14 @@ GPU = Choices(
     dot_registers=96,
     columns_apart=True,
     dot_points=128,
+    turned_side=32,
     group_threads=128,
     group_points=16,
     shares_rows=True,
     stages=True,
 )
 # Processors behind a driver. Mesa's runs the threads of a group in lanes, and pays for their waits;
-LANES = replace(GPU, shares_rows=False, stages=False)
+LANES = replace(GPU, shares_rows=False, stages=False, turned_side=0)
 # PoCL's compiler puts what a point does for neighbours into vectors.
 VECTORS = replace(LANES, dot_registers=160, columns_apart=False, block_bytes=64)
 LANGUAGES = {

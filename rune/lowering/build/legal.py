@@ -25,11 +25,14 @@ from rune.lowering.build.schedule import (
     Stage,
     Step,
     Tile,
+    Turn,
     Vectors,
 )
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.stage import Group, operands, shared_bytes
 from rune.lowering.build.tile import dot_loads
+from rune.lowering.build.turn import THREADS, turned_loads
+from rune.lowering.build.turn import shared_bytes as turn_bytes
 from rune.lowering.build.vectors import copies_alone
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernels import Kernel, Let, Reduce, Write
@@ -74,6 +77,8 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
         kernel = kernel if wrong else parted(kernel, schedule.parts)
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
+    if schedule.turn is not None:
+        yield from _to_turn(kernel, schedule.turn, schedule, target)
     if schedule.vectors is not None:
         yield from _to_vectors(kernel, schedule.vectors, schedule)
     if schedule.rows is not None:
@@ -118,6 +123,27 @@ def _to_squares(kernel: Kernel, squares: Squares, schedule: Schedule) -> Objecti
         yield squares, "its points do more than write single elements"
     yield from _to_axis(kernel, squares, squares.axis)
     yield from _to_count(squares, squares.side, least=2)
+
+
+def _to_turn(kernel: Kernel, turn: Turn, schedule: Schedule, target: Target) -> Objections:
+    others = (schedule.squares, schedule.vectors, schedule.rows, schedule.tile, schedule.share)
+    if any(s is not None for s in others):
+        yield turn, "it has squares, vectors, rows or a tile already, or points that threads share"
+    if not is_pointwise(kernel):
+        yield turn, "its points do more than write single elements"
+    wrong = [*_to_axis(kernel, turn, turn.axis), *_to_count(turn, turn.side, least=2)]
+    yield from wrong
+    if wrong:
+        return
+    if not turned_loads(kernel, turn.axis):
+        yield turn, f"it reads nothing along {turn.axis} that it writes across"
+    elif THREADS > target.threads_per_workgroup:
+        yield turn, f"{THREADS} threads are more than {target.threads_per_workgroup}, as on {target.name}"
+    elif turn_bytes(kernel, turn) > target.shared_bytes:
+        needed = turn_bytes(kernel, turn)
+        yield turn, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
+    elif any(x.dtype not in target.dtypes for x in turned_loads(kernel, turn.axis)):
+        yield turn, f"an operand has a dtype that {target.name} keeps as bits of another"
 
 
 def _to_vectors(kernel: Kernel, vectors: Vectors, schedule: Schedule) -> Objections:
@@ -191,7 +217,7 @@ def _to_lanes(kernel: Kernel, lanes: Lanes, target: Target) -> Objections:
         yield lanes, f"it is not one of {_domain(kernel)}, or {INNER}"
 
 
-def _to_axis(kernel: Kernel, step: Merge | Squares | Tile, name: str) -> Objections:
+def _to_axis(kernel: Kernel, step: Merge | Squares | Turn | Tile, name: str) -> Objections:
     names = [a.name for a in kernel.domain[:-1]]
     if name not in names:
         yield step, f"axis {name} is not one of those before the last: {', '.join(names) or 'none'}"

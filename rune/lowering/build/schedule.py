@@ -5,6 +5,7 @@
                | "merge(" axis ")"                     the last axes, from this one, become one
                | "parts(" count ["," "lanes=" lanes] ")"   of every long reduction, each in lanes
                | "squares(" axis "=" side ")"           the axis and the last one, in small squares
+               | "turn(" axis "=" side ")"              likewise, by groups, through shared memory
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "rows(" axis "=" count ")"             several points along an axis are one
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
@@ -67,6 +68,17 @@ class Squares:
 
     def __str__(self) -> str:
         return f"squares({self.axis}={self.side})"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Groups of threads read squares along this axis, and write them along the last one."""
+
+    axis: str
+    side: int
+
+    def __str__(self) -> str:
+        return f"turn({self.axis}={self.side})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +176,18 @@ class Schedule:
     merge: Merge | None = None
     parts: Parts | None = None
     squares: Squares | None = None
+    turn: Turn | None = None
     vectors: Vectors | None = None
     rows: Rows | None = None
     tile: Tile | None = None
     stage: Stage | None = None
     share: Share | None = None
     lanes: Lanes | None = None
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups of threads work through shared memory."""
+        return self.stage is not None or self.turn is not None
 
     def __str__(self) -> str:
         steps = (getattr(self, f.name) for f in fields(self))
@@ -179,7 +197,7 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Order | Merge | Parts | Squares | Vectors | Rows | Tile | Stage | Share | Lanes
+Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | Share | Lanes
 
 
 def _order(numbers: Numbers, words: Sequence[str]) -> Order:
@@ -206,6 +224,12 @@ def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
     ((axis, side),) = numbers.items()
     () = words
     return Squares(axis, side)
+
+
+def _turn(numbers: Numbers, words: Sequence[str]) -> Turn:
+    ((axis, side),) = numbers.items()
+    () = words
+    return Turn(axis, side)
 
 
 def _vectors(numbers: Numbers, words: Sequence[str]) -> Vectors:
@@ -258,6 +282,7 @@ _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "merge": (_merge, "merge(i2)"),
     "parts": (_parts, "parts(4, lanes=16)"),
     "squares": (_squares, "squares(i0=16)"),
+    "turn": (_turn, "turn(i0=32)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
     "rows": (_rows, "rows(i0=4)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),

@@ -21,6 +21,7 @@ from rune.lowering.build.schedule import (
     Share,
     Squares,
     Stage,
+    Turn,
     Vectors,
 )
 from rune.lowering.build.tile import dot_loads
@@ -46,7 +47,7 @@ def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
             narrowed = replace(schedule, lanes=Lanes(axis))
             if is_legal(flat, narrowed, target):
                 yield narrowed
-    yield from (s for s in _staged(flat, target) if is_legal(flat, s, target))
+    yield from (s for s in _by_groups(flat, target) if is_legal(flat, s, target))
 
 
 def _walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
@@ -62,10 +63,11 @@ def _walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
                 yield schedule
 
 
-def _staged(flat: Kernel, target: Target) -> Iterator[Schedule]:
-    """Tiles of groups of threads, of the axes as they are, or of some that become one."""
+def _by_groups(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    """What groups do through shared memory: squares, tiles, tiles of axes that become one."""
     if target.threads_per_workgroup == 1:
         return
+    yield from (Schedule(turn=Turn(axis.name, side)) for axis in flat.domain[:-1] for side in (16, 32))
     yield from _in_stages(flat)
     for axis in flat.domain[:-1]:
         start = Schedule(merge=Merge(axis.name))

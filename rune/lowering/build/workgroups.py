@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
@@ -74,9 +75,15 @@ def choose_share(point: Point, domain: Sequence[Axis], target: Target) -> Share 
     choice = choices(target)
     few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
     # With enough points every processor is busy, and sharing one would only add waiting; but on a
-    # GPU threads that each walk along a row of their own read one element of every line.
-    along = choice.shares_rows and bool(domain) and reads_rows(point, domain[-1].name)
-    shared = _share_reduction(point, choice.group_threads, target) if few or along else None
+    # GPU threads that each walk along a row of their own touch one element of every line, and so do
+    # those that share a column.
+    walk_of_gpu = _walk(point, domain[-1].name) if choice.shares_rows and domain else None
+    along, across = walk_of_gpu is _Walk.ROWS, walk_of_gpu is _Walk.COLUMNS
+    shared = None
+    if along:
+        shared = _share_among(point, choice.group_threads, target)
+    elif few and not (across and cost.count((domain[-1].size,)) >= target.subgroup_threads):
+        shared = _share_reduction(point, choice.group_threads, target)
     if are_few(shared.point if shared else point, target):
         return shared and Share(shared.threads)
     longer = _share_long(point, choice.group_threads, target)
@@ -89,25 +96,40 @@ def _share_reduction(point: Point, wanted: int, target: Target) -> Shared | None
     return _share_among(point, wanted, target) if reduces else None
 
 
-def reads_rows(point: Point, axis: str) -> bool:
-    """Whether the innermost loops of a point read neighbours, and neighbouring points do not.
+class _Walk(Enum):
+    """Where neighbours in memory are touched: by one point, or by points that are neighbours."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+def _walk(point: Point, axis: str) -> _Walk | None:
+    """How the innermost loops of points walk; None for both ways, or neither.
 
     axis: along which points are neighbours. A tile of a dot has other means: its sums are many.
     """
     if sum(isinstance(s, Accumulate) for s in walk(point)) > MOST_SUMS:
-        return False
+        return None
     steps = [
-        (dims.coefficient(load.indices[0], loop.var), dims.coefficient(load.indices[0], axis))
+        (dims.coefficient(index, loop.var), dims.coefficient(index, axis))
         for loop in walk(point)
         if isinstance(loop, For) and loop.kind is Kind.VECTOR
-        for load in _loads(loop.body)
+        for index in _indices(loop.body)
     ]
     along = any(_is_next(inner) and not _is_near(outer) for inner, outer in steps)
-    return along and not any(_is_next(outer) and not _is_near(inner) for inner, outer in steps)
+    across = any(_is_next(outer) and not _is_near(inner) for inner, outer in steps)
+    if along == across:
+        return None
+    return _Walk.ROWS if along else _Walk.COLUMNS
 
 
-def _loads(body: Iterable[Stmt]) -> Iterator[Load]:
-    return (part for s in body for e in expressions(s) for part in walk_expr(e) if isinstance(part, Load))
+def _indices(body: Iterable[Stmt]) -> Iterator[Size]:
+    """Of what some statements read and write."""
+    for stmt in body:
+        parts = (part for e in expressions(stmt) for part in walk_expr(e))
+        yield from (part.indices[0] for part in parts if isinstance(part, Load))
+        if isinstance(stmt, Store):
+            yield stmt.index
 
 
 def _is_next(step: Size | None) -> bool:
@@ -216,6 +238,8 @@ def _combine_of(point: Point, name: str) -> str:
 def _divided(nest: For, team: Team) -> For | If:
     """The nest with one of its loops divided between the threads."""
     loops = _nest(nest)
+    if len(loops) > 1 and cost.count((loops[-1].extent,)) < team.count:
+        loops = [_joined(loops)]
     chosen = _chosen(loops, team.count)
     body: tuple[Stmt, ...] = loops[-1].body
     for number in reversed(range(len(loops))):
@@ -226,6 +250,18 @@ def _divided(nest: For, team: Team) -> For | If:
     (divided,) = body
     assert isinstance(divided, For | If)
     return divided
+
+
+def _joined(loops: Sequence[For]) -> For:
+    """The nest as one loop, since the innermost has no round for every thread."""
+    extent = dims.product(loop.extent for loop in loops)
+    name = "_".join(loop.var for loop in loops)
+    at: dict[str, Size] = {}
+    outer: Size = dims.symbol(name, 0, extent - 1)
+    for loop in reversed(loops[1:]):
+        at[loop.var], outer = outer % loop.extent, outer // loop.extent
+    at[loops[0].var] = outer
+    return For(name, extent, Kind.VECTOR, replace_symbols(loops[-1].body, at))
 
 
 def _chosen(loops: Sequence[For], threads: int) -> int:

@@ -26,6 +26,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
 from rune.dims import Size, is_static
+from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernelize import cost
 from rune.ops.arithmetic import convert
@@ -58,6 +59,31 @@ split_axis = Primitive("split_axis", "movement", _split_type, _split_reference, 
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """The parallel points that a device wants: rows, each the work of many, or columns.
+
+    is_gpu: whether every column of a piece is a thread
+    """
+
+    rows: int
+    columns: int
+    is_gpu: bool = False
+
+    @classmethod
+    def by(cls, target: Target) -> Wanted:
+        """What a device wants."""
+        if target.is_gpu:
+            return cls(2 * target.cores, 128 * target.cores, is_gpu=True)
+        return cls(cost.parallel_rows(target.cores), cost.PARALLEL_COLUMNS)
+
+    def piece(self, work: int, columns: int) -> int:
+        """The elements of a piece of all columns: of `work` elements in so many columns."""
+        # The threads of a GPU are one for each column of each piece; a processor reads a piece
+        # that its nearest cache holds.
+        return work * columns // (2 * self.columns) if self.is_gpu else 4 * cost.PART
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     """Reduce `axes` now; first split `axis` into parts of `size` if size is not 0."""
 
@@ -66,26 +92,26 @@ class _Step:
     size: int = 0
 
 
-def split_reductions(program: Program, rows: int, streamed: Container[Var] = ()) -> Program:
+def split_reductions(program: Program, wanted: Wanted, streamed: Container[Var] = ()) -> Program:
     """The program with large reductions to few elements done in two steps.
 
-    rows: the parallel points that a kernel should keep. streamed: results that stay as they are.
+    wanted: the parallel points that a kernel should keep. streamed: results that stay as they are.
     """
     body: list[Equation] = []
     for equation in program.equations:
         stays = bool(equation.results) and equation.results[0] in streamed
-        body += (equation,) if stays else _split(equation, rows) or (equation,)
+        body += (equation,) if stays else _split(equation, wanted) or (equation,)
     return program.with_equations(body, program.outputs)
 
 
-def _split(equation: Equation, rows: int) -> list[Equation]:
+def _split(equation: Equation, wanted: Wanted) -> list[Equation]:
     """The equations in place of a reduction; none where it stays."""
     lower = equation.primitive.lower
     operand = equation.operands[0] if equation.operands else None
     if not isinstance(lower, Reduction) or not isinstance(operand, Var):
         return []
     axes = tuple(sorted(equation.params["axes"]))
-    step = choose(operand.type, axes, rows)
+    step = choose(operand.type, axes, wanted)
     if step is None:
         return []
     equations: list[Equation] = []
@@ -96,7 +122,7 @@ def _split(equation: Equation, rows: int) -> list[Equation]:
     # The parts of a very long axis are many themselves, and are reduced in turn.
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, equations)
-        step = choose(x.type, axes, rows)
+        step = choose(x.type, axes, wanted)
     x = apply(equations, equation.primitive, x, axes=axes)
     if acc != dtype:
         apply(equations, convert, x, dtype=dtype)
@@ -135,13 +161,13 @@ def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **pa
 # --- choice -----------------------------------------------------------------------------------
 
 
-def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
+def choose(type: ArrayType, axes: Axes, wanted: Wanted) -> _Step | None:
     """The first step of a reduction, or None where it is done at once.
 
     >>> from rune import dtypes
-    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,), rows=64)
+    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,), Wanted(64, 512))
     _Step(axes=(0,), axis=0, size=4096)
-    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1), rows=64)
+    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1), Wanted(64, 512))
     _Step(axes=(1,), axis=0, size=0)
     """
     if (longest := _longest(type, axes)) is not None:
@@ -149,12 +175,12 @@ def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
     results = tuple(d for a, d in enumerate(type.shape) if a not in axes)
     work = cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
-    needed = cost.PARALLEL_COLUMNS if columns else rows
+    needed = wanted.columns if columns else wanted.rows
     if not axes or work <= cost.SPLIT_WORK:
         return None
     if cost.count(results) >= needed:
         return _of_long_rows(type, axes)
-    return _columns(type, axes) if columns else _rows(type, axes)
+    return _columns(type, axes, wanted.piece(work, cost.count(results))) if columns else _rows(type, axes)
 
 
 def _longest(type: ArrayType, axes: Axes) -> int | None:
@@ -189,12 +215,12 @@ def _rows(type: ArrayType, axes: Axes) -> _Step | None:
     return None
 
 
-def _columns(type: ArrayType, axes: Axes) -> _Step | None:
-    """Reduce pieces of the first axis, and all the other axes with them."""
+def _columns(type: ArrayType, axes: Axes, elements: int) -> _Step | None:
+    """Reduce pieces of the first axis, of so many elements, and all the other axes with them."""
     axis = axes[0]
     size = cost.estimate(type.shape[axis])
     others = max(1, cost.count(type.shape) // max(1, size))
-    return _part(type.shape[axis], max(1, 4 * cost.PART // others), axis, axes)
+    return _part(type.shape[axis], max(1, elements // others), axis, axes)
 
 
 def _part(size: Size, wanted: int, axis: int, axes: Axes) -> _Step | None:

@@ -183,9 +183,9 @@ def _winner(outcome: Outcome, budget: float) -> Winner:
 def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule that a search may try for a kernel."""
     groups = [None, *shares(target)] if target.threads_per_workgroup > 1 else [None]
-    ways = [w for w in walks(flat_kernel(kernel), target) if w.stage is None or target.is_gpu]
+    ways = [w for w in walks(flat_kernel(kernel), target) if target.is_gpu or not w.has_groups]
     # Those that read panels together are groups already.
-    return (replace(w, share=share) for share, w in product(groups, ways) if share is None or w.stage is None)
+    return (replace(w, share=share) for share, w in product(groups, ways) if share is None or not w.has_groups)
 
 
 # --- progress ---------------------------------------------------------------------------------
