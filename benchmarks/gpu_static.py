@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -42,6 +46,7 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, Loop, Plan, inner_plans
 
+NORESERVE = 0x4000  # MAP_NORESERVE of Linux: memory that nobody touches is none
 DEVICES: Mapping[str, tuple[DeviceRecord, int]] = {"sm_90": (H100, 227 << 10), "sm_80": (A100, 163 << 10)}
 # Rounds of loops whose number only the data know, of these sizes: sorting networks of 2**20 and
 # 2**22 elements have so many.
@@ -164,10 +169,14 @@ def arguments(code: KernelCode, name: str) -> list[np.ndarray]:
 
 
 def aligned_zeros(size: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros that begin where allocations on a device do, at 256 bytes."""
-    memory = np.zeros(size * dtype.itemsize + 256, np.uint8)
-    first = -memory.ctypes.data % 256
-    return memory[first : first + size * dtype.itemsize].view(dtype)
+    """Zeros that begin where allocations on a device do, at 256 bytes.
+
+    What a trace computes may be wrong, so as far as 32-bit indices reach around is memory, too.
+    """
+    reach = dtype.itemsize << 31
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
+    memory = mmap.mmap(-1, 2 * reach + size * dtype.itemsize, flags=flags)
+    return np.frombuffer(memory, dtype, size, reach)
 
 
 def roofline(workload: Workload, lowered: Lowered, record: DeviceRecord) -> float:
@@ -251,6 +260,15 @@ def as_json(judgement: Judgement) -> dict[str, Any]:
     }
 
 
+def _judge_apart(name: str, arch: str) -> Judgement:
+    """The judgement by a process of its own: what a trace computes may lead it anywhere."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        try:
+            return process.submit(judge, name, arch).result()
+        except BrokenProcessPool as error:
+            raise SystemExit(f"gpu_static: cannot trace {name!r} (its kernels left their buffers)") from error
+
+
 def main() -> None:
     """Judge the workloads that are asked for."""
     parser = argparse.ArgumentParser(description="GPU kernels judged without a GPU")
@@ -265,7 +283,7 @@ def main() -> None:
         raise SystemExit(
             f"gpu_static: cannot read machine code (no {error}): pip install 'rune-ml[gpu-static]'"
         ) from error
-    judgements = [judge(name, options.arch) for name in names]
+    judgements = [_judge_apart(name, options.arch) for name in names]
     print(table(judgements, DEVICES[options.arch][0]))
     if options.json:
         with open(options.json, "w") as file:

@@ -80,7 +80,7 @@ class Wanted:
         """The elements of a piece of all columns: of `work` elements in so many columns."""
         # The threads of a GPU are one for each column of each piece; a processor reads a piece
         # that its nearest cache holds.
-        return work * columns // (2 * self.columns) if self.is_gpu else 4 * cost.PART
+        return work * columns // (4 * self.columns) if self.is_gpu else 4 * cost.PART
 
 
 @dataclass(frozen=True, slots=True)

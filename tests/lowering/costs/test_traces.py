@@ -51,6 +51,6 @@ def test_requests_and_their_sectors_are_those_of_addresses(name: str):
         costs = gpu_static.cost(code, device)
         trace = traced(kernel, costs, name)
         subgroups = costs.groups * -(-costs.group_threads // 32)
-        # Of rows that end within a round, some warps have no element: the model counts their request.
+        # The model counts requests of warps that have no element, where rows end within a round.
         np.testing.assert_allclose(costs.sectors, trace.sectors, rtol=0.07, err_msg=kernel)
         np.testing.assert_allclose(costs.requests / subgroups, trace.requests, rtol=0.07, err_msg=kernel)
