@@ -3,10 +3,11 @@
 Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
 steps of the schedule: short axes become one (merge); transpositions walk squares, points compute
 several vectors of columns, dots several rows and columns (tile, remainders), whose operands groups
-of threads read into shared memory (stage, panels); the domain becomes GRID loops, statements become
-loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
-(legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice, stage_choice).
+of threads read into shared memory (stage, panels) and may multiply on units for matrices (units);
+the domain becomes GRID loops, statements become loops inside (loops); the threads of a group share
+a point (workgroups, barriers). A legal schedule (legal) keeps all values. The one that is used
+where none is asked for is chosen by numbers for each kind of device (heuristics, tile_choice,
+stage_choice, units_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -33,6 +34,8 @@ from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
+from rune.lowering.build.units import multiplied
+from rune.lowering.build.units_choice import choose_units
 from rune.lowering.build.vectors import choose_vectors, with_vectors
 from rune.lowering.build.workgroups import Shared, choose_share, share_point
 from rune.lowering.codegen.target import Target
@@ -86,7 +89,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     vectors = choose_vectors(flat, lanes, choice.columns, points)
     if vectors is not None:
         return Schedule(vectors=vectors)
-    return choose_stage(flat, target) or Schedule(tile=choose_tile(flat, target))
+    return choose_units(flat, target) or choose_stage(flat, target) or Schedule(tile=choose_tile(flat, target))
 
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
@@ -95,6 +98,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
+    if schedule.tile is not None and schedule.stage is not None and schedule.units is not None:
+        return multiplied(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None and schedule.stage is not None:
         return staged(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None:

@@ -7,6 +7,8 @@
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
                        the tiles of a group of threads by rows and columns, from shared memory
+               | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
+                       which are counted by the stage, and units for matrices compute it
                | "share(" threads ")"                   the threads of a group share a point
 
 Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
@@ -93,6 +95,18 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Units:
+    """Units for products of matrices of so many rows and columns, and this depth, compute tiles."""
+
+    rows: int
+    columns: int
+    depth: int
+
+    def __str__(self) -> str:
+        return f"units({self.rows}, {self.columns}, {self.depth})"
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """The threads of a workgroup share each point."""
 
@@ -116,6 +130,7 @@ class Schedule:
     vectors: Vectors | None = None
     tile: Tile | None = None
     stage: Stage | None = None
+    units: Units | None = None
     share: Share | None = None
 
     def __str__(self) -> str:
@@ -126,7 +141,7 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Merge | Squares | Vectors | Tile | Stage | Share
+Step = Merge | Squares | Vectors | Tile | Stage | Units | Share
 
 
 def _merge(numbers: Numbers, words: Sequence[str]) -> Merge:
@@ -165,6 +180,12 @@ def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
     return Stage(row_axis, rows, column_axis, columns, sum_axis, depth)
 
 
+def _units(numbers: Numbers, words: Sequence[str]) -> Units:
+    () = numbers
+    rows, columns, depth = map(int, words)
+    return Units(rows, columns, depth)
+
+
 def _share(numbers: Numbers, words: Sequence[str]) -> Share:
     () = numbers
     (threads,) = words
@@ -178,6 +199,7 @@ _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "vectors": (_vectors, "vectors(4, lanes=16)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
     "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
+    "units": (_units, "units(16, 8, 16)"),
     "share": (_share, "share(128)"),
 }
 _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")

@@ -8,16 +8,22 @@ from dataclasses import replace
 
 from rune.lowering.build.legal import is_legal
 from rune.lowering.build.merge import merged
-from rune.lowering.build.schedule import PLAIN, Merge, Schedule, Share, Squares, Stage, Vectors
+from rune.lowering.build.schedule import PLAIN, Merge, Schedule, Share, Squares, Stage, Tile, Units, Vectors
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
+from rune.lowering.build.units import has_units
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel import matrices
 from rune.lowering.kernels import Kernel, Reduce
 
 SIDES = (8, 16, 32, 64)
 VECTORS = (2, 3, 4, 8)
 GROUPS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32))  # threads by rows and columns
 DEPTHS = (4, 8, 16, 32)
+SUBGROUPS = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 2))  # by rows and columns
+UNIT_ROWS = (16, 32, 64)  # of a subgroup
+UNIT_COLUMNS = (8, 16, 32, 64)
+UNIT_DEPTHS = (16, 32, 64)
 ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
@@ -25,12 +31,13 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
-    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *_in_stages(flat))
+    staged = (*_in_stages(flat), *_in_units(flat, target))
+    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *staged)
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
     for axis in flat.domain[:-1]:
         merge = Merge(axis.name)
-        tiled = _in_stages(merged(flat, merge))
+        tiled = (*_in_stages(merged(flat, merge)), *_in_units(merged(flat, merge), target))
         yield from (s for t in tiled if is_legal(flat, s := replace(t, merge=merge), target))
 
 
@@ -70,3 +77,14 @@ def _in_stages(flat: Kernel) -> Iterator[Schedule]:
     for tiled, (rows, columns), axis, depth in itertools.product(_in_tiles(flat), GROUPS, dot.axes, DEPTHS):
         if tiled.tile is not None and not tiled.tile.apart:
             yield replace(tiled, stage=Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth))
+
+
+def _in_units(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    (dot, *_) = flat.body
+    if not isinstance(dot, Reduce) or not has_units(dot, target) or len(flat.domain) < 2:
+        return
+    units, last = Units(matrices.ROWS, matrices.COLUMNS, matrices.DEPTH), flat.domain[-1].name
+    sides = itertools.product(UNIT_ROWS, UNIT_COLUMNS, SUBGROUPS, dot.axes, UNIT_DEPTHS)
+    for axis, (rows, columns, (down, along), cut, depth) in itertools.product(flat.domain[:-1], sides):
+        tile, stage = Tile(axis.name, rows, last, columns), Stage(axis.name, down, last, along, cut.name, depth)
+        yield Schedule(tile=tile, stage=stage, units=units)

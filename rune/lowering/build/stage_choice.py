@@ -34,7 +34,7 @@ SHARED_READ, TRANSFER = 1.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class Problem:
     """The sizes of a dot: points of its other axes, rows, columns; what it adds up."""
 
     batch: int
@@ -56,13 +56,13 @@ def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[t
     """Schedules with a merge, if any, and what each costs."""
     kernel = merged(flat, merge) if merge else flat
     for row_axis in kernel.domain[:-1]:
-        problem = _problem(kernel, row_axis)
+        problem = problem_of(kernel, row_axis)
         if problem is not None:
             for tile, stage in _groups(kernel, row_axis.name):
                 yield _cost(problem, tile, stage, target), Schedule(merge, tile=tile, stage=stage)
 
 
-def _problem(kernel: Kernel, row_axis: Axis) -> _Problem | None:
+def problem_of(kernel: Kernel, row_axis: Axis, fewest: int = FEWEST) -> Problem | None:
     """The sizes of a dot, if each operand is one of rows or of columns, and used often enough."""
     (dot, *_), last = kernel.body, kernel.domain[-1]
     reads = operands(kernel, Tile(row_axis.name, 1))
@@ -72,7 +72,7 @@ def _problem(kernel: Kernel, row_axis: Axis) -> _Problem | None:
     others = tuple(a.size for a in kernel.domain if a not in (row_axis, last))
     rows, columns = cost.count((row_axis.size,)), cost.count((last.size,))
     sums = cost.count(tuple(a.size for a in dot.axes))
-    return _Problem(cost.count(others), rows, columns) if min(rows, columns, sums) >= FEWEST else None
+    return Problem(cost.count(others), rows, columns) if min(rows, columns, sums) >= fewest else None
 
 
 def _groups(kernel: Kernel, row_axis: str) -> Iterator[tuple[Tile, Stage]]:
@@ -97,7 +97,7 @@ def _depth(dot: Reduce) -> tuple[Axis, int]:
     return cut, next(fitting, wanted)
 
 
-def _cost(problem: _Problem, tile: Tile, stage: Stage, target: Target) -> float:
+def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
     """Time for each product, in multiply-adds of a processor."""
     down, along = tile.rows * stage.rows, tile.columns * stage.columns
     groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)

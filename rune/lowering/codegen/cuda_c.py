@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 
 from rune import dtypes
+from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
 from rune.lowering.codegen.dialect import Dialect, Scalar
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
@@ -51,7 +52,6 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
     return {"popcount": f"({type_})__popc{suffix}({{0}})", "clz": f"({type_})__clz{suffix}({{0}})"}
 
 
-FUNCTION = "static __device__ "
 _F32, _F64 = _floats("f"), _floats("")
 
 
@@ -132,7 +132,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16},
+    helpers={**BF16, **_F16, **UNITS},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',
@@ -165,4 +165,7 @@ CUDA_C = Dialect(
     narrow_index="int",
     read_only="__ldg({0})",
     pieces=_PIECES,
+    multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
+    fetch="rune_fetch_{0}({1}, {2}, {3})",
+    fetched="rune_fetched()",
 )

@@ -7,7 +7,9 @@ import numpy as np
 from rune import dtypes
 from rune.lowering.kernel.expr import Const, const
 
-RESERVED = frozenset("for if else in store update alloc barrier var true false contract sizes aliases".split())
+RESERVED = frozenset(
+    "for if else in store update alloc barrier fetch multiply var true false contract sizes aliases".split()
+)
 DEFAULT_NAN = {dtype: const(np.nan, dtype) for dtype in dtypes.FLOATING}
 
 
