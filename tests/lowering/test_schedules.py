@@ -217,6 +217,7 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
         (of(dtypes.bf16, 2, 16, 5, 6), of(dtypes.bf16, 9, 16, 3, 2)),
         {},
     ),
+    "inner product of bf16": (dot(((0,), (0,))), (of(dtypes.bf16, 40), of(dtypes.bf16, 40)), {}),
     "open product": (dot(AB), (ArrayType((N, 3), dtypes.f32), ArrayType((3, M), dtypes.f32)), {"n": 9, "m": 19}),
     "layer": (
         lambda x, w, b: models.gelu_tanh(models.linear(x, w, b)),

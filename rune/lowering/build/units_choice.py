@@ -51,11 +51,11 @@ def choose_units(flat: Kernel, target: Target) -> Schedule | None:
 def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
     """Schedules with a merge, if any, and what each costs."""
     kernel = merged(flat, merge) if merge else flat
-    (dot, *_), last = kernel.body, kernel.domain[-1].name
+    (dot, *_) = kernel.body
     assert isinstance(dot, Reduce)
-    plain = Schedule(merge, units=Units(ROWS, COLUMNS, DEPTH))
+    plain, cut = Schedule(merge, units=Units(ROWS, COLUMNS, DEPTH)), _cut(dot)
     for row_axis in kernel.domain[:-1]:
-        problem, cut = problem_of(kernel, row_axis, FEWEST), _cut(dot)
+        problem, last = problem_of(kernel, row_axis, FEWEST), kernel.domain[-1].name
         if problem is not None and cut is not None:
             for (rows, columns), (down, along) in itertools.product(TILES, GROUPS):
                 tile = Tile(row_axis.name, rows, last, columns)
