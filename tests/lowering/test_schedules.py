@@ -32,13 +32,16 @@ from tests.support.lowering import agree, evaluate, f32, only_kernel, program_of
 GPU = replace(target(language="opencl"), cores=1, threads_per_workgroup=1024, shared_bytes=1 << 15)
 PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64, is_processor=True)
 CPU = target()
-UNITS = replace(GPU, native=natively(fma=[dtypes.f32], multiply=[dtypes.f16, dtypes.bf16], fetch=[dtypes.f32]))
+UNITS = replace(
+    GPU,
+    native=natively(fma=[dtypes.f32], multiply=[dtypes.f16, dtypes.bf16], fetch=[dtypes.f32, dtypes.f64, dtypes.i32]),
+)
 TARGETS = {"gpu": GPU, "units": UNITS, "processor": PROCESSOR, "cpu": CPU}
 
 COUNTS = st.integers(1, 64)
 AXES = st.sampled_from(["i0", "i1", "j_2"])
 TILES = st.builds(Tile, AXES, COUNTS) | st.builds(Tile, AXES, COUNTS, AXES, st.integers(2, 64), st.booleans())
-STAGES = st.builds(Stage, st.just("i0"), COUNTS, st.just("i1"), COUNTS, st.just("j0"), COUNTS)
+STAGES = st.builds(Stage, st.just("i0"), COUNTS, st.just("i1"), COUNTS, st.just("j0"), COUNTS, st.booleans())
 SCHEDULES = st.builds(
     Schedule,
     st.none() | st.builds(Merge, AXES),
@@ -147,6 +150,11 @@ def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kern
         build(kernel, parse(text), GPU)
 
     assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({why}")
+
+
+def test_panels_of_which_there_are_two_hold_whole_rounds():
+    with pytest.raises(ArgumentError, match=r"stage\(i0=2, i1=2, j0=2, twice\) to dot_0 \(.*not 2 of 5\)"):
+        build(PRODUCT, parse("tile(i0=2) stage(i0=2, i1=2, j0=2, twice)"), GPU)
 
 
 STAGED = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0={})"
@@ -286,7 +294,15 @@ def some_of(candidates: list[Schedule]) -> list[Schedule]:
     kinds: dict[tuple[bool, ...], list[Schedule]] = {}
     for c in (candidates[k] for k in rng.permutation(len(candidates))):
         kinds.setdefault(
-            (c.merge is None, c.tile is None, c.stage is None, c.units is None, c.share is None), []
+            (
+                c.merge is None,
+                c.tile is None,
+                c.stage is not None and c.stage.twice,
+                c.stage is None,
+                c.units is None,
+                c.share is None,
+            ),
+            [],
         ).append(c)
     return [c for kind in kinds.values() for c in kind[:3]]
 
@@ -364,6 +380,14 @@ def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(d
 
 def test_a_product_of_f32_has_no_units_for_halves():
     assert default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=replace(UNITS, cores=132)).units is None
+
+
+def test_panels_are_fetched_ahead_where_the_device_copies_by_itself_and_rounds_are_whole():
+    device = replace(UNITS, cores=132)
+
+    whole = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
+    assert str(whole) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16, twice)"
+    assert "twice" not in str(default(dot(AB), f32(4096, 4099), f32(4099, 4096), device=device))
 
 
 # --- asked for ------------------------------------------------------------------------------------

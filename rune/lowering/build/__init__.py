@@ -3,11 +3,11 @@
 Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
 steps of the schedule: short axes become one (merge); transpositions walk squares, points compute
 several vectors of columns, dots several rows and columns (tile, remainders), whose operands groups
-of threads read into shared memory (stage, panels) and may multiply on units for matrices (units);
-the domain becomes GRID loops, statements become loops inside (loops); the threads of a group share
-a point (workgroups, barriers). A legal schedule (legal) keeps all values. The one that is used
-where none is asked for is chosen by numbers for each kind of device (heuristics, tile_choice,
-stage_choice, units_choice).
+of threads read into shared memory (stage, panels), also ahead (buffers, twice), and multiply on
+units for matrices (units); the domain becomes GRID loops, statements become loops inside (loops);
+the threads of a group share a point (workgroups, barriers). A legal schedule (legal) keeps all
+values. The one that is used where none is asked for is chosen by numbers for each kind of device
+(heuristics, tile_choice, stage_choice, units_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -34,6 +34,7 @@ from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
+from rune.lowering.build.twice import staged_twice
 from rune.lowering.build.units import multiplied
 from rune.lowering.build.units_choice import choose_units
 from rune.lowering.build.vectors import choose_vectors, with_vectors
@@ -100,6 +101,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
         return squared(flat, schedule.squares)
     if schedule.tile is not None and schedule.stage is not None and schedule.units is not None:
         return multiplied(flat, schedule.tile, schedule.stage, stored)
+    if schedule.tile is not None and schedule.stage is not None and schedule.stage.twice:
+        return staged_twice(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None and schedule.stage is not None:
         return staged(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None:

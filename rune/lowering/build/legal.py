@@ -12,6 +12,7 @@ from math import prod
 from typing import NoReturn
 
 from rune.errors import ArgumentError
+from rune.lowering.build.buffers import BUFFERS
 from rune.lowering.build.merge import merged
 from rune.lowering.build.schedule import Merge, Schedule, Share, Squares, Stage, Tile, Units, Vectors
 from rune.lowering.build.squares import is_pointwise
@@ -124,6 +125,10 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
         return
     for count in (stage.rows, stage.columns, stage.depth):
         yield from _to_count(stage, count)
+    (cut,) = (a.size for a in dot.axes if a.name == stage.sum_axis)
+    if stage.twice and (schedule.units or cut % stage.depth != 0):
+        yield stage, f"units have two panels anyway, and other rounds are whole, not {stage.depth} of {cut}"
+        return
     threads = stage.rows * stage.columns * subgroup
     if not 2 <= threads <= most:
         yield stage, f"{threads} threads are not within 2 to {most}, as on {target.name}"
@@ -139,7 +144,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
 def _shared_bytes(kernel: Kernel, tile: Tile, stage: Stage, units: Units | None) -> int:
     if units is not None:
         return unit_bytes(Subgroups(kernel, tile, stage))
-    return shared_bytes(Group(kernel, tile, stage))
+    return shared_bytes(Group(kernel, tile, stage)) * (BUFFERS if stage.twice else 1)
 
 
 def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:

@@ -39,6 +39,7 @@ class Panel:
     sums:    the axes of the sum, as far as one panel goes
     end:     the size of the first of them, where panels may go beyond
     is_as_read: whether neighbours in memory are neighbours
+    is_fetched: whether it is filled while another one is read
     """
 
     name: str
@@ -48,6 +49,7 @@ class Panel:
     sums: tuple[Axis, ...]
     end: Size | None = None
     is_as_read: bool = False
+    is_fetched: bool = False
 
     @property
     def depth(self) -> int:
@@ -83,10 +85,6 @@ class Panel:
         of_position, of_depth = self.strides
         return position * of_position + depth * of_depth
 
-    def at(self, position: Size, depth: Size) -> Load:
-        """One of its elements."""
-        return Load(self.name, (self.index(position, depth),), self.load.dtype)
-
 
 def step(index: Size, name: str) -> Size:
     """How far apart the first two elements along an axis lie; axes that were merged begin alike."""
@@ -112,19 +110,18 @@ def fill(
     name:   what sets names apart from those of other fillings
     """
     elements = panel.length * panel.depth
-    piece = _piece(panel, threads)
+    piece = _piece(panel, threads, origin, offset)
     rounds = -(-elements // (threads * piece))
     round_axis = Axis(f"{panel.name}{name}_round", rounds)
     number = (round_axis.symbol * threads if rounds > 1 else 0) + thread
-    loads = [_load(panel, number * piece, k, piece, origin) for k in range(piece)]
-    places = [panel.index(*_place(panel, number * piece + k)) + offset for k in range(piece)]
+    loads, places = _elements(panel, number * piece, piece, origin, offset)
     body = _fetch(panel, loads, places) or _transfer(panel, loads, places, name)
     if elements % (threads * piece):
         body = (If(less(number * piece, elements), body),)
     return [For(round_axis.name, rounds, Kind.SERIAL, body)] if rounds > 1 else list(body)
 
 
-def _piece(panel: Panel, threads: int) -> int:
+def _piece(panel: Panel, threads: int, origin: Mapping[str, Size], offset: Size) -> int:
     """How many neighbours a thread reads at once."""
     run = int(str(panel.sums[-1].size)) if panel.is_along_sum else panel.length
     piece = max(1, PIECE_BYTES // panel.load.dtype.itemsize)
@@ -132,13 +129,24 @@ def _piece(panel: Panel, threads: int) -> int:
     share = 1 if panel.is_as_read else threads
     while piece > 1 and (run % piece or panel.length * panel.depth % (share * piece)):
         piece //= 2
-    return piece
+    # Single elements that nobody waits for, rather than pieces that cannot be fetched.
+    is_single = panel.is_fetched and panel.load.dtype.itemsize >= FETCH_BYTES
+    first = dims.symbol("number", 0, panel.length * panel.depth // piece - 1) * piece
+    return 1 if is_single and not _fetch(panel, *_elements(panel, first, piece, origin, offset)) else piece
+
+
+def _elements(
+    panel: Panel, number: Size, piece: int, origin: Mapping[str, Size], offset: Size
+) -> tuple[list[Load], list[Size]]:
+    """The elements of a piece in memory, and where they lie in the panel's."""
+    loads = [_load(panel, number, k, piece, origin) for k in range(piece)]
+    return loads, [panel.index(*_place(panel, number + k)) + offset for k in range(piece)]
 
 
 def _fetch(panel: Panel, loads: Sequence[Load], places: Sequence[Size]) -> tuple[Stmt, ...]:
     """The piece as one fetch, if it is one for sure; else nothing."""
     first, count = loads[0], len(loads)
-    is_wide = panel.is_as_read and count * panel.load.dtype.itemsize >= FETCH_BYTES
+    is_wide = panel.is_fetched and count * panel.load.dtype.itemsize >= FETCH_BYTES
     same = all(x.guard == first.guard and x.indices[0] - first.indices[0] == k for k, x in enumerate(loads))
     is_aligned = all(dims.divides(count, x) is True for x in (first.indices[0], places[0]))
     if not (is_wide and same and is_aligned and all(x - places[0] == k for k, x in enumerate(places))):

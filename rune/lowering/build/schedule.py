@@ -5,7 +5,7 @@
                | "squares(" axis "=" side ")"           the axis and the last one, in small squares
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
-               | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
+               | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ["," "twice"] ")"
                        the tiles of a group of threads by rows and columns, from shared memory
                | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
                        which are counted by the stage, and units for matrices compute it
@@ -80,6 +80,7 @@ class Stage:
     """A group of rows x columns threads reads the operands of its tiles into shared memory.
 
     depth: how much of an axis of the sum at a time, with all of those behind it
+    twice: whether there is memory for two, so that one is filled while another is read
     """
 
     row_axis: str
@@ -88,10 +89,11 @@ class Stage:
     columns: int
     sum_axis: str
     depth: int
+    twice: bool = False
 
     def __str__(self) -> str:
         of_rows, of_columns = f"{self.row_axis}={self.rows}", f"{self.column_axis}={self.columns}"
-        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth})"
+        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth}{', twice' if self.twice else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +178,9 @@ def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
 
 def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
     (row_axis, rows), (column_axis, columns), (sum_axis, depth) = numbers.items()
-    () = words
-    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth)
+    if list(words) not in ([], ["twice"]):
+        raise ValueError(words)
+    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth, twice=bool(words))
 
 
 def _units(numbers: Numbers, words: Sequence[str]) -> Units:

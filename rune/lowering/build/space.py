@@ -9,6 +9,7 @@ from dataclasses import replace
 from rune.lowering.build.legal import is_legal
 from rune.lowering.build.merge import merged
 from rune.lowering.build.schedule import PLAIN, Merge, Schedule, Share, Squares, Stage, Tile, Units, Vectors
+from rune.lowering.build.stage_choice import has_fetches
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.build.units import has_units
@@ -31,13 +32,13 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
-    staged = (*_in_stages(flat), *_in_units(flat, target))
+    staged = (*_in_stages(flat, target), *_in_units(flat, target))
     candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *staged)
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
     for axis in flat.domain[:-1]:
         merge = Merge(axis.name)
-        tiled = (*_in_stages(merged(flat, merge)), *_in_units(merged(flat, merge), target))
+        tiled = (*_in_stages(merged(flat, merge), target), *_in_units(merged(flat, merge), target))
         yield from (s for t in tiled if is_legal(flat, s := replace(t, merge=merge), target))
 
 
@@ -69,14 +70,16 @@ def _in_tiles(flat: Kernel) -> Iterator[Schedule]:
         yield from (Schedule(tile=tile_of(axis.name, rows, last, columns, apart=a)) for a in apart)
 
 
-def _in_stages(flat: Kernel) -> Iterator[Schedule]:
+def _in_stages(flat: Kernel, target: Target) -> Iterator[Schedule]:
     (dot, *_) = flat.body
     if not isinstance(dot, Reduce) or not dot.axes:
         return
     last = flat.domain[-1].name if flat.domain else ""
+    ways = (False, True) if has_fetches(flat, target) else (False,)
     for tiled, (rows, columns), axis, depth in itertools.product(_in_tiles(flat), GROUPS, dot.axes, DEPTHS):
         if tiled.tile is not None and not tiled.tile.apart:
-            yield replace(tiled, stage=Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth))
+            stage = Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth)
+            yield from (replace(tiled, stage=replace(stage, twice=twice)) for twice in ways)
 
 
 def _in_units(flat: Kernel, target: Target) -> Iterator[Schedule]:

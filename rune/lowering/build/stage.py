@@ -209,19 +209,31 @@ def _round(group: Group, depth: int, begin: Size) -> list[Stmt]:
     axes = (Axis(cut.name, depth), *behind)
     kinds = [Kind.SERIAL] * len(axes)
     # Nobody fills before all have read, nor reads before all have filled.
-    return [Barrier(), *filling, Barrier(), *loops.nest(axes, kinds, _products(group, slices, axes, begin))]
+    return [
+        Barrier(),
+        *filling,
+        Barrier(),
+        *loops.nest(axes, kinds, products(group, slices, axes, {cut.name: begin}, {})),
+    ]
 
 
-def _products(group: Group, slices: Sequence[Panel], axes: Sequence[Axis], begin: Size) -> Iterator[Stmt]:
-    """What a thread does at one depth: it reads its rows and columns, and adds their products."""
+def products(
+    group: Group, slices: Sequence[Panel], axes: Sequence[Axis], origin: Mapping[str, Size], offsets: Mapping[str, Size]
+) -> Iterator[Stmt]:
+    """What a thread does at one depth: it reads its rows and columns, and adds their products.
+
+    origin:  where the round is along the axes of the sum
+    offsets: where panels begin in their memory, by name
+    """
     depth, (row_axis, _) = flat_depth(axes), group.axes
     for panel in slices:
         is_of_rows = panel.axis == row_axis
         for n in range(group.tile.rows if is_of_rows else group.tile.columns):
             position = group.row(n) if is_of_rows else group.column(n)
-            yield Let(f"{panel.name}_{n}", panel.at(position, depth))
+            index = panel.index(position, depth) + offsets.get(panel.name, 0)
+            yield Let(f"{panel.name}_{n}", Load(panel.name, (index,), panel.load.dtype))
     for r, c in group.points():
-        yield from _product(group, slices, r, c, {axes[0].name: axes[0].symbol + begin})
+        yield from _product(group, slices, r, c, {**origin, axes[0].name: axes[0].symbol + origin[axes[0].name]})
 
 
 def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[str, Size]) -> Iterator[Stmt]:

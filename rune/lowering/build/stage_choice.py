@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from rune.lowering.build.heuristics import choices
@@ -49,7 +49,20 @@ def choose_stage(flat: Kernel, target: Target) -> Schedule | None:
     merges = [None, *(Merge(a.name) for a in flat.domain[:-1])]
     candidates = [c for m in merges for c in _candidates(flat, m, target)]
     ranked = sorted(candidates, key=lambda c: c[0])
-    return next((s for _, s in ranked if is_legal(flat, s, target)), None)
+    return next((s for _, c in ranked for s in _ways(flat, c, target) if is_legal(flat, s, target)), None)
+
+
+def has_fetches(flat: Kernel, target: Target) -> bool:
+    """Whether the target copies what a dot reads into shared memory while it computes."""
+    return all(("fetch", load.dtype) in target.native for load in dot_loads(flat))
+
+
+def _ways(flat: Kernel, schedule: Schedule, target: Target) -> Iterator[Schedule]:
+    """The schedule with panels twice, where they can be fetched; then as it is."""
+    assert schedule.stage is not None
+    if has_fetches(flat, target):
+        yield replace(schedule, stage=replace(schedule.stage, twice=True))
+    yield schedule
 
 
 def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:

@@ -18,7 +18,7 @@ Invariant: every sum adds up the same values, products rounded no more than in f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,17 +26,15 @@ import numpy as np
 from rune import dtypes
 from rune.dims import Size
 from rune.lowering.build import loops
-from rune.lowering.build.conditions import less
-from rune.lowering.build.panels import Panel, fill
+from rune.lowering.build.buffers import BUFFERS, offset, rounds_in_turn
+from rune.lowering.build.panels import Panel
 from rune.lowering.build.schedule import Stage, Tile
 from rune.lowering.build.stage import Group, operands, results, sum_name, sums_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernel.expr import Cast, Expr, Load, Op
-from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt
+from rune.lowering.kernel.nodes import Factor, For, Kind, MatrixProduct, Stmt
 from rune.lowering.kernels import Axis, Kernel, Reduce
-
-BUFFERS = 2  # panels of an operand: one that is read, and one that is filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,16 @@ def unit_panels(group: Subgroups) -> list[Panel]:
     sums = (Axis(cut.name, group.stage.depth), *behind)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
     return [
-        Panel(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums, end=cut.size, is_as_read=True)
+        Panel(
+            f"{load.buffer}_panel_{k}",
+            load,
+            axis,
+            lengths[axis.name],
+            sums,
+            end=cut.size,
+            is_as_read=True,
+            is_fetched=True,
+        )
         for k, (load, axis) in enumerate(operands(group.kernel, group.tile) or ())
     ]
 
@@ -125,40 +132,15 @@ def multiplied(
     """
     group = Subgroups(kernel, tile, stage)
     memory = [replace(p.alloc, size=BUFFERS * p.alloc.size) for p in unit_panels(group)]
-    inside = [*sums_of(group), *_rounds(group), *results(group, stored)]
+    inside = [
+        *sums_of(group),
+        *rounds_in_turn(group, unit_panels(group), lambda number: _products(group, number)),
+        *results(group, stored),
+    ]
     return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
 
 # --- what a thread does -------------------------------------------------------------------------
-
-
-def _rounds(group: Subgroups) -> Iterator[Stmt]:
-    """All rounds along the axis that is cut, for each point of those before it, as one loop."""
-    count = _along_cut(group)
-    for axis in group.sums[0]:
-        count = count * axis.size
-    number = Axis("round", count)
-    following = number.symbol + 1
-    yield from _filled(group, 0, "_first")
-    more = If(less(following, number.size), tuple(_filled(group, following, "")))
-    yield For(number.name, number.size, Kind.SERIAL, (Barrier(), more, *_products(group, number.symbol)))
-
-
-def _along_cut(group: Subgroups) -> Size:
-    _, cut, _ = group.sums
-    return -(-cut.size // group.stage.depth)
-
-
-def _filled(group: Subgroups, number: Size, name: str) -> Iterator[Stmt]:
-    """The panels of one round."""
-    before, cut, _ = group.sums
-    origin = dict(zip((a.name for a in group.axes), group.firsts()))
-    count = _along_cut(group)
-    origin[cut.name], outer = number % count * group.stage.depth, number // count
-    for axis in reversed(before):
-        origin[axis.name], outer = outer % axis.size, outer // axis.size
-    for panel in unit_panels(group):
-        yield from fill(panel, group.thread, group.threads, origin, number % BUFFERS * panel.alloc.size, name)
 
 
 def _products(group: Subgroups, number: Size) -> list[Stmt]:
@@ -171,7 +153,7 @@ def _products(group: Subgroups, number: Size) -> list[Stmt]:
 
 
 def _factor(panel: Panel, first: Size, number: Size, step: Axis) -> Factor:
-    index = panel.index(first, step.symbol * matrices.DEPTH) + number % BUFFERS * panel.alloc.size
+    index = panel.index(first, step.symbol * matrices.DEPTH) + offset(panel, number)
     return Factor(panel.name, index, *panel.strides, panel.load.dtype)
 
 
