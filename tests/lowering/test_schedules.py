@@ -382,12 +382,19 @@ def test_a_product_of_f32_has_no_units_for_halves():
     assert default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=replace(UNITS, cores=132)).units is None
 
 
-def test_panels_are_fetched_ahead_where_the_device_copies_by_itself_and_rounds_are_whole():
-    device = replace(UNITS, cores=132)
+def test_panels_are_fetched_ahead_where_the_device_copies_by_itself():
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    schedule = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
 
-    whole = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
-    assert str(whole) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16, twice)"
-    assert "twice" not in str(default(dot(AB), f32(4096, 4099), f32(4099, 4096), device=device))
+    assert str(schedule) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16, twice)"
+
+
+def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    stage = default(dot(AB), f32(4096, 4099), f32(4099, 4096), device=device).stage
+
+    assert stage is not None
+    assert not stage.twice
 
 
 # --- asked for ------------------------------------------------------------------------------------
@@ -397,10 +404,11 @@ def layer(x: Any, w: Any) -> Any:
     return rnp.tanh(x @ w)
 
 
+TWICE = "tile(i0=2, i1=4) stage(i0=4, i1=8, j0=1, twice)"
 X, W = np.random.default_rng(0).normal(size=(2, 37, 37)).astype(np.float32)
 
 
-@pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)"])
+@pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)", TWICE])
 def test_a_jitted_function_runs_by_the_schedule_that_it_is_told(text: str):
     f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": text})
 

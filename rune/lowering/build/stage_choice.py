@@ -27,6 +27,7 @@ FEWEST = 32  # rows, columns, and products of a sum that are worth shared memory
 SIDES = (2, 4, 8)  # rows and columns of a thread
 GROUPS = ((16, 16), (8, 16), (16, 8), (8, 8))  # threads along rows and columns
 DEPTH = 16  # of a panel, about
+LONG = 512  # products of a thread in a round, beside which the addresses of fetches are few
 GROUPS_PER_CORE = 2  # that hide each other's waits
 # In units of a multiply-add: a read of 4 neighbours in shared memory, and an element that is
 # brought there. By the issue slots that they take on a multiprocessor.
@@ -58,10 +59,15 @@ def has_fetches(flat: Kernel, target: Target) -> bool:
 
 
 def _ways(flat: Kernel, schedule: Schedule, target: Target) -> Iterator[Schedule]:
-    """The schedule with panels twice, where they can be fetched; then as it is."""
-    assert schedule.stage is not None
-    if has_fetches(flat, target):
-        yield replace(schedule, stage=replace(schedule.stage, twice=True))
+    """The schedule with panels twice, where they are fetched and rounds are long; then as it is."""
+    (dot, *_), tile, stage = flat.body, schedule.tile, schedule.stage
+    assert isinstance(dot, Reduce)
+    assert tile is not None
+    assert stage is not None
+    axes = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
+    depth = stage.depth * cost.count(tuple(a.size for a in itertools.islice(axes, 1, None)))
+    if has_fetches(flat, target) and tile.rows * tile.columns * depth >= LONG:
+        yield replace(schedule, stage=replace(stage, twice=True))
     yield schedule
 
 

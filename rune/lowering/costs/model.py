@@ -246,11 +246,19 @@ class _Model:
 
 def _chain(block: Block, latency: float) -> float:
     """Cycles of a thread that waits for whatever it needs."""
-    loads = [t for t in block.touches if not t.writes and t.share and t.space is None]
+    loads = [t for t in block.touches if not t.writes and t.share and t.space is None and not t.is_fetch]
     waits = 1 + max(t.depth for t in loads) if loads else 0
     each = waits * latency / (AHEAD if block.rounds > 1 else 1.0)
     each += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
-    return block.rounds * block.share * (each + sum(_chain(b, latency) for b in block.inner))
+    each += sum(_chain(b, latency) for b in block.inner)
+    # Barriers wait for what was fetched a round before, if that has not taken long enough.
+    if block.work.barriers and _fetches(block):
+        each = max(each, latency)
+    return block.rounds * block.share * each
+
+
+def _fetches(block: Block) -> bool:
+    return any(t.is_fetch for t in block.touches) or any(map(_fetches, block.inner))
 
 
 def _in_waves(block: Block, launch: Launch, resident: Mapping[str, int]) -> Block:
