@@ -18,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rune.lowering.codegen.cuda_units import UNITS
+
 SECTOR, WARP, SAMPLES = 32, 32, 16  # bytes, threads, warps
 MOST, OFTEN, PLACES = 1 << 16, 32, 1 << 14  # accesses of a lane, of one instruction; instructions
 _KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(')
@@ -67,6 +69,21 @@ PIECES(float, float) PIECES(int, int) PIECES(unsigned, uint) PIECES(double, doub
 PIECES(long long, longlong) PIECES(unsigned long long, ulonglong)
 PIECES(short, short) PIECES(unsigned short, ushort) PIECES(signed char, char) PIECES(unsigned char, uchar)
 static unsigned char _pool[1 << 18];
+// Units for matrices read shared memory alone; a fetch is a load of one piece.
+struct Matrix {};
+#define MATRIX(name) static inline Matrix name(const unsigned short*, int) { return {}; }
+MATRIX(rune_rows) MATRIX(rune_rows_turned) MATRIX(rune_columns) MATRIX(rune_columns_turned)
+MATRIX(rune_columns_8) MATRIX(rune_columns_8_turned)
+template <class... All> static inline void rune_multiply_bf16(All&&...) {}
+template <class... All> static inline void rune_multiply_bf16_8(All&&...) {}
+template <class... All> static inline void rune_multiply_f16(All&&...) {}
+template <class... All> static inline void rune_multiply_f16_8(All&&...) {}
+#define FETCH(bytes, piece) \\
+  __attribute__((always_inline)) static inline void rune_fetch_##bytes(void* to, const void* from, bool guard) { \\
+    if (guard) *(piece*)to = *(const piece*)from; \\
+  }
+FETCH(4, unsigned) FETCH(8, uint2) FETCH(16, uint4)
+static inline void rune_fetched() {}
 """
 _CALLBACKS = """
 #include <stdint.h>
@@ -189,6 +206,8 @@ def _requests(runs: Sequence[Run], widths: set[int]) -> Iterator[tuple[float, fl
 def _host(source: str, names: Sequence[str]) -> str:
     """C++ of a program, with a way into each kernel as one thread of it."""
     source = source.replace(_TABLE, "const unsigned long long* _table").replace("__restrict__", "")
+    for function in UNITS.values():
+        source = source.replace(function, "")
     source = re.sub(r'asm\("[^;]*?%0[^;]*;"[^;]*;', "value = {};", source)
     source = re.sub(r"extern __shared__[^;]*_pool\[\];", "", source)
     ways = (

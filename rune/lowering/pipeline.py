@@ -29,7 +29,7 @@ from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Kernel, KernelProgram
-from rune.lowering.legalize import parts, storage
+from rune.lowering.legalize import parts, storage, units
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import eliminate_common as common_code
@@ -92,7 +92,9 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
 def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     """The passes over kernel code for a target."""
     return (
-        # First: later passes share what the bit expressions of several values have in common.
+        # Before all others, which then share what the elements of a product have in common.
+        units.write_out(target),
+        # Then: later passes share what the bit expressions of several values have in common.
         storage.legalize_storage(target),
         # Where the types are the target's own: what it does not fuse is two operations.
         separate_products(target),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rune.dims import Size, product
 from rune.lowering.kernel.expr import Expr, Load
-from rune.lowering.kernel.nodes import Access, For, KernelCode, Let, Stmt, Store
+from rune.lowering.kernel.nodes import Access, Fetch, For, KernelCode, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import bodies, expressions, loads_in, names_in, size_names, walk_expr
 from rune.lowering.kernelize.cost import estimate
 
@@ -46,6 +46,8 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
             # An update reads the element first.
             if stmt.combine is not None:
                 read[stmt.buffer] = read.get(stmt.buffer, 0) + points
+        if isinstance(stmt, Fetch):
+            read[stmt.source] = read.get(stmt.source, 0) + stmt.count * _points(stmt.source_index, scope)
     return {
         # Caches are assumed to hold what is read again, so no element counts twice.
         p.name: Traffic(_least(read.get(p.name, 0), p.size), _least(written.get(p.name, 0), p.size))

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from rune.backends import cuda
+from rune.lowering.codegen import cuda_units
 
 HERE = Path(__file__).parent
 SWITCH = "RUNE_TEST_CUDA_EMULATOR"
@@ -84,6 +85,9 @@ def compile_source(source: str, name: str, arch: str) -> bytes:
 def host_source(source: str) -> str:
     """C++ of the same meaning, with a record of each kernel."""
     host = _DECLARATION.sub("", source)
+    # Those of units for matrices and of fetches stand in kernels.h.
+    for function in cuda_units.UNITS.values():
+        host = host.replace(function, "")
     for device, same in _INSTRUCTIONS.items():
         host = host.replace(device, same)
     assert "asm(" not in host, host

@@ -33,6 +33,8 @@ extern "C" __attribute__((visibility("default"))) void* cuda_pool() {
   return pool;
 }
 
+extern "C" __attribute__((visibility("default"))) void device_fault(const char* what) { fault(what); }
+
 static void begin() {
   running->run(arguments->data());
   current->has_ended = true;

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <vector>
+
 #include "kernel.h"
 
 using namespace std;
@@ -10,6 +12,7 @@ extern thread_local Position cuda_blockIdx, cuda_blockDim, cuda_threadIdx;
 void cuda_barrier();
 void* cuda_pool();
 void set_condition(unsigned long long handle, unsigned value);
+void device_fault(const char* what);
 }
 // Neighbours in memory, aligned as on a device.
 #define NEIGHBOURS(type, name) \
@@ -64,3 +67,58 @@ template <> inline float atomicAdd(float* at, float x) { return summed(at, x); }
 template <> inline double atomicAdd(double* at, double x) { return summed(at, x); }
 template <class T> static inline T atomicMin(T* at, T x) { T old = *at; return *at = x < old ? x : old, old; }
 template <class T> static inline T atomicMax(T* at, T x) { T old = *at; return *at = x > old ? x : old, old; }
+// Matrices that a warp holds: here each thread reads what it needs itself. Nobody writes there before
+// the next barrier.
+struct Matrix {
+  const unsigned short* at;
+  int of_position, of_depth;
+  unsigned short element(int position, int depth) const { return at[position * of_position + depth * of_depth]; }
+};
+static inline Matrix along(const unsigned short* at, int stride) {
+  if ((size_t)at % 16 || stride % 8) device_fault("a row of a matrix is not aligned");
+  return {at, stride, 1};
+}
+static inline Matrix across(const unsigned short* at, int stride) { return along(at, stride), Matrix{at, 1, stride}; }
+#define rune_rows along
+#define rune_columns along
+#define rune_columns_8 along
+#define rune_rows_turned across
+#define rune_columns_turned across
+#define rune_columns_8_turned across
+template <class Number> static inline void multiplied(float** sums, int columns, Matrix a, Matrix b, Number number) {
+  const int lane = threadIdx.x % 32;
+  for (int k = 0; k < 4 * columns; k++) {
+    const int row = lane / 4 + k / 2 % 2 * 8, column = lane % 4 * 2 + k % 2 + k / 4 * 8;
+    for (int depth = 0; depth < 16; depth++) *sums[k] += number(a.element(row, depth)) * number(b.element(column, depth));
+  }
+}
+static inline float from_bf16(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
+#define PRODUCT(name, number) \
+  static inline void name##_8(float& a, float& b, float& c, float& d, Matrix rows, Matrix columns) { \
+    float* sums[] = {&a, &b, &c, &d}; \
+    multiplied(sums, 1, rows, columns, number); \
+  } \
+  static inline void name(float& a, float& b, float& c, float& d, float& e, float& f, float& g, float& h, \
+                          Matrix rows, Matrix columns) { \
+    float* sums[] = {&a, &b, &c, &d, &e, &f, &g, &h}; \
+    multiplied(sums, 2, rows, columns, number); \
+  }
+PRODUCT(rune_multiply_bf16, from_bf16)
+PRODUCT(rune_multiply_f16, from_half)
+
+// Fetches arrive as late as they may.
+struct Fetch { void* target; char bytes[16]; int size; };
+static thread_local std::vector<Fetch> fetches[1024];
+static inline void fetch(void* target, const void* source, bool guard, int size) {
+  if ((size_t)target % size || guard && (size_t)source % size) device_fault("a fetch is not aligned");
+  Fetch piece = {target, {}, size};
+  if (guard) memcpy(piece.bytes, source, size);
+  fetches[threadIdx.x].push_back(piece);
+}
+static inline void rune_fetch_4(void* target, const void* source, bool guard) { fetch(target, source, guard, 4); }
+static inline void rune_fetch_8(void* target, const void* source, bool guard) { fetch(target, source, guard, 8); }
+static inline void rune_fetch_16(void* target, const void* source, bool guard) { fetch(target, source, guard, 16); }
+static inline void rune_fetched() {
+  for (auto& piece : fetches[threadIdx.x]) memcpy(piece.target, piece.bytes, piece.size);
+  fetches[threadIdx.x].clear();
+}

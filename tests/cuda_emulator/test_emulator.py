@@ -88,6 +88,22 @@ def test_threads_of_a_block_share_a_row_and_meet_barriers():
     assert (done.stdout, done.stderr) == ("barriers\n", "")
 
 
+def test_subgroups_multiply_matrices_of_halves_that_were_fetched():
+    done = script("""
+    rng = np.random.default_rng(0)
+    f = rune.jit(lambda a, b: rnp.tanh(a @ b.T), device="cuda:0")
+    for m, k, n, fetches in (100, 72, 40, True), (37, 35, 71, False):
+        a, b = rng.normal(size=(m, k)).astype(np.float16), rng.normal(size=(n, k)).astype(np.float16)
+        wanted = np.tanh(a.astype(float) @ b.T.astype(float))
+        np.testing.assert_allclose(np.asarray(f(a, b)), wanted, rtol=2e-3, atol=2e-3)
+        source = rune.explain(f)(a, b)["source"]
+        assert "mma.sync" in source
+        assert ("cp.async" in source) == fetches
+    """)
+
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
     done = script("""
     class Theirs:

@@ -193,7 +193,9 @@ def plainly(seed: int) -> Iterator[None]:
     programs, kernels = pipeline.program_passes, pipeline.kernel_passes
     with ExitStack() as stack:
         stack.enter_context(
-            patch.object(pipeline, "program_passes", lambda t: programs(t)[:3] + shuffled(programs(t)[3:]))
+            patch.object(
+                pipeline, "program_passes", lambda t, **how: programs(t, **how)[:3] + shuffled(programs(t, **how)[3:])
+            )
         )
         stack.enter_context(
             patch.object(pipeline, "kernel_passes", lambda t: kernels(t)[:2] + shuffled(kernels(t)[2:]))

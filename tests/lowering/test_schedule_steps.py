@@ -17,13 +17,14 @@ from rune.lowering.build.schedule import Schedule, parse
 from rune.lowering.kernel.text import parse as parse_code
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
-from tests.lowering.test_schedules import CASES, COPY, CPU, GPU, PRODUCT, kernel_of, run, schedules
+from tests.lowering.test_schedules import CASES, COPY, CPU, GPU, PRODUCT, UNITS, kernel_of, run, schedules
 from tests.support.lowering import agree, evaluate, f32, only_kernel, program_of, random_arguments
 
 
 def test_the_schedules_that_are_tried_have_steps_of_every_kind():
-    kernels = [kernel_of(CASES[name][0], *CASES[name][1]) for name in ("transpose", "distances", "convolution")]
-    candidates = [s for k in kernels for device in (GPU, CPU) for s in schedules(k, device)]
+    names = ("transpose", "distances", "convolution", "product of bf16")
+    kernels = [kernel_of(CASES[name][0], *CASES[name][1]) for name in names]
+    candidates = [s for k in kernels for device in (UNITS, CPU) for s in schedules(k, device)]
 
     assert all(any(getattr(s, f.name) is not None for s in candidates) for f in fields(Schedule))
 

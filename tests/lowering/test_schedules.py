@@ -31,11 +31,12 @@ from rune.lowering.build.schedule import (
     Stage,
     Tile,
     Turn,
+    Units,
     Vectors,
     parse,
 )
 from rune.lowering.build.space import shares, walks
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize import kernelize
@@ -47,12 +48,16 @@ from tests.support.lowering import agree, evaluate, f32, only_kernel, program_of
 GPU = replace(target(language="opencl"), cores=1, threads_per_workgroup=1024, shared_bytes=1 << 15)
 PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64, is_processor=True)
 CPU = target()
-TARGETS = {"gpu": GPU, "processor": PROCESSOR, "cpu": CPU}
+UNITS = replace(
+    GPU,
+    native=natively(fma=[dtypes.f32], multiply=[dtypes.f16, dtypes.bf16], fetch=[dtypes.f32, dtypes.f64, dtypes.i32]),
+)
+TARGETS = {"gpu": GPU, "units": UNITS, "processor": PROCESSOR, "cpu": CPU}
 
 COUNTS = st.integers(1, 64)
 AXES = st.sampled_from(["i0", "i1", "j_2"])
 TILES = st.builds(Tile, AXES, COUNTS) | st.builds(Tile, AXES, COUNTS, AXES, st.integers(2, 64), st.booleans())
-STAGES = st.builds(Stage, st.just("i0"), COUNTS, st.just("i1"), COUNTS, st.just("j0"), COUNTS)
+STAGES = st.builds(Stage, st.just("i0"), COUNTS, st.just("i1"), COUNTS, st.just("j0"), COUNTS, st.booleans())
 SCHEDULES = st.builds(
     Schedule,
     st.none() | st.builds(Order, st.lists(AXES, min_size=1).map(tuple)),
@@ -64,6 +69,7 @@ SCHEDULES = st.builds(
     st.none() | st.builds(Rows, AXES, COUNTS),
     st.none() | TILES,
     st.none() | STAGES,
+    st.none() | st.builds(Units, COUNTS, COUNTS, COUNTS),
     st.none() | st.builds(Share, COUNTS),
     st.none() | st.builds(Lanes, AXES),
 )
@@ -96,6 +102,7 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
         ("parts(i0=2)", "schedule: cannot read parts(i0=2) (it looks like parts(4, lanes=16))"),
         ("lanes(2)", "schedule: cannot read lanes(2) (it looks like lanes(i0))"),
         ("rows(4)", "schedule: cannot read rows(4) (it looks like rows(i0=4))"),
+        ("units(16, 8)", "schedule: cannot read units(16, 8) (it looks like units(16, 8, 16))"),
         ("squares(16)", "schedule: cannot read squares(16)"),
         ("vectors(4)", "schedule: cannot read vectors(4)"),
     ],
@@ -119,6 +126,7 @@ OPEN_SUM = kernel_of(
     dot(AB), ArrayType((12, symbol("k", 1, 99)), dtypes.f32), ArrayType((symbol("k", 1, 99), 6), dtypes.f32)
 )
 BOTH = kernel_of(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), f32(2, 3, 7, 9), f32(5, 3, 3, 2))
+HALVES = kernel_of(dot(AB), ArrayType((64, 40), dtypes.bf16), ArrayType((40, 48), dtypes.bf16))
 COPY = kernel_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(8, 6))
 ALONG = kernel_of(lambda x, y: ops.add(x, ops.broadcast(y, shape=(8, 6), axes=(1,))), f32(8, 6), f32(6))
 SUMS = kernel_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(3, 40))
@@ -186,6 +194,43 @@ def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kern
     assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({why}")
 
 
+def test_panels_of_which_there_are_two_hold_whole_rounds():
+    with pytest.raises(ArgumentError, match=r"stage\(i0=2, i1=2, j0=2, twice\) to dot_0 \(.*not 2 of 5\)"):
+        build(PRODUCT, parse("tile(i0=2) stage(i0=2, i1=2, j0=2, twice)"), GPU)
+
+
+STAGED = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0={})"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "steps", "units", "why"),
+    [
+        (PRODUCT, "", "units(16, 8, 16)", "it goes with a tile and a stage"),
+        (PRODUCT, STAGED.format(16, 8, 1, 1, 16), "units(16, 8, 16)", "its dot is not a sum of products of an element"),
+        (HALVES, STAGED.format(16, 8, 1, 1, 16), "units(8, 8, 4)", "there are none but units(16, 8, 16)"),
+        (HALVES, STAGED.format(24, 8, 1, 1, 16), "units(16, 8, 16)", "they do not divide a tile of 24 x 8"),
+        (HALVES, STAGED.format(16, 8, 1, 1, 8), "units(16, 8, 16)", "they do not divide a depth of 8"),
+    ],
+)
+def test_units_are_refused_for_what_they_cannot_multiply(kernel: Kernel, steps: str, units: str, why: str):
+    with pytest.raises(ArgumentError) as error:
+        build(kernel, parse(f"{steps} {units}"), GPU)
+
+    assert str(error.value).startswith(f"schedule: cannot apply {units} to {kernel.name} ({why}")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"),
+    [
+        ((16, 8, 8, 8, 16), "2048 threads are not within 2 to 1024"),
+        ((64, 64, 4, 1, 64), "it needs 92160 bytes of shared memory, of 32768"),
+    ],
+)
+def test_subgroups_count_as_all_of_their_threads_and_two_panels_of_each_operand(numbers: tuple[int, ...], why: str):
+    with pytest.raises(ArgumentError, match=rf"cannot apply stage.*\({why}"):
+        build(HALVES, parse(f"{STAGED.format(*numbers)} units(16, 8, 16)"), GPU)
+
+
 # --- values ---------------------------------------------------------------------------------------
 
 
@@ -207,6 +252,22 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
     "product of bf16": (dot(AB), (of(dtypes.bf16, 13, 7), of(dtypes.bf16, 7, 24)), {}),
     "product of f64": (dot(ABT), (of(dtypes.f64, 13, 9), of(dtypes.f64, 24, 9)), {}),
     "product of i32": (dot(AB), (of(dtypes.i32, 13, 16), of(dtypes.i32, 16, 24)), {}),
+    "product of f16": (dot(AB), (of(dtypes.f16, 37, 40), of(dtypes.f16, 40, 24)), {}),
+    "product of odd f16": (dot(AB), (of(dtypes.f16, 19, 35), of(dtypes.f16, 35, 27)), {}),
+    "product of columns of bf16": (dot(ATB), (of(dtypes.bf16, 33, 40), of(dtypes.bf16, 33, 56)), {}),
+    "product of rows of bf16": (dot(ABT), (of(dtypes.bf16, 33, 48), of(dtypes.bf16, 17, 48)), {}),
+    "products of f16": (batched, (of(dtypes.f16, 2, 33, 24), of(dtypes.f16, 2, 24, 17)), {}),
+    "layer of bf16": (
+        lambda x, w, b: ops.tanh(models.linear(x, w, b)),
+        (of(dtypes.bf16, 35, 32), of(dtypes.bf16, 32, 40), of(dtypes.bf16, 40)),
+        {},
+    ),
+    "convolution of bf16": (
+        lambda x, w: lax.conv(x, w, (1, 1), "VALID"),
+        (of(dtypes.bf16, 2, 16, 5, 6), of(dtypes.bf16, 9, 16, 3, 2)),
+        {},
+    ),
+    "inner product of bf16": (dot(((0,), (0,))), (of(dtypes.bf16, 40), of(dtypes.bf16, 40)), {}),
     "open product": (dot(AB), (ArrayType((N, 3), dtypes.f32), ArrayType((3, M), dtypes.f32)), {"n": 9, "m": 19}),
     "layer": (
         lambda x, w, b: models.gelu_tanh(models.linear(x, w, b)),
@@ -287,7 +348,8 @@ def some_of(candidates: list[Schedule]) -> list[Schedule]:
     rng = np.random.default_rng(len(candidates))
     kinds: dict[tuple[bool, ...], list[Schedule]] = {}
     for c in (candidates[k] for k in rng.permutation(len(candidates))):
-        kinds.setdefault(tuple(getattr(c, f.name) is None for f in fields(Schedule)), []).append(c)
+        kind = (*(getattr(c, f.name) is None for f in fields(Schedule)), c.stage is not None and c.stage.twice)
+        kinds.setdefault(kind, []).append(c)
     return [c for c, *_ in itertools.islice(kinds.values(), 12)]
 
 
@@ -363,6 +425,34 @@ def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
     assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
 
 
+@pytest.mark.parametrize("transposed", [AB, ATB, ABT])
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
+def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
+
+    assert str(schedule) == "tile(i0=64, i1=64) stage(i0=2, i1=4, j0=32) units(16, 8, 16)"
+
+
+def test_a_product_of_f32_has_no_units_for_halves():
+    assert default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=replace(UNITS, cores=132)).units is None
+
+
+def test_panels_are_fetched_ahead_where_the_device_copies_by_itself():
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    schedule = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
+
+    assert str(schedule) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16, twice)"
+
+
+def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    stage = default(dot(AB), f32(4096, 4099), f32(4099, 4096), device=device).stage
+
+    assert stage is not None
+    assert not stage.twice
+
+
 # --- asked for ------------------------------------------------------------------------------------
 
 
@@ -370,10 +460,11 @@ def layer(x: Any, w: Any) -> Any:
     return rnp.tanh(x @ w)
 
 
+TWICE = "tile(i0=2, i1=4) stage(i0=4, i1=8, j0=1, twice)"
 X, W = np.random.default_rng(0).normal(size=(2, 37, 37)).astype(np.float32)
 
 
-@pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)"])
+@pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)", TWICE])
 def test_a_jitted_function_runs_by_the_schedule_that_it_is_told(text: str):
     f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": text})
 

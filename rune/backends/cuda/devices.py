@@ -86,11 +86,14 @@ def native(capability: int) -> frozenset[tuple[str, np.dtype]]:
     """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
     words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
     # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.
-    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
+    of_ampere = capability >= 80
+    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * of_ampere
     return natively(
         fma=floats + half,
         arithmetic=floats + half,
         atomic_add=[*words, dtypes.u64, *floats, *half],
         atomic_min=[*words, dtypes.i64, dtypes.u64],
-        matrix=half + [dtypes.f64] * (capability >= 80) + [dtypes.f8_e4m3] * (capability >= 89),
+        multiply=[dtypes.f16, dtypes.bf16] * of_ampere,
+        fetch=[d for d in CUDA_C.scalars if d.itemsize > 1] * of_ampere,
+        matrix=half + [dtypes.f64] * of_ampere + [dtypes.f8_e4m3] * (capability >= 89),
     )

@@ -98,6 +98,7 @@ class VulkanDevice:
         self.submitted = 0
         self.retired: deque[tuple[int, Callable[[], None]]] = deque()
         self._done = 0
+        self._is_unsure = False  # a submission is under way, or an interrupt came in the middle of one
         self._waiting: set[int] = set()  # threads
         self._handles: dict[tuple[str, int], Any] = {}
         self.handle = self._open()
@@ -192,13 +193,16 @@ class VulkanDevice:
         with self.lock:
             if self.lost is not None:
                 raise self.lost_error()
+            self._settle()
             if self.retired:
                 self.drain()
             number[0] = self.submitted + 1
+            self._is_unsure = True
             code = self.vk.vkQueueSubmit(self.queue, 1, info, api().ffi.NULL)
+            self.submitted += code >= 0
+            self._is_unsure = False
             if code < 0:
                 raise self.failure(code, "submit work")
-            self.submitted += 1
             return self.submitted
 
     def submit_list(self, calls: CallList, numbers: Sequence[MutableSequence[int]], blocks: Iterable[Block]) -> int:
@@ -211,28 +215,43 @@ class VulkanDevice:
         with self.lock:
             if self.lost is not None:
                 raise self.lost_error()
+            self._settle()
             if self.retired:
                 self.drain()
             last = self.submitted
             for number in numbers:
                 last += 1
                 number[0] = last
+            self._is_unsure = True
             end = calls.play()
             self.submitted += end - (calls.count - len(numbers))  # submissions are the last calls
+            self._is_unsure = False
             for block in blocks:
                 block.handle.used[block.offset] = self.submitted
             if end < calls.count:
                 raise self.failure(calls.status(end), "submit work")
             return last
 
+    def _settle(self) -> None:
+        """Under the lock: after an interrupt in the middle of a submission, ask what was done."""
+        if not self._is_unsure:
+            return
+        code = self.vk.vkDeviceWaitIdle(self.handle)
+        if code < 0 or self._progress.play() < self._progress.count:
+            raise self.failure(code, "wait for its work")
+        # All has ended, so its clock shows the last number.
+        self.submitted = self._done = self._progress.words[self._counter]
+        self._is_unsure = False
+
     def is_done(self, number: int) -> bool:
         """Whether a submission, and all before it, have ended."""
-        if number <= self._done:
+        if number <= self._done and not self._is_unsure:
             return True
         progress = self._progress
         with self.lock:
             if self.lost is not None:
                 raise self.lost_error()
+            self._settle()
             if progress.play() < progress.count:
                 raise self.failure(progress.status(0), "ask for its progress")
             self._done = max(self._done, min(progress.words[self._counter], self.submitted))

@@ -4,11 +4,11 @@ Accesses become flat (flatten); axes that are walked as one become one (collapse
 steps of the schedule: axes change places, or become one (order, merge), reductions are cut into
 parts (parts); transpositions walk squares (squares), which groups of threads turn in shared memory
 (turn); points compute several vectors of columns or several rows (vectors, rows), dots both (tile,
-remainders), whose operands groups read into shared memory (stage, panels); the domain becomes GRID
-loops, statements become loops inside (loops); the threads of a group share a point (workgroups,
-barriers). A legal schedule
+remainders), whose operands groups read into shared memory (stage, panels), also ahead (buffers,
+twice), and multiply on units for matrices (units); the domain becomes GRID loops, statements become
+loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice, stage_choice).
+each kind of device (heuristics, tile_choice, stage_choice, units_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -41,10 +41,14 @@ from rune.lowering.build.streams import build_stream
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.turn import choose_turn, turned
+from rune.lowering.build.twice import staged_twice
+from rune.lowering.build.units import multiplied
+from rune.lowering.build.units_choice import choose_units
 from rune.lowering.build.vectors import choose_vectors, with_vectors
 from rune.lowering.build.workgroups import Shared, choose_share, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
+from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernels import Axis, Kernel, Stream
 from rune.lowering.kernels_text import kernel_sizes
 from rune.lowering.written import code_of, kernel_params
@@ -86,6 +90,10 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
     schedule = _default_walk(flat, target)
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
+    if schedule.has_groups and not are_few(point, target):
+        # The driver would end such loops in silence; threads that share a point have shorter ones.
+        schedule = Schedule(tile=choose_tile(flat, target))
+        domain, point = _points(flat, schedule)
     if not schedule.has_groups:
         schedule = replace(schedule, share=choose_share(point, domain, target))
     return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
@@ -136,7 +144,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     vectors = choose_vectors(flat, lanes, choice.columns, points)
     if vectors is not None:
         return Schedule(vectors=vectors)
-    return choose_stage(flat, target) or Schedule(tile=choose_tile(flat, target))
+    return choose_units(flat, target) or choose_stage(flat, target) or Schedule(tile=choose_tile(flat, target))
 
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
@@ -146,6 +154,10 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
         return squared(flat, schedule.squares)
     if schedule.turn is not None:
         return turned(flat, schedule.turn)
+    if schedule.tile is not None and schedule.stage is not None and schedule.units is not None:
+        return multiplied(flat, schedule.tile, schedule.stage, stored)
+    if schedule.tile is not None and schedule.stage is not None and schedule.stage.twice:
+        return staged_twice(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None and schedule.stage is not None:
         return staged(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None:

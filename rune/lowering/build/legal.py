@@ -6,10 +6,13 @@ threads of a group may share a point is known when it is built (workgroups.py).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from math import prod
 from typing import NoReturn
 
 from rune.errors import ArgumentError
+from rune.lowering.build.buffers import BUFFERS
 from rune.lowering.build.merge import merged
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import LEAST_ROUNDS, has_long_reduction, parted
@@ -26,6 +29,7 @@ from rune.lowering.build.schedule import (
     Step,
     Tile,
     Turn,
+    Units,
     Vectors,
 )
 from rune.lowering.build.squares import is_pointwise
@@ -33,8 +37,10 @@ from rune.lowering.build.stage import Group, operands, shared_bytes
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.turn import THREADS, turned_loads
 from rune.lowering.build.turn import shared_bytes as turn_bytes
+from rune.lowering.build.units import Subgroups, factor_dtype, unit_bytes
 from rune.lowering.build.vectors import copies_alone
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP
 from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
@@ -84,9 +90,11 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
     if schedule.rows is not None:
         yield from _to_rows(kernel, schedule.rows, schedule)
     if schedule.tile is not None:
-        yield from _to_tile(kernel, schedule.tile)
+        yield from _to_tile(kernel, schedule.tile, SUBGROUP if schedule.units else 1)
     if schedule.stage is not None:
         yield from _to_stage(kernel, schedule.stage, schedule, target)
+    if schedule.units is not None:
+        yield from _to_units(kernel, schedule.units, schedule)
     if schedule.share is not None:
         yield from _to_share(schedule.share, target)
     if schedule.lanes is not None:
@@ -161,13 +169,14 @@ def _to_vectors(kernel: Kernel, vectors: Vectors, schedule: Schedule) -> Objecti
         yield vectors, f"{step} columns do not divide axis {last.name} of {last.size}"
 
 
-def _to_tile(kernel: Kernel, tile: Tile) -> Objections:
+def _to_tile(kernel: Kernel, tile: Tile, threads: int = 1) -> Objections:
+    """threads: among which its points are divided"""
     if not dot_loads(kernel):
         yield tile, "it is not one dot with scalars and plain writes around it"
     yield from _to_axis(kernel, tile, tile.row_axis)
     yield from _to_count(tile, tile.rows)
     yield from _to_count(tile, tile.columns)
-    yield from _to_count(tile, tile.rows * tile.columns)
+    yield from _to_count(tile, tile.rows * tile.columns // threads)
     if tile.columns > 1 and kernel.domain and tile.column_axis != kernel.domain[-1].name:
         yield tile, f"columns lie along the last axis, {kernel.domain[-1].name}"
 
@@ -177,7 +186,8 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if tile is None or tile.apart or schedule.share is not None:
         yield stage, "it goes with a tile that is not apart, and with points that nobody shares"
         return
-    if next(_to_tile(kernel, tile), None) is not None:
+    subgroup = SUBGROUP if schedule.units else 1
+    if next(_to_tile(kernel, tile, subgroup), None) is not None:
         return
     dot, *others = kernel.body
     if not isinstance(dot, Reduce) or any(not isinstance(s, Let | Write) for s in others):
@@ -192,16 +202,52 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
         return
     for count in (stage.rows, stage.columns, stage.depth):
         yield from _to_count(stage, count)
-    if not 2 <= stage.rows * stage.columns <= most:
-        yield stage, f"{stage.rows * stage.columns} threads are not within 2 to {most}, as on {target.name}"
+    (cut,) = (a.size for a in dot.axes if a.name == stage.sum_axis)
+    if stage.twice and (schedule.units or cut % stage.depth != 0):
+        yield stage, f"units have two panels anyway, and other rounds are whole, not {stage.depth} of {cut}"
+        return
+    threads = stage.rows * stage.columns * subgroup
+    if not 2 <= threads <= most:
+        yield stage, f"{threads} threads are not within 2 to {most}, as on {target.name}"
     reads = operands(kernel, tile)
     if reads is None:
         yield stage, "an operand of its dot depends on rows and columns"
     elif any(load.dtype not in target.dtypes for load, _ in reads):
         yield stage, f"an operand has a dtype that {target.name} keeps as bits of another"
-    elif shared_bytes(Group(kernel, tile, stage)) > target.shared_bytes:
-        needed = shared_bytes(Group(kernel, tile, stage))
+    elif (needed := _shared_bytes(kernel, tile, stage, schedule.units)) > target.shared_bytes:
         yield stage, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
+
+
+def _shared_bytes(kernel: Kernel, tile: Tile, stage: Stage, units: Units | None) -> int:
+    if units is not None:
+        return unit_bytes(Subgroups(kernel, tile, stage))
+    return shared_bytes(Group(kernel, tile, stage)) * (BUFFERS if stage.twice else 1)
+
+
+def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
+    tile, stage = schedule.tile, schedule.stage
+    if tile is None or stage is None:
+        yield units, "it goes with a tile and a stage"
+        return
+    if (units.rows, units.columns, units.depth) != (ROWS, COLUMNS, DEPTH):
+        yield units, f"there are none but {Units(ROWS, COLUMNS, DEPTH)}"
+    if next(_to_tile(kernel, tile, SUBGROUP), None) is not None:
+        return
+    dot, *_ = kernel.body
+    reads = operands(kernel, tile)
+    if (
+        not isinstance(dot, Reduce)
+        or factor_dtype(dot) is None
+        or len({axis for _, axis in reads or ()}) < len(reads or "..")
+    ):
+        yield units, "its dot is not a sum of products of an element of rows and one of columns, both of one half type"
+        return
+    if not 0 < tile.rows * tile.columns or tile.rows % ROWS or tile.columns % COLUMNS:
+        yield units, f"they do not divide a tile of {tile.rows} x {tile.columns}"
+    behind = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
+    depth = prod((stage.depth, *(a.size for a in itertools.islice(behind, 1, None))))
+    if depth % DEPTH != 0:
+        yield units, f"they do not divide a depth of {depth}"
 
 
 def _to_share(share: Share, target: Target) -> Objections:

@@ -2,16 +2,18 @@
 
 An operand of a dot depends on its rows or on its columns. A panel holds, for all rows (or columns)
 of a group's tile, a slice of the sum: element (position, depth) lies at depth * stride + position,
-so that what a thread multiplies at one depth are neighbours, which one instruction reads.
+so that what a thread multiplies at one depth are neighbours, which one instruction reads. Units for
+matrices read either order: their panels have that of memory, so that neighbours stay neighbours.
 
 The threads fill a panel together. Neighbouring threads read neighbours in memory, along the rows or
 along the sum, whichever is contiguous, and each reads several where they divide what there is.
-Positions beyond the end of an axis are not read, and hold zeros.
+Positions beyond the end of an axis are not read, and hold zeros. Aligned pieces that keep their
+order are fetched: nobody waits for them before the next barrier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -19,11 +21,12 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.conditions import every, less
 from rune.lowering.kernel.expr import Expr, Load, Local
-from rune.lowering.kernel.nodes import AddressSpace, Alloc, For, If, Kind, Let, Stmt, Store
+from rune.lowering.kernel.nodes import AddressSpace, Alloc, Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, with_sizes
 from rune.lowering.kernels import Axis
 
 PIECE_BYTES = 16  # that a thread reads at once
+FETCH_BYTES = 4  # of the least piece that devices fetch
 PAD_BYTES = 16  # behind each depth of a panel that is filled along the sum, against bank conflicts
 
 
@@ -34,6 +37,9 @@ class Panel:
     load:    what the kernel reads of it
     axis:    of the domain, along which it has `length` positions
     sums:    the axes of the sum, as far as one panel goes
+    end:     the size of the first of them, where panels may go beyond
+    is_as_read: whether neighbours in memory are neighbours
+    is_fetched: whether it is filled while another one is read
     """
 
     name: str
@@ -41,6 +47,9 @@ class Panel:
     axis: Axis
     length: int
     sums: tuple[Axis, ...]
+    end: Size | None = None
+    is_as_read: bool = False
+    is_fetched: bool = False
 
     @property
     def depth(self) -> int:
@@ -54,18 +63,27 @@ class Panel:
         return step(index, self.axis.name) != 1 and step(index, self.sums[-1].name) == 1
 
     @property
-    def stride(self) -> int:
-        """From one depth to the next."""
-        return self.length + (PAD_BYTES // self.load.dtype.itemsize if self.is_along_sum else 0)
+    def strides(self) -> tuple[int, int]:
+        """From one position to the next, and from one depth to the next."""
+        pad = PAD_BYTES // self.load.dtype.itemsize
+        if self.is_as_read:
+            line = self.depth if self.is_along_sum else self.length
+            # An odd number of pads, so that eight lines begin in different banks.
+            line += pad if line // pad % 2 == 0 else 0
+            return (line, 1) if self.is_along_sum else (1, line)
+        return 1, self.length + (pad if self.is_along_sum else 0)
 
     @property
     def alloc(self) -> Alloc:
         """Its memory."""
-        return Alloc(self.name, self.load.dtype, self.depth * self.stride, AddressSpace.SHARED)
+        of_position, of_depth = self.strides
+        size = self.length * of_position if of_depth == 1 else self.depth * of_depth
+        return Alloc(self.name, self.load.dtype, size, AddressSpace.SHARED)
 
-    def at(self, position: Size, depth: Size) -> Load:
-        """One of its elements."""
-        return Load(self.name, (depth * self.stride + position,), self.load.dtype)
+    def index(self, position: Size, depth: Size) -> Size:
+        """Where one of its elements lies."""
+        of_position, of_depth = self.strides
+        return position * of_position + depth * of_depth
 
 
 def step(index: Size, name: str) -> Size:
@@ -82,49 +100,78 @@ def flat_depth(sums: Sequence[Axis]) -> Size:
     return flat
 
 
-def fill(panel: Panel, thread: Dim, threads: int, first: Size, begin: Size) -> list[Stmt]:
+def fill(
+    panel: Panel, thread: Dim, threads: int, origin: Mapping[str, Size], offset: Size = 0, name: str = ""
+) -> list[Stmt]:
     """The statements by which a thread reads its part of a panel.
 
-    first:   where the panel begins along its axis of the domain
-    begin:   where it begins along the first of its axes of the sum
+    origin: where the panel begins along each axis of its load that is not the same for all
+    offset: where it begins in its memory
+    name:   what sets names apart from those of other fillings
     """
     elements = panel.length * panel.depth
-    piece = _piece(panel, threads)
+    piece = _piece(panel, threads, origin, offset)
     rounds = -(-elements // (threads * piece))
-    round_axis = Axis(f"{panel.name}_round", rounds)
+    round_axis = Axis(f"{panel.name}{name}_round", rounds)
     number = (round_axis.symbol * threads if rounds > 1 else 0) + thread
-    transfers = [_transfer(panel, number * piece, k, piece, first, begin) for k in range(piece)]
-    # First all that is read, so that a compiler sees neighbours side by side.
-    body: tuple[Stmt, ...] = (*(let for let, _ in transfers), *(store for _, store in transfers))
+    loads, places = _elements(panel, number * piece, piece, origin, offset)
+    body = _fetch(panel, loads, places) or _transfer(panel, loads, places, name)
     if elements % (threads * piece):
         body = (If(less(number * piece, elements), body),)
     return [For(round_axis.name, rounds, Kind.SERIAL, body)] if rounds > 1 else list(body)
 
 
-def _piece(panel: Panel, threads: int) -> int:
+def _piece(panel: Panel, threads: int, origin: Mapping[str, Size], offset: Size) -> int:
     """How many neighbours a thread reads at once."""
     run = int(str(panel.sums[-1].size)) if panel.is_along_sum else panel.length
     piece = max(1, PIECE_BYTES // panel.load.dtype.itemsize)
-    while piece > 1 and (run % piece or panel.length * panel.depth % (threads * piece)):
+    # Units read much: there, whole pieces count more than work for every thread.
+    share = 1 if panel.is_as_read else threads
+    while piece > 1 and (run % piece or panel.length * panel.depth % (share * piece)):
         piece //= 2
-    return piece
+    # Single elements that nobody waits for, rather than pieces that cannot be fetched.
+    is_single = panel.is_fetched and panel.load.dtype.itemsize >= FETCH_BYTES
+    first = dims.symbol("number", 0, panel.length * panel.depth // piece - 1) * piece
+    return 1 if is_single and not _fetch(panel, *_elements(panel, first, piece, origin, offset)) else piece
 
 
-def _transfer(panel: Panel, number: Size, k: int, piece: int, first: Size, begin: Size) -> tuple[Let, Store]:
-    """The k-th element of a piece on its way from memory into the panel."""
+def _elements(
+    panel: Panel, number: Size, piece: int, origin: Mapping[str, Size], offset: Size
+) -> tuple[list[Load], list[Size]]:
+    """The elements of a piece in memory, and where they lie in the panel's."""
+    loads = [_load(panel, number, k, piece, origin) for k in range(piece)]
+    return loads, [panel.index(*_place(panel, number + k)) + offset for k in range(piece)]
+
+
+def _fetch(panel: Panel, loads: Sequence[Load], places: Sequence[Size]) -> tuple[Stmt, ...]:
+    """The piece as one fetch, if it is one for sure; else nothing."""
+    first, count = loads[0], len(loads)
+    is_wide = panel.is_fetched and count * panel.load.dtype.itemsize >= FETCH_BYTES
+    same = all(x.guard == first.guard and x.indices[0] - first.indices[0] == k for k, x in enumerate(loads))
+    is_aligned = all(dims.divides(count, x) is True for x in (first.indices[0], places[0]))
+    if not (is_wide and same and is_aligned and all(x - places[0] == k for k, x in enumerate(places))):
+        return ()
+    return (Fetch(panel.name, places[0], first.buffer, first.indices[0], count, first.guard),)
+
+
+def _transfer(panel: Panel, loads: Sequence[Load], places: Sequence[Size], name: str) -> tuple[Stmt, ...]:
+    """The piece through registers: first all that is read, so that a compiler sees neighbours."""
+    lets = [Let(f"{panel.name}{name}_element_{k}", load) for k, load in enumerate(loads)]
+    stores = (Store(panel.name, at, Local(let.name, panel.load.dtype)) for at, let in zip(places, lets))
+    return (*lets, *stores)
+
+
+def _load(panel: Panel, number: Size, k: int, piece: int, origin: Mapping[str, Size]) -> Load:
+    """The k-th element of a piece, in memory; zero beyond the ends."""
     position, depth = _place(panel, number + k)
-    at, outer = {panel.axis.name: first + position}, depth
+    at, outer = dict(origin), depth
+    at[panel.axis.name] = origin[panel.axis.name] + position
     for axis in reversed(panel.sums):
-        at[axis.name], outer = outer % axis.size, outer // axis.size
-    at[panel.sums[0].name] = at[panel.sums[0].name] + begin
+        at[axis.name], outer = origin.get(axis.name, 0) + outer % axis.size, outer // axis.size
     load = placed(panel.load, at)
     assert isinstance(load, Load)
-    # A piece ends as a whole where pieces divide the axis.
-    end = _place(panel, number)[0] if panel.axis.size % piece == 0 else position
-    inside = _inside(panel, first + end)
-    guards = [g for g in (inside, load.guard) if g is not None]
-    let = Let(f"{panel.name}_element_{k}", replace(load, guard=every(guards) if guards else None))
-    return let, Store(panel.name, depth * panel.stride + position, Local(let.name, load.dtype))
+    guards = [*_inside(panel, number, k, piece, origin), *([] if load.guard is None else [load.guard])]
+    return replace(load, guard=every(guards) if guards else None)
 
 
 def _place(panel: Panel, number: Size) -> tuple[Size, Size]:
@@ -134,9 +181,19 @@ def _place(panel: Panel, number: Size) -> tuple[Size, Size]:
     return number % panel.length, number // panel.length
 
 
-def _inside(panel: Panel, position: Size) -> Expr | None:
-    """Whether a position is one of the axis; None where all are."""
-    return None if panel.axis.size % panel.length == 0 else less(position, panel.axis.size)
+def _inside(panel: Panel, number: Size, k: int, piece: int, origin: Mapping[str, Size]) -> Iterator[Expr]:
+    """Conditions under which an element is beyond no end; none for ends that no piece passes.
+
+    A piece ends as a whole where pieces divide the axis.
+    """
+    axis, cut = panel.axis, panel.sums[0]
+    if axis.size % panel.length != 0:
+        position, _ = _place(panel, number if axis.size % piece == 0 else number + k)
+        yield less(origin[axis.name] + position, axis.size)
+    if panel.end is not None and panel.end % cut.size != 0:
+        _, depth = _place(panel, number if panel.end % piece == 0 else number + k)
+        behind = prod(int(str(a.size)) for a in panel.sums[1:])
+        yield less(origin[cut.name] + depth // behind, panel.end)
 
 
 def placed(expr: Expr, at: Mapping[str, Size]) -> Expr:

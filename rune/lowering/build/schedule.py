@@ -9,8 +9,10 @@
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "rows(" axis "=" count ")"             several points along an axis are one
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
-               | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
+               | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ["," "twice"] ")"
                        the tiles of a group of threads by rows and columns, from shared memory
+               | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
+                       which are counted by the stage, and units for matrices compute it
                | "share(" threads ")"                   the threads of a group share a point
                | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
@@ -126,6 +128,7 @@ class Stage:
     """A group of rows x columns threads reads the operands of its tiles into shared memory.
 
     depth: how much of an axis of the sum at a time, with all of those behind it
+    twice: whether there is memory for two, so that one is filled while another is read
     """
 
     row_axis: str
@@ -134,10 +137,23 @@ class Stage:
     columns: int
     sum_axis: str
     depth: int
+    twice: bool = False
 
     def __str__(self) -> str:
         of_rows, of_columns = f"{self.row_axis}={self.rows}", f"{self.column_axis}={self.columns}"
-        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth})"
+        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth}{', twice' if self.twice else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Units for products of matrices of so many rows and columns, and this depth, compute tiles."""
+
+    rows: int
+    columns: int
+    depth: int
+
+    def __str__(self) -> str:
+        return f"units({self.rows}, {self.columns}, {self.depth})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +197,7 @@ class Schedule:
     rows: Rows | None = None
     tile: Tile | None = None
     stage: Stage | None = None
+    units: Units | None = None
     share: Share | None = None
     lanes: Lanes | None = None
 
@@ -197,7 +214,7 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | Share | Lanes
+Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | Units | Share | Lanes
 
 
 def _order(numbers: Numbers, words: Sequence[str]) -> Order:
@@ -258,8 +275,15 @@ def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
 
 def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
     (row_axis, rows), (column_axis, columns), (sum_axis, depth) = numbers.items()
-    () = words
-    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth)
+    if list(words) not in ([], ["twice"]):
+        raise ValueError(words)
+    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth, twice=bool(words))
+
+
+def _units(numbers: Numbers, words: Sequence[str]) -> Units:
+    () = numbers
+    rows, columns, depth = map(int, words)
+    return Units(rows, columns, depth)
 
 
 def _share(numbers: Numbers, words: Sequence[str]) -> Share:
@@ -287,6 +311,7 @@ _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "rows": (_rows, "rows(i0=4)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
     "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
+    "units": (_units, "units(16, 8, 16)"),
     "share": (_share, "share(128)"),
     "lanes": (_lanes, "lanes(i0)"),
 }

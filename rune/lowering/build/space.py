@@ -21,12 +21,17 @@ from rune.lowering.build.schedule import (
     Share,
     Squares,
     Stage,
+    Tile,
     Turn,
+    Units,
     Vectors,
 )
+from rune.lowering.build.stage_choice import has_fetches
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
+from rune.lowering.build.units import has_units
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel import matrices
 from rune.lowering.kernels import Kernel, Reduce
 
 SIDES = (8, 16, 32, 64)
@@ -34,6 +39,10 @@ VECTORS = (2, 3, 4, 8, 16)
 PARTS = (2, 4, 8, 16)
 GROUPS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32))  # threads by rows and columns
 DEPTHS = (4, 8, 16, 32)
+SUBGROUPS = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 2))  # by rows and columns
+UNIT_ROWS = (16, 32, 64)  # of a subgroup
+UNIT_COLUMNS = (8, 16, 32, 64)
+UNIT_DEPTHS = (16, 32, 64)
 ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
@@ -68,10 +77,12 @@ def _by_groups(flat: Kernel, target: Target) -> Iterator[Schedule]:
     if target.threads_per_workgroup == 1:
         return
     yield from (Schedule(turn=Turn(axis.name, side)) for axis in flat.domain[:-1] for side in (16, 32))
-    yield from _in_stages(flat)
+    yield from (*_in_stages(flat, target), *_in_units(flat, target))
     for axis in flat.domain[:-1]:
         start = Schedule(merge=Merge(axis.name))
-        yield from (replace(s, merge=start.merge) for s in _in_stages(rewritten(flat, start)))
+        kernel = rewritten(flat, start)
+        tiled = (*_in_stages(kernel, target), *_in_units(kernel, target))
+        yield from (replace(s, merge=start.merge) for s in tiled)
 
 
 def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
@@ -120,11 +131,24 @@ def _in_tiles(flat: Kernel) -> Iterator[Schedule]:
         yield from (Schedule(tile=tile_of(axis.name, rows, last, columns, apart=a)) for a in apart)
 
 
-def _in_stages(flat: Kernel) -> Iterator[Schedule]:
+def _in_stages(flat: Kernel, target: Target) -> Iterator[Schedule]:
     (dot, *_) = flat.body
     if not isinstance(dot, Reduce) or not dot.axes:
         return
     last = flat.domain[-1].name if flat.domain else ""
+    ways = (False, True) if has_fetches(flat, target) else (False,)
     for tiled, (rows, columns), axis, depth in itertools.product(_in_tiles(flat), GROUPS, dot.axes, DEPTHS):
         if tiled.tile is not None and not tiled.tile.apart:
-            yield replace(tiled, stage=Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth))
+            stage = Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth)
+            yield from (replace(tiled, stage=replace(stage, twice=twice)) for twice in ways)
+
+
+def _in_units(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    (dot, *_) = flat.body
+    if not isinstance(dot, Reduce) or not has_units(dot, target) or len(flat.domain) < 2:
+        return
+    units, last = Units(matrices.ROWS, matrices.COLUMNS, matrices.DEPTH), flat.domain[-1].name
+    sides = itertools.product(UNIT_ROWS, UNIT_COLUMNS, SUBGROUPS, dot.axes, UNIT_DEPTHS)
+    for axis, (rows, columns, (down, along), cut, depth) in itertools.product(flat.domain[:-1], sides):
+        tile, stage = Tile(axis.name, rows, last, columns), Stage(axis.name, down, last, along, cut.name, depth)
+        yield Schedule(tile=tile, stage=stage, units=units)

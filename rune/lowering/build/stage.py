@@ -96,6 +96,16 @@ class Group:
         row, column = (axis_of(self.domain, a.name).symbol * n for a, n in zip(self.axes, self.lengths))
         return row, column
 
+    @property
+    def rows(self) -> int:
+        """Rows of a thread."""
+        return self.tile.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of a thread."""
+        return self.tile.columns
+
     def row(self, r: int) -> Size:
         """Where the r-th row of a thread lies among those of the group."""
         return self.thread // self.stage.columns * self.tile.rows + r
@@ -112,7 +122,7 @@ class Group:
 
     def points(self) -> Iterator[tuple[int, int]]:
         """The rows and columns of a thread."""
-        return itertools.product(range(self.tile.rows), range(self.tile.columns))
+        return itertools.product(range(self.rows), range(self.columns))
 
     def at(self, r: int, c: int) -> dict[str, Size]:
         """The axes of the domain at a point of a thread."""
@@ -153,20 +163,22 @@ def staged(kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dty
     """
     group = Group(kernel, tile, stage)
     memory = [p.alloc for p in panels(group, stage.depth)]
-    inside = [*_sums(group), *_rounds(group), *_results(group, stored)]
+    inside = [*sums_of(group), *_rounds(group), *results(group, stored)]
     return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
 
 # --- what a thread does -------------------------------------------------------------------------
 
 
-def _name(group: Group, r: int, c: int) -> str:
+def sum_name(group: Group, r: int, c: int) -> str:
+    """The name of the sum at one point of a thread; `_acc` is behind that of its Var."""
     return f"{group.dot.name}_{r}_{c}"
 
 
-def _sums(group: Group) -> Iterator[Stmt]:
+def sums_of(group: Group) -> Iterator[Stmt]:
+    """The sums of a thread, which begin at nothing."""
     for r, c in group.points():
-        yield Var(f"{_name(group, r, c)}_acc", COMBINE[group.dot.combine].identity(group.dot.dtype))
+        yield Var(f"{sum_name(group, r, c)}_acc", COMBINE[group.dot.combine].identity(group.dot.dtype))
 
 
 def _rounds(group: Group) -> Iterator[Stmt]:
@@ -192,23 +204,36 @@ def _round(group: Group, depth: int, begin: Size) -> list[Stmt]:
     """One filling of the panels, and the products of it."""
     (_, cut, behind), slices = group.sums, panels(group, depth)
     firsts = dict(zip((a.name for a in group.axes), group.firsts()))
-    filling = [s for p in slices for s in fill(p, group.thread, group.threads, firsts[p.axis.name], begin)]
+    origin = {**firsts, group.stage.sum_axis: begin}
+    filling = [s for p in slices for s in fill(p, group.thread, group.threads, origin)]
     axes = (Axis(cut.name, depth), *behind)
     kinds = [Kind.SERIAL] * len(axes)
     # Nobody fills before all have read, nor reads before all have filled.
-    return [Barrier(), *filling, Barrier(), *loops.nest(axes, kinds, _products(group, slices, axes, begin))]
+    return [
+        Barrier(),
+        *filling,
+        Barrier(),
+        *loops.nest(axes, kinds, products(group, slices, axes, {cut.name: begin}, {})),
+    ]
 
 
-def _products(group: Group, slices: Sequence[Panel], axes: Sequence[Axis], begin: Size) -> Iterator[Stmt]:
-    """What a thread does at one depth: it reads its rows and columns, and adds their products."""
+def products(
+    group: Group, slices: Sequence[Panel], axes: Sequence[Axis], origin: Mapping[str, Size], offsets: Mapping[str, Size]
+) -> Iterator[Stmt]:
+    """What a thread does at one depth: it reads its rows and columns, and adds their products.
+
+    origin:  where the round is along the axes of the sum
+    offsets: where panels begin in their memory, by name
+    """
     depth, (row_axis, _) = flat_depth(axes), group.axes
     for panel in slices:
         is_of_rows = panel.axis == row_axis
         for n in range(group.tile.rows if is_of_rows else group.tile.columns):
             position = group.row(n) if is_of_rows else group.column(n)
-            yield Let(f"{panel.name}_{n}", panel.at(position, depth))
+            index = panel.index(position, depth) + offsets.get(panel.name, 0)
+            yield Let(f"{panel.name}_{n}", Load(panel.name, (index,), panel.load.dtype))
     for r, c in group.points():
-        yield from _product(group, slices, r, c, {axes[0].name: axes[0].symbol + begin})
+        yield from _product(group, slices, r, c, {**origin, axes[0].name: axes[0].symbol + origin[axes[0].name]})
 
 
 def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[str, Size]) -> Iterator[Stmt]:
@@ -225,14 +250,14 @@ def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[
         return placed(map_expr(on_node, expr), {**at, **group.at(r, c)})
 
     yield from (Let(names[let.name], here(let.value)) for let in dot.lets)
-    yield Accumulate(f"{_name(group, r, c)}_acc", dot.combine, here(dot.value), dot.contract)
+    yield Accumulate(f"{sum_name(group, r, c)}_acc", dot.combine, here(dot.value), dot.contract)
 
 
-def _results(group: Group, stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
+def results(group: Group, stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
     """What follows the dot, at the points of the thread that are not beyond an end."""
     # Neighbours end together where their number divides the axis.
     together = group.run if group.axes[1].size % group.run == 0 else 1
-    for r, c in itertools.product(range(group.tile.rows), range(0, group.tile.columns, together)):
+    for r, c in itertools.product(range(group.rows), range(0, group.columns, together)):
         points = [_result(group, r, c + n, stored) for n in range(together)]
         # Alike statements side by side, so that stores to neighbours are.
         body = tuple(statement for same in zip(*points) for statement in same)
@@ -242,9 +267,9 @@ def _results(group: Group, stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
 
 def _result(group: Group, r: int, c: int, stored: Mapping[str, np.dtype]) -> list[Stmt]:
     """What follows the dot at one point."""
-    names = {group.dot.name: _name(group, r, c)}
+    names = {group.dot.name: sum_name(group, r, c)}
     names |= {s.name: f"{s.name}_{r}_{c}" for s in group.kernel.body if isinstance(s, Let)}
-    result = Let(_name(group, r, c), Local(f"{_name(group, r, c)}_acc", group.dot.dtype))
+    result = Let(sum_name(group, r, c), Local(f"{sum_name(group, r, c)}_acc", group.dot.dtype))
     return [result, *loops.body(place_body(group.kernel.body[1:], group.at(r, c), names), {}, stored)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from rune.lowering.build.heuristics import choices
@@ -27,6 +27,7 @@ FEWEST = 32  # rows, columns, and products of a sum that are worth shared memory
 SIDES = (2, 4, 8)  # rows and columns of a thread
 GROUPS = ((16, 16), (8, 16), (16, 8), (8, 8))  # threads along rows and columns
 DEPTH = 16  # of a panel, about
+LONG = 512  # products of a thread in a round, beside which the addresses of fetches are few
 GROUPS_PER_CORE = 2  # that hide each other's waits
 # In units of a multiply-add: a read of 4 neighbours in shared memory, and an element that is
 # brought there. By the issue slots that they take on a multiprocessor.
@@ -34,7 +35,7 @@ SHARED_READ, TRANSFER = 1.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class Problem:
     """The sizes of a dot: points of its other axes, rows, columns; what it adds up."""
 
     batch: int
@@ -49,20 +50,38 @@ def choose_stage(flat: Kernel, target: Target) -> Schedule | None:
     merges = [None, *(Merge(a.name) for a in flat.domain[:-1])]
     candidates = [c for m in merges for c in _candidates(flat, m, target)]
     ranked = sorted(candidates, key=lambda c: c[0])
-    return next((s for _, s in ranked if is_legal(flat, s, target)), None)
+    return next((s for _, c in ranked for s in _ways(flat, c, target) if is_legal(flat, s, target)), None)
+
+
+def has_fetches(flat: Kernel, target: Target) -> bool:
+    """Whether the target copies what a dot reads into shared memory while it computes."""
+    return all(("fetch", load.dtype) in target.native for load in dot_loads(flat))
+
+
+def _ways(flat: Kernel, schedule: Schedule, target: Target) -> Iterator[Schedule]:
+    """The schedule with panels twice, where they are fetched and rounds are long; then as it is."""
+    (dot, *_), tile, stage = flat.body, schedule.tile, schedule.stage
+    assert isinstance(dot, Reduce)
+    assert tile is not None
+    assert stage is not None
+    axes = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
+    depth = stage.depth * cost.count(tuple(a.size for a in itertools.islice(axes, 1, None)))
+    if has_fetches(flat, target) and tile.rows * tile.columns * depth >= LONG:
+        yield replace(schedule, stage=replace(stage, twice=True))
+    yield schedule
 
 
 def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
     """Schedules with a merge, if any, and what each costs."""
     kernel = merged(flat, merge) if merge else flat
     for row_axis in kernel.domain[:-1]:
-        problem = _problem(kernel, row_axis)
+        problem = problem_of(kernel, row_axis)
         if problem is not None:
             for tile, stage in _groups(kernel, row_axis.name):
                 yield _cost(problem, tile, stage, target), Schedule(merge=merge, tile=tile, stage=stage)
 
 
-def _problem(kernel: Kernel, row_axis: Axis) -> _Problem | None:
+def problem_of(kernel: Kernel, row_axis: Axis, fewest: int = FEWEST) -> Problem | None:
     """The sizes of a dot, if each operand is one of rows or of columns, and used often enough."""
     (dot, *_), last = kernel.body, kernel.domain[-1]
     reads = operands(kernel, Tile(row_axis.name, 1))
@@ -72,7 +91,7 @@ def _problem(kernel: Kernel, row_axis: Axis) -> _Problem | None:
     others = tuple(a.size for a in kernel.domain if a not in (row_axis, last))
     rows, columns = cost.count((row_axis.size,)), cost.count((last.size,))
     sums = cost.count(tuple(a.size for a in dot.axes))
-    return _Problem(cost.count(others), rows, columns) if min(rows, columns, sums) >= FEWEST else None
+    return Problem(cost.count(others), rows, columns) if min(rows, columns, sums) >= fewest else None
 
 
 def _groups(kernel: Kernel, row_axis: str) -> Iterator[tuple[Tile, Stage]]:
@@ -97,7 +116,7 @@ def _depth(dot: Reduce) -> tuple[Axis, int]:
     return cut, next(fitting, wanted)
 
 
-def _cost(problem: _Problem, tile: Tile, stage: Stage, target: Target) -> float:
+def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
     """Time for each product, in multiply-adds of a processor."""
     down, along = tile.rows * stage.rows, tile.columns * stage.columns
     groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)

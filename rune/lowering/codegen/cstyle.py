@@ -33,6 +33,7 @@ from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
+from rune.lowering.codegen.units import product_lines, refuse_unit
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
@@ -41,12 +42,14 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Fetch,
     For,
     Function,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Param,
     Stmt,
     Store,
@@ -259,8 +262,7 @@ class _Renderer(Statements):
     def store_run(self, run: StoreRun) -> None:
         piece = self.expressions.piece(run.values[0].dtype, len(run.values))
         values = ", ".join(self.expressions.stored(value) for value in run.values)
-        address = f"({piece}*)&{self.name(run.buffer)}[{self.expressions.size(run.index)}]"
-        self.emit(f"*{address} = make_{piece}({values});")
+        self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
@@ -282,14 +284,44 @@ class _Renderer(Statements):
             case Alloc():
                 self.alloc(stmt)
             case Barrier():
-                self.emit(f"{self.dialect.barrier};")
+                self.barrier()
+            case Fetch():
+                self.fetch(stmt)
+            case MatrixProduct():
+                self.multiply(stmt)
+
+    def barrier(self) -> None:
+        if any(isinstance(s, Fetch) for s in walk(self.code.body)):
+            self.emit(f"{self.dialect.fetched};")
+        self.emit(f"{self.dialect.barrier};")
+
+    def fetch(self, stmt: Fetch) -> None:
+        if not self.dialect.fetch:
+            refuse_unit(stmt, self.dialect.name)
+        dtype = next(p.dtype for p in self.code.params if p.name == stmt.source)
+        target, source = self.element(stmt.target, stmt.target_index), self.element(stmt.source, stmt.source_index)
+        guard = "true" if stmt.guard is None else self.expr(stmt.guard)
+        size = stmt.count * dtype.itemsize
+        self.emit(f"{self.dialect.fetch.format(size, f'&{target}', f'&{source}', guard)};")
+
+    def multiply(self, stmt: MatrixProduct) -> None:
+        if stmt.a.dtype not in self.dialect.multiply:
+            refuse_unit(stmt, self.dialect.name)
+        self.emit("{")
+        for line in product_lines(stmt, self.dialect.multiply[stmt.a.dtype], self.element, self.name):
+            self.emit(f"  {line}")
+        self.emit("}")
+
+    def element(self, buffer: str, index: Size) -> str:
+        """An element of a buffer, as in memory."""
+        return f"{self.name(buffer)}[{self.expressions.size(index)}]"
 
     def declare(self, constness: str, name: str, value: Expr) -> None:
         text = self.expr(value)
         self.emit(f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};")
 
     def store(self, stmt: Store) -> None:
-        element = f"{self.name(stmt.buffer)}[{self.expressions.size(stmt.index)}]"
+        element = self.element(stmt.buffer, stmt.index)
         if stmt.atomic:
             assert stmt.combine is not None
             call = self.dialect.atomics[stmt.combine, stmt.value.dtype]

@@ -24,6 +24,7 @@ import re
 from dataclasses import replace
 
 from rune import dtypes
+from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
 from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.target import Target
 
@@ -53,7 +54,6 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
     return {"popcount": f"({type_})__popc{suffix}({{0}})", "clz": f"({type_})__clz{suffix}({{0}})"}
 
 
-FUNCTION = "static __device__ "
 _UNSIGNED = "unsigned long long"
 # Sums of i64 are those of its bits.
 ATOMICS = {
@@ -145,7 +145,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16},
+    helpers={**BF16, **_F16, **UNITS},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',
@@ -180,6 +180,9 @@ CUDA_C = Dialect(
     read_only="__ldg({0})",
     pieces=_PIECES,
     atomics=ATOMICS,
+    multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
+    fetch="rune_fetch_{0}({1}, {2}, {3})",
+    fetched="rune_fetched()",
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

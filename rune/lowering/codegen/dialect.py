@@ -79,6 +79,10 @@ class Dialect:
     # launch says; `pooled` declares it as {0}.
     static_shared_bytes: int | None = None
     pooled: str = ""
+    # Functions for products of matrices (codegen/units.py), by the dtype of the factors.
+    multiply: Mapping[np.dtype, str] = field(default_factory=dict)
+    fetch: str = ""  # {0} bytes into shared memory at {1} from {2}, zeros where not {3}
+    fetched: str = ""  # waits for all fetches of a thread, before a barrier
     native: Native = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,9 +22,24 @@ from rune.lowering.codegen.llvm_strides import step_of, store_apart
 from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, to_memory
 from rune.lowering.codegen.llvm_values import Env, Lanes, Memory, Slot, Values
+from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Op
-from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    If,
+    Kind,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+    Var,
+)
 from rune.lowering.kernel.rewrite import names_assigned
 
 # Per kernel, on the stack of the thread that runs it.
@@ -81,6 +96,8 @@ class Body(Values):
                     "llvm: cannot render a barrier (a workgroup is one thread on the cpu)",
                     hint="the schedule for a cpu target must not bind workgroups",
                 )
+            case Fetch() | MatrixProduct():
+                refuse_unit(stmt, "llvm")
         return env
 
     def let(self, name: str, value: Value, dtype: np.dtype, env: Env) -> Env:

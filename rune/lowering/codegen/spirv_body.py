@@ -19,6 +19,7 @@ from rune.lowering.codegen import spirv_scalar as scalar
 from rune.lowering.codegen.spirv_module import KINDS, Module
 from rune.lowering.codegen.spirv_words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Variable, Writer
+from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
 from rune.lowering.kernel.expr import Op as Operation
 from rune.lowering.kernel.nodes import (
@@ -27,12 +28,14 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Fetch,
     For,
     Function,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Stmt,
     Store,
     Var,
@@ -119,6 +122,8 @@ class Body:
                 self.alloc(stmt)
             case Barrier():
                 self.writer.barrier()
+            case Fetch() | MatrixProduct():
+                refuse_unit(stmt, "spirv")
 
     def combined(self, combine: str, old: Value, dtype: np.dtype, value: Expr, contract: bool) -> Value:
         """A value joined to an old one; a product may be fused into a sum where that is allowed."""

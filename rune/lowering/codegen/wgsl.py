@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from rune import dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.codegen.wgsl_expr import NATIVE, Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl_helpers import accessors, needed
 from rune.lowering.kernel.expr import Expr, Index, Op
@@ -40,12 +41,14 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Fetch,
     For,
     Function,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Param,
     Stmt,
     Store,
@@ -262,6 +265,8 @@ class _Renderer(Statements):
             case Barrier():
                 self.emit("workgroupBarrier();")
                 self.emit("storageBarrier();")
+            case Fetch() | MatrixProduct():
+                refuse_unit(stmt, "wgsl")
 
     def store(self, stmt: Store) -> None:
         if stmt.atomic:

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rune import dtypes
+from rune import dims, dtypes
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.codegen.llvm_lanes import choose
 from rune.lowering.codegen.target import Target
@@ -42,6 +42,7 @@ from rune.lowering.kernel.rewrite import walk
 OVERLAP = 1 / 8  # of the time of what does not bound
 AHEAD = 4.0  # rounds whose loads wait together, since a compiler goes ahead
 DEPENDENT_CYCLES = 2.0  # of an instruction of a thread that runs alone; half of them wait for others
+OF_PRODUCT = 128  # scalar operations of a thread in an instruction of units for matrices
 BARRIER_CYCLES = 30.0
 SPILLED_REQUESTS = 2.0  # of a register that a thread has too many: it is stored once and read once
 
@@ -148,7 +149,8 @@ class _Model:
             loops = choose(self.code.body, lanes).loops
             reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
             return reader.block(self.code.body, sampling.of_processor(self.sizes))
-        reader = Reader(self.record, memory, self.sizes, self._neighbours)
+        thread = dims.symbol(launch.threads[0].name, 0, launch.group_threads - 1) if launch.threads else 0
+        reader = Reader(self.record, memory, self.sizes, self._neighbours, thread=thread)
         reader.origins.update((a.name, frozenset({a.name})) for a in (*launch.grid, *launch.threads))
         samples = sampling.of_launch(launch, self.record.subgroup_threads, self.sizes)
         return reader.block((*launch.head, *launch.body), samples)
@@ -195,11 +197,13 @@ class _Model:
     def _times_of_units(self, launch: Launch, sums: Totals) -> dict[str, float]:
         """Seconds of the unit that has most to do, for each of its parts. Units: s."""
         record = self.record
+        products = sum(sums.products.values()) / OF_PRODUCT
         cycles = {
             "requests": sums.request_cycles,
-            "instructions": (sums.instructions + sums.requests) / record.cycle_instructions,
+            "instructions": (sums.instructions + sums.requests + products) / record.cycle_instructions,
             "special units": sums.special * record.subgroup_threads / record.special_operations,
             **{f"{dtypes.short(d)} units": n / self._rate(d) for d, n in sums.of_dtype.items()},
+            **{f"{dtypes.short(d)} matrix units": n / self._matrix_rate(d) for d, n in sums.products.items()},
         }
         return {name: self._share(launch) * n / record.clock_hz for name, n in cycles.items()}
 
@@ -214,6 +218,12 @@ class _Model:
         if not self.record.is_processor:
             return self.record.rate(dtype) / self.record.subgroup_threads
         return self.record.rate(dtypes.f32) * dtypes.f32.itemsize / max(dtypes.f32.itemsize, self.target.vector_bytes)
+
+    def _matrix_rate(self, dtype: np.dtype) -> float:
+        """Scalar operations of each thread of a subgroup that units for matrices do in a cycle."""
+        record = self.record
+        peak = record.matrix_share * record.matrix_flops[dtype] / record.units
+        return peak / record.clock_hz / record.subgroup_threads
 
     def _times_of_memory(self, launch: Launch, through: Mapping[str, float]) -> dict[str, float]:
         """Seconds for what comes through each cache, and by the way to the unit with most to do."""
@@ -236,11 +246,19 @@ class _Model:
 
 def _chain(block: Block, latency: float) -> float:
     """Cycles of a thread that waits for whatever it needs."""
-    loads = [t for t in block.touches if not t.writes and t.share and t.space is None]
+    loads = [t for t in block.touches if not t.writes and t.share and t.space is None and not t.is_fetch]
     waits = 1 + max(t.depth for t in loads) if loads else 0
     each = waits * latency / (AHEAD if block.rounds > 1 else 1.0)
     each += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
-    return block.rounds * block.share * (each + sum(_chain(b, latency) for b in block.inner))
+    each += sum(_chain(b, latency) for b in block.inner)
+    # Barriers wait for what was fetched a round before, if that has not taken long enough.
+    if block.work.barriers and _fetches(block):
+        each = max(each, latency)
+    return block.rounds * block.share * each
+
+
+def _fetches(block: Block) -> bool:
+    return any(t.is_fetch for t in block.touches) or any(map(_fetches, block.inner))
 
 
 def _in_waves(block: Block, launch: Launch, resident: Mapping[str, int]) -> Block:

@@ -23,17 +23,21 @@ from rune.lowering.costs.launch import number
 from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.costs.samples import Requests, Samples
 from rune.lowering.kernel.expr import Cast, Expr, Index, Load, Op
+from rune.lowering.kernel.matrices import DEPTH, SUBGROUP
+from rune.lowering.kernel.matrices import ROWS as MATRIX_ROWS
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
     Alloc,
     Assign,
     Barrier,
+    Fetch,
     For,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Stmt,
     Store,
     Var,
@@ -55,6 +59,7 @@ class Touch:
     share:   of the subgroups and rounds around it;  threads: of all threads
     depth:   loads whose values its index needs, one after the other
     origins: the loops behind each name of its index
+    is_fetch: whether what is loaded goes to shared memory by itself
     """
 
     buffer: str
@@ -68,6 +73,7 @@ class Touch:
     requests: Requests
     depth: int
     origins: Mapping[str, frozenset[str]]
+    is_fetch: bool = False
 
 
 @dataclass(slots=True)
@@ -78,6 +84,7 @@ class Work:
     special: float = 0.0
     barriers: float = 0.0
     flops: float = 0.0  # a multiply-add as two
+    products: dict[np.dtype, float] = field(default_factory=dict)  # those of units for matrices
 
     def add(self, dtype: np.dtype, count: float) -> None:
         """Count instructions on numbers of a dtype."""
@@ -128,6 +135,7 @@ class Reader:
 
     neighbours: elements of a dtype that one access may have
     in_lanes:   loops that run in lanes, by identity;  lanes: how many
+    thread:     the number of a thread in its group, if it has one
     depths, origins: loads and loops behind a local;  places: locals that are indices alone
     """
 
@@ -137,6 +145,7 @@ class Reader:
     neighbours: Callable[[np.dtype], int]
     in_lanes: Collection[int] = ()
     lanes: int = 1
+    thread: Size = 0
     depths: dict[str, int] = field(default_factory=dict)
     origins: dict[str, frozenset[str]] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
@@ -184,6 +193,12 @@ class Reader:
                     self._body(statements, draft.part(share, inside))
             case For():
                 draft.inner.append(self._loop(stmt, draft))
+            case Fetch(source=source, source_index=at, count=count, guard=guard):
+                self._load(source, at, guard, draft, count)
+                draft.touches.append(replace(draft.touches.pop(), is_fetch=True))
+                self._touch(stmt.target, stmt.target_index, True, draft, count)
+            case MatrixProduct():
+                self._multiply(stmt, draft)
             case Alloc():
                 pass
 
@@ -249,6 +264,18 @@ class Reader:
             self._touch(store.buffer, store.index, False, draft)
             _count_combination(store.value, store.contract, draft)
         self._touch(store.buffer, store.index, True, draft)
+
+    def _multiply(self, stmt: MatrixProduct, draft: Draft) -> None:
+        """A product of matrices, of whose factors each thread names a row of 16 bytes at a time."""
+        lane = self.thread % SUBGROUP
+        for factor, positions in ((stmt.a, 8 * len(stmt.accumulators)), (stmt.b, 4 * len(stmt.accumulators[0]))):
+            stride = max(factor.position_stride, factor.depth_stride)
+            row = factor.index + lane % 16 * stride + lane // 16 * 8
+            for first in range(0, positions, MATRIX_ROWS):
+                self._touch(factor.buffer, row + first * factor.position_stride, False, draft, 8)
+        flops = draft.share * 2 * DEPTH * len(stmt.names)
+        draft.work.products[stmt.a.dtype] = draft.work.products.get(stmt.a.dtype, 0.0) + flops
+        draft.work.flops += flops
 
     def _touch(self, buffer: str, index: Size, writes: bool, draft: Draft, count: int = 1) -> None:
         """Note that the threads touch so many neighbours at once."""

@@ -57,6 +57,7 @@ class DeviceRecord:
     special_operations:  roots, reciprocals and the like of a unit in a cycle
     matrix_flops:        of the units for matrix products, by dtype of the factors; a multiply-add
                          is two [1/s]
+    matrix_share:        of matrix_flops, what products of one subgroup at a time reach
     line_bytes, sector_bytes: what a tag stands for, and what is moved at least [B]
     unit_cycle_bytes:    what a unit gets in a cycle from beyond its own cache [B]
     caches, memory_rate, memory_latency_cycles: memory, as far as a kernel can reach it [B/s]
@@ -89,6 +90,7 @@ class DeviceRecord:
     memory_latency_cycles: float
     launch_ns: float
     source: str
+    matrix_share: float = 1.0
 
     @property
     def is_processor(self) -> bool:

@@ -10,8 +10,8 @@ Not done: what a compiler recomputes, or loads ahead of its use.
 from __future__ import annotations
 
 from rune.lowering.kernel.expr import Expr
-from rune.lowering.kernel.nodes import Accumulate, Assign, KernelCode, Let, Stmt, Var
-from rune.lowering.kernel.rewrite import Body, bodies, expressions, names_in, size_names, stmt_sizes
+from rune.lowering.kernel.nodes import KernelCode, Let, MatrixProduct, Stmt, Var
+from rune.lowering.kernel.rewrite import Body, bodies, expressions, names_in, size_names, stmt_sizes, vars_changed
 
 # Beside the scalars: the counters of loops, and an address of 64 bits for each buffer.
 BASE, OF_BUFFER = 10, 2
@@ -42,8 +42,7 @@ def _alive(body: Body) -> tuple[int, set[str]]:
 def _names(stmt: Stmt) -> set[str]:
     """The locals, loop variables and sizes that the statement itself reads or changes."""
     read = {name for e in expressions(stmt) for name in names_in(e)}
-    if isinstance(stmt, Assign | Accumulate):
-        read.add(stmt.name)
+    read.update(vars_changed(stmt))
     return read.union(*map(size_names, stmt_sizes(stmt)))
 
 
@@ -51,6 +50,9 @@ def _words(stmt: Stmt) -> int:
     match stmt:
         case Let(value=value) | Var(init=value):
             return _of(value)
+        case MatrixProduct(accumulators=rows):
+            # What is multiplied, and what is loaded for the next product meanwhile.
+            return 2 * (2 * len(rows) + len(rows[0]))
         case _:
             return 0
 

@@ -23,11 +23,12 @@ from rune.lowering.costs.launch import Axis, Launch
 from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.memory import size_of
-from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
+from rune.lowering.kernel.rewrite import expr_sizes, names_in, walk_expr
 from rune.lowering.kernel.scalar import SCALAR_MEANING, bitcast, convert
 from rune.lowering.kernelize.cost import estimate
 
 SAMPLES = 16  # subgroups
+LONGEST = 1 << 12  # rounds of a loop that are all looked at
 _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it are spread evenly
 _WORD = 4  # bytes of a bank
 _UNKNOWN = 256  # numbers that memory holds for all lanes together are taken to be below it
@@ -89,7 +90,24 @@ class Samples:
         holds = self._evaluated(condition)
         if holds is None:
             return (1.0, self), (1.0, self)
-        return self._only(holds), self._only(~holds)
+        (share, inside), (other, outside) = self._only(holds), self._only(~holds)
+        exact = self._of_rounds(condition)
+        if exact is None or not share:
+            return (share, inside), (other, outside)
+        return (exact, inside), (1 - exact if other else 0.0, outside)
+
+    def _of_rounds(self, condition: Expr) -> float | None:
+        """The share of a loop's rounds where a condition on that loop alone holds, if it is one."""
+        sizes = [x for e in walk_expr(condition) for x in expr_sizes(e) if isinstance(x, Dim)]
+        loops = {s.name: s.high for x in sizes for s in dims.symbols(x) if s.name in self.values}
+        if names_in(condition) != loops.keys() or len(loops) != 1 or not self.active.all():
+            return None
+        ((name, last),) = loops.items()
+        if self.values[name].shape[-1] != 1 or not isinstance(last, int) or last > LONGEST:
+            return None
+        rounds = np.arange(last + 1).reshape(-1, 1)
+        holds = replace(self, values={**self.values, name: rounds})._evaluated(condition)
+        return None if holds is None else float(np.mean(np.broadcast_to(holds, rounds.shape)))
 
     def _only(self, lanes: np.ndarray) -> tuple[float, Samples]:
         active = self.active & lanes

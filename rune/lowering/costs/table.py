@@ -77,6 +77,8 @@ H100 = replace(
     shared_bytes=228 * KB,
     operations={_f32: 128, _f64: 64, _f16: 256, _bf16: 256, _i32: 64},
     matrix_flops=_matrix(989.4, tf32=494.7, i8=1979.0, f8=1979.0, f64=66.9),
+    # Products of four subgroups together reach all of it (arXiv:2402.13499, "mma" and "wgmma").
+    matrix_share=0.63,
     caches=_of_nvidia(256 * KB, 29.6e12, ("L2", 50 * MB, 5.5e12, 270.0)),
     memory_rate=REACHABLE * 3.35e12,
 )

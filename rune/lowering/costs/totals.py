@@ -20,12 +20,14 @@ UNROLLED = 4  # rounds of an inner loop that a compiler writes out
 class Totals:
     """Sums for one thread; requests are those of its subgroup.
 
+    products:       scalar operations of units for matrices, by the dtype of factors
     request_cycles: of the load units of a unit of the device;  sectors: of global memory alone
     """
 
     of_dtype: dict[np.dtype, float] = field(default_factory=dict)
     special: float = 0.0
     flops: float = 0.0
+    products: dict[np.dtype, float] = field(default_factory=dict)
     requests: float = 0.0
     sectors: float = 0.0
     shared_requests: float = 0.0
@@ -48,6 +50,8 @@ def totals(block: Block, record: DeviceRecord) -> Totals:
         if part.var is not None and not part.is_unrolled:
             sums.of_dtype[dtypes.i32] = sums.of_dtype.get(dtypes.i32, 0.0) + looping
         sums.special += times * part.work.special
+        for dtype, count in part.work.products.items():
+            sums.products[dtype] = sums.products.get(dtype, 0.0) + times * count
         sums.flops += times * part.work.flops * part.lanes
         for touch in part.touches:
             _add(touch, times * touch.share, sums, record)
@@ -74,7 +78,8 @@ def _add(touch: Touch, times: float, sums: Totals, record: DeviceRecord) -> None
         return
     sums.requests += times
     sums.sectors += times * touch.requests.sectors
-    passing = touch.requests.sectors * record.sector_bytes / record.shared_cycle_bytes
+    # What is fetched passes once, into shared memory.
+    passing = 0.0 if touch.is_fetch else touch.requests.sectors * record.sector_bytes / record.shared_cycle_bytes
     sums.request_cycles += times * max(1 / record.cycle_requests, touch.requests.lines / record.cycle_lines, passing)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, Kind, Store
-from rune.lowering.kernel.rewrite import expressions, loads_in, names_bound, names_used, walk
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, Kind
+from rune.lowering.kernel.rewrite import buffer_written, buffers_read, names_bound, names_used, walk
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Carried:
     def _dependence(self, loop: For) -> bool:
         bound = names_bound(loop.body)
         inside = list(walk(loop.body))
-        outer_stores = [s.buffer for s in inside if isinstance(s, Store) and s.buffer not in bound]
+        outer_stores = [name for s in inside if (name := buffer_written(s)) is not None and name not in bound]
         for stmt in inside:
             # Barriers separate iterations, and the race check works between barriers.
             if isinstance(stmt, Barrier):
@@ -41,8 +41,7 @@ class Carried:
         stored = set(outer_stores)
         # Run at once, two stores to one buffer could take effect in the wrong order.
         once = len(stored) == len(outer_stores)
-        read = {buffer for s in inside for e in expressions(s) for buffer in loads_in(e)}
-        return not once or bool(stored & read) or carries_var(loop)
+        return not once or bool(stored & buffers_read(loop.body)) or carries_var(loop)
 
     def _stays_in_order(self, inner: For) -> bool:
         """Inner loops whose stores would change their order, or whose race check would mislead."""
@@ -54,8 +53,8 @@ class Carried:
         """Whether the loop stores to memory from outside it."""
         if id(loop) not in self.nested:
             bound = names_bound(loop.body)
-            stores = (s for s in walk(loop.body) if isinstance(s, Store))
-            self.nested[id(loop)] = loop, any(s.buffer not in bound for s in stores)
+            stores = (name for s in walk(loop.body) if (name := buffer_written(s)) is not None)
+            self.nested[id(loop)] = loop, any(name not in bound for name in stores)
         return self.nested[id(loop)][1]
 
     def lanes_inside(self, loop: For) -> int:

@@ -6,8 +6,11 @@ Names    bound before use, never while in scope already; an index symbol is a lo
 Types    of every expression (types.py), of stores, assignments and reductions
 Loops    GRID outermost, then Let and SHARED Alloc, then WORKGROUP of static extent, each nest
          perfect; no Assign to a Var from outside in a VECTOR loop, nor a read of one that it
-         accumulates; a barrier is reached by all threads together
-Memory   stores to what may be written; atomic ones to what threads share; aliases fit
+         accumulates; a barrier and a product of matrices are reached by all threads together
+Memory   stores to what may be written; atomic ones to what threads share; aliases fit; fetches go
+         from parameters to shared arrays, in pieces of 4, 8 or 16 bytes that are aligned
+Factors  of a product lie in shared arrays, in rows of 8 that are aligned; its threads are those of
+         one loop, in whole subgroups
 
 What depends on values is left to the interpreter: bounds, uninitialised reads, races.
 """
@@ -25,6 +28,7 @@ from rune import dims, dtypes
 from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.expr import Const, Expr, Load, Local, const, operands
+from rune.lowering.kernel.matrices import NARROW, SUBGROUP
 from rune.lowering.kernel.nodes import (
     ATOMICS,
     Access,
@@ -33,11 +37,14 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Factor,
+    Fetch,
     For,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Stmt,
     Store,
     Var,
@@ -51,6 +58,7 @@ from rune.lowering.kernel.rewrite import (
     loop_symbol,
     names_assigned,
     size_names,
+    stmt_sizes,
     walk,
 )
 from rune.lowering.kernel.scalar import bit_width
@@ -113,7 +121,7 @@ def _all_bits(dtype: np.dtype) -> float:
 class _Buffer:
     dtype: np.dtype
     writable: bool
-    shared: bool = True  # by threads
+    space: AddressSpace | None = None  # None: a parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +260,11 @@ class _Checker:
             case Alloc():
                 self.alloc(stmt, scope)
             case Barrier():
-                self.barrier(scope)
+                self.together(scope, "a barrier")
+            case Fetch():
+                self.fetch(stmt, scope)
+            case MatrixProduct():
+                self.multiply(stmt, scope)
 
     def change(self, stmt: Assign | Accumulate, scope: _Scope) -> None:
         name = stmt.name
@@ -283,7 +295,9 @@ class _Checker:
         if stmt.atomic:
             known = stmt.combine in ATOMICS and value.dtype in _ATOMIC and not stmt.contract
             self.require(known, f"no atomic {stmt.combine} of {dtypes.short(value.dtype)}")
-            self.require(buffer.shared, f"{name} is changed atomically, and belongs to one thread")
+            self.require(
+                buffer.space is not AddressSpace.LOCAL, f"{name} is changed atomically, and belongs to one thread"
+            )
 
     def alloc(self, stmt: Alloc, scope: _Scope) -> None:
         self.new_name(stmt.name, scope)
@@ -292,7 +306,7 @@ class _Checker:
             at_grid = all(loop.kind is Kind.GRID for loop in scope.loops)
             # Shared memory belongs to the whole group, so it cannot be declared inside its threads.
             self.require(at_grid and not scope.in_if, f"{stmt.name} is shared, within the threads")
-        scope.buffers[stmt.name] = _Buffer(stmt.dtype, True, stmt.space is AddressSpace.SHARED)
+        scope.buffers[stmt.name] = _Buffer(stmt.dtype, True, stmt.space)
 
     def loop(self, loop: For, scope: _Scope) -> None:
         self.new_name(loop.var, scope)
@@ -315,9 +329,48 @@ class _Checker:
         self.body(loop.body, replace(scope, frozen=frozen, loops=(*scope.loops, loop)))
         scope.forget(loop.var)
 
-    def barrier(self, scope: _Scope) -> None:
+    def fetch(self, stmt: Fetch, scope: _Scope) -> None:
+        for size in stmt_sizes(stmt):
+            self.size(size, scope)
+        source, target = (scope.buffers.get(name) for name in (stmt.source, stmt.target))
+        if source is None or target is None or (source.space, target.space) != (None, AddressSpace.SHARED):
+            self.fail(f"a fetch from {stmt.source} into {stmt.target}, not from a parameter into a shared array")
+        self.require(source.dtype == target.dtype, f"{stmt.source} and {stmt.target} hold different dtypes")
+        width = stmt.count * source.dtype.itemsize
+        self.require(width in (4, 8, 16), f"a fetch of {width} bytes, not 4, 8 or 16")
+        aligned = all(dims.divides(stmt.count, size) is True for size in stmt_sizes(stmt))
+        self.require(aligned, f"a fetch of {stmt.count} into {stmt.target} that is not aligned")
+        guarded = stmt.guard is None or stmt.guard.dtype == dtypes.bool_
+        self.require(guarded, "the guard of a fetch is not bool")
+        self.require(any(x.kind is Kind.WORKGROUP for x in scope.loops), "a fetch outside a workgroup")
+
+    def multiply(self, stmt: MatrixProduct, scope: _Scope) -> None:
+        self.together(scope, "a product of matrices")
+        threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
+        subgroups = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % SUBGROUP == 0
+        self.require(subgroups, f"a product of matrices by {threads} threads, not by one loop of subgroups")
+        for factor in (stmt.a, stmt.b):
+            self.factor(factor, scope)
+        self.require(stmt.a.dtype == stmt.b.dtype and stmt.a.dtype in NARROW, "a product of such matrices")
+        columns = {len(row) for row in stmt.accumulators}
+        blocks = len(stmt.accumulators) % 2 == 0 and len(columns) == 1 and all(n and n % 2 == 0 for n in columns)
+        self.require(blocks and len(set(stmt.names)) == len(stmt.names), "accumulators that make up no matrix")
+        for name in stmt.names:
+            is_sum = name in scope.variables and scope.names[name] == dtypes.f32 and name not in scope.frozen
+            self.require(is_sum, f"{name} is accumulated but is not an f32 var in scope")
+
+    def factor(self, factor: Factor, scope: _Scope) -> None:
+        self.size(factor.index, scope)
+        name, strides = factor.buffer, (factor.position_stride, factor.depth_stride)
+        buffer = scope.buffers.get(name)
+        is_shared = buffer is not None and buffer.space is AddressSpace.SHARED and buffer.dtype == factor.dtype
+        self.require(is_shared, f"{name} is not a shared array of {dtypes.short(factor.dtype)}")
+        rows = 1 in strides and max(strides) % 8 == 0 and dims.divides(8, factor.index) is True
+        self.require(rows, f"rows of {name} that are not aligned, {strides} apart from {factor.index}")
+
+    def together(self, scope: _Scope, what: str) -> None:
         kinds = [loop.kind for loop in scope.loops]
-        self.require(Kind.WORKGROUP in kinds, "a barrier outside a workgroup")
+        self.require(Kind.WORKGROUP in kinds, f"{what} outside a workgroup")
         together = not scope.in_if and Kind.VECTOR not in kinds
         threads = {loop.var for loop in scope.loops if loop.kind is Kind.WORKGROUP}
         # Names with one value for all threads of a group: sizes, and variables of other loops. A
@@ -325,7 +378,7 @@ class _Checker:
         uniform = scope.symbols.keys() - threads - scope.names.keys()
         inner = [loop.extent for loop in scope.loops if loop.kind is not Kind.WORKGROUP]
         named = {s.name for x in inner if isinstance(x, Dim) for s in dims.symbols(x)}
-        self.require(together and named <= uniform, "a barrier that not all threads reach together")
+        self.require(together and named <= uniform, f"{what} that not all threads reach together")
 
     # --- the whole ---------------------------------------------------------------------------
 

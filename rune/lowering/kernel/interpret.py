@@ -25,22 +25,34 @@ from rune.errors import CheckError
 from rune.lowering.kernel.carried import Carried
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.matrices import SUBGROUP, written_out
 from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, Touch, View, bind, size_of
 from rune.lowering.kernel.nodes import (
     Accumulate,
     Alloc,
     Assign,
     Barrier,
+    Fetch,
     For,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Stmt,
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body, names_bound, size_names, symbols_used, walk
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    fresh,
+    loop_symbol,
+    names_bound,
+    size_names,
+    symbols_used,
+    walk,
+)
 from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert
 
 LANES = 1 << 18  # values that one operation handles at once
@@ -77,6 +89,8 @@ class _Machine:
     levels: list[Level] = field(default_factory=list)
     loops: list[tuple[str, Any]] = field(default_factory=list)
     carried: Carried = field(default_factory=Carried)
+    fetched: list[tuple[View, np.ndarray, np.ndarray]] = field(default_factory=list)  # since the last barrier
+    products: dict[int, For] = field(default_factory=dict)  # written out, by identity
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -190,7 +204,15 @@ class _Machine:
                 self.branch(stmt)
             case Alloc():
                 self.alloc(stmt)
+            case Fetch():
+                self.fetch(stmt)
+            case MatrixProduct():
+                self.multiply(stmt)
             case Barrier():
+                # Only now, so that nobody sees them who has not waited.
+                for view, at, value in self.fetched:
+                    view.write(at, value, None)
+                self.fetched.clear()
                 for storage in self.storages:
                     # Threads cannot race across a barrier; grid points still can.
                     storage.touched.pop("workgroup", None)
@@ -238,16 +260,9 @@ class _Machine:
         self.locals[stmt.name] = apply_unguarded(stmt.combine, (old, value), dtype)
 
     def store(self, stmt: Store) -> None:
-        value = self.full(self.expr(stmt.value))
-        active = self.active()
-        view = self.view(stmt.buffer)
-        try:
-            at = self.full(view.elements(self.size(stmt.index), active))
-        except Fault as fault:
-            self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
-        # Before dropping inactive lanes, because `touch` expects one position per lane.
+        value, active, view = self.full(self.expr(stmt.value)), self.active(), self.view(stmt.buffer)
         how = Touch.ATOMIC if stmt.atomic else Touch.WRITE
-        self.touch(stmt.buffer, at.reshape(self.shape), active, how)
+        at = self.places(stmt.buffer, stmt.index, f"store {stmt.buffer}", how)
         if active is not True:
             keep = self.full(active)
             at, value = at[keep], value[keep]
@@ -255,6 +270,40 @@ class _Machine:
         if stmt.combine is not None and written is not None and not written[at].all():
             self.fail(f"update {stmt.buffer}", "which nothing has written")
         view.write(at, value, None if stmt.combine is None else COMBINE[stmt.combine].function)
+
+    def fetch(self, stmt: Fetch) -> None:
+        dtype = self.views[stmt.target].storage.data.dtype
+        view, active = self.view(stmt.target), self.active()
+        keep = slice(None) if active is True else self.full(active)
+        for k in range(stmt.count):
+            load = Load(stmt.source, (stmt.source_index + k,), dtype, stmt.guard)
+            value = self.full(self.load(load))
+            at = self.places(stmt.target, stmt.target_index + k, f"fetch into {stmt.target}")
+            self.fetched.append((view, at[keep], value[keep]))
+
+    def places(self, buffer: str, index: Size, action: str, how: Touch = Touch.WRITE) -> np.ndarray:
+        """Where each lane writes, noted for the race check."""
+        active = self.active()
+        try:
+            at = self.full(self.view(buffer).elements(self.size(index), active))
+        except Fault as fault:
+            self.fail(action, fault.message, fault.lane)
+        # Before dropping inactive lanes, because `touch` expects one position per lane.
+        self.touch(buffer, at.reshape(self.shape), active, how)
+        return at
+
+    def multiply(self, stmt: MatrixProduct) -> None:
+        thread = next(s for s in walk(self.code.body) if isinstance(s, For) and s.kind is Kind.WORKGROUP)
+        axis = self.indices[thread.var].ndim - 1
+        for factor in (stmt.a, stmt.b):
+            at = np.moveaxis(np.broadcast_to(self.lift(np.asarray(self.size(factor.index))), self.shape), axis, -1)
+            subgroups = at.reshape(*at.shape[:-1], -1, SUBGROUP)
+            if np.any(subgroups != subgroups[..., :1]):
+                self.fail(f"multiply {factor.buffer}", "threads of a subgroup read different matrices")
+        if id(stmt) not in self.products:
+            names = all_names(self.code)
+            self.products[id(stmt)] = written_out(stmt, loop_symbol(thread), lambda base: fresh(base, names))
+        self.loop(self.products[id(stmt)])
 
     def branch(self, stmt: If) -> None:
         condition = self.expr(stmt.condition)

@@ -12,6 +12,8 @@
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
             | "barrier"
+            | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
+            | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
 Buffers are flat; a Load or Store has exactly one index. GRID loops are outermost, perfectly nested
 and independent of each other; their extents are of sizes alone. WORKGROUP loops are the threads of
@@ -158,7 +160,55 @@ class Barrier:
     """Wait for all threads of the workgroup; writes before it are seen after it."""
 
 
-Stmt = Let | Var | Assign | Accumulate | Store | For | If | Alloc | Barrier
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Copy `count` neighbours of a parameter into shared memory, or zeros where the guard fails.
+
+    They are there, for all threads, after the next barrier, and may arrive at any time before it.
+    """
+
+    target: str
+    target_index: Size
+    source: str
+    source_index: Size
+    count: int
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A matrix in shared memory: (i, k) is at index + i * position_stride + k * depth_stride.
+
+    One of the strides is 1. The index is the same for the threads of a subgroup.
+    """
+
+    buffer: str
+    index: Size
+    position_stride: int
+    depth_stride: int
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """C += A Bᵀ over a depth of 16, where the threads of a subgroup hold C.
+
+    accumulators: the f32 Vars of a thread by row and column; the r-th row of thread t is row
+                  8 * r + t % 32 // 4 of A, its c-th column 8 * (c // 2) + 2 * (t % 4) + c % 2 of B.
+                  Products are those of f32, added in any order.
+    """
+
+    a: Factor
+    b: Factor
+    accumulators: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The accumulators, row by row."""
+        return tuple(name for row in self.accumulators for name in row)
+
+
+Stmt = Let | Var | Assign | Accumulate | Store | For | If | Alloc | Barrier | Fetch | MatrixProduct
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from rune import dtypes
 from rune.lowering.kernel.expr import Const, const
 
 RESERVED = frozenset(
-    "for if else in store update atomic alloc barrier var true false contract sizes aliases ordered".split()
+    "for if else in store update atomic alloc barrier fetch multiply var true false".split()
+    + "contract sizes aliases ordered".split()
 )
 DEFAULT_NAN = {dtype: const(np.nan, dtype) for dtype in dtypes.FLOATING}
 

@@ -26,11 +26,14 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Factor,
+    Fetch,
     For,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Param,
     Stmt,
     Store,
@@ -231,6 +234,10 @@ class Reader:
             case "barrier":
                 self.at += 1
                 return Barrier()
+            case "fetch":
+                return self.fetch()
+            case "multiply":
+                return self.multiply()
             case "var":
                 self.at += 1
                 return self.binding(mutable=True)
@@ -291,6 +298,45 @@ class Reader:
         self.take("]")
         space = AddressSpace(self.take(*(s.value for s in AddressSpace)))
         return Alloc(name, dtype, size, space)
+
+    def fetch(self) -> Fetch:
+        self.take("fetch")
+        count = int(self.word("number"))
+        self.take("of")
+        load = self.load()
+        self.take("into")
+        target = self.word()
+        self.take("[")
+        index = self.dim("]")
+        self.take("]")
+        return Fetch(target, index, load.buffer, load.indices[0], count, load.guard)
+
+    def multiply(self) -> MatrixProduct:
+        self.take("multiply")
+        a = self.factor()
+        self.take("by")
+        b = self.factor()
+        self.take("into")
+        rows = [self.row()]
+        while self.skip(","):
+            rows.append(self.row())
+        return MatrixProduct(a, b, tuple(rows))
+
+    def factor(self) -> Factor:
+        load = self.load()
+        index, *strides = load.indices
+        if len(strides) != 2 or not all(isinstance(s, int) for s in strides):
+            self.fail("two strides")
+        position, depth = (int(str(s)) for s in strides)
+        return Factor(load.buffer, index, position, depth, load.dtype)
+
+    def row(self) -> tuple[str, ...]:
+        self.take("(")
+        names = [self.word()]
+        while self.skip(","):
+            names.append(self.word())
+        self.take(")")
+        return tuple(names)
 
     # --- expressions -------------------------------------------------------------------------
 

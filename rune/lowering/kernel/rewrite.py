@@ -19,11 +19,14 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Factor,
+    Fetch,
     For,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Stmt,
     Store,
     Var,
@@ -76,7 +79,9 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case If(condition=condition):
             return (condition,)
-        case For() | Alloc() | Barrier():
+        case Fetch(guard=guard):
+            return () if guard is None else (guard,)
+        case For() | Alloc() | Barrier() | MatrixProduct():
             return ()
 
 
@@ -87,6 +92,10 @@ def stmt_sizes(stmt: Stmt) -> tuple[Size, ...]:
             return (index,)
         case For(extent=extent):
             return (extent,)
+        case Fetch(target_index=to, source_index=at):
+            return to, at
+        case MatrixProduct(a=a, b=b):
+            return a.index, b.index
         case _:
             return ()
 
@@ -140,12 +149,26 @@ def names_used(body: Iterable[Stmt]) -> frozenset[str]:
             names |= names_in(expr)
         for size in stmt_sizes(stmt):
             names |= size_names(size)
+        # What is added to is read first; as one statement it is not divided.
+        if isinstance(stmt, MatrixProduct):
+            names.update(stmt.names)
     return frozenset(names)
 
 
 def names_assigned(body: Iterable[Stmt]) -> frozenset[str]:
     """The Vars that the statements change."""
-    return frozenset(s.name for s in walk(body) if isinstance(s, (Assign, Accumulate)))
+    return frozenset(name for s in walk(body) for name in vars_changed(s))
+
+
+def vars_changed(stmt: Stmt) -> tuple[str, ...]:
+    """The Vars that the statement itself changes."""
+    match stmt:
+        case Assign(name=name) | Accumulate(name=name):
+            return (name,)
+        case MatrixProduct():
+            return stmt.names
+        case _:
+            return ()
 
 
 def bound_name(stmt: Stmt) -> str | None:
@@ -171,12 +194,25 @@ def buffers_read(body: Iterable[Stmt]) -> frozenset[str]:
         # An update reads the element it writes, although it contains no Load.
         if isinstance(stmt, Store) and stmt.combine is not None:
             buffers.add(stmt.buffer)
+        if isinstance(stmt, Fetch):
+            buffers.add(stmt.source)
+        if isinstance(stmt, MatrixProduct):
+            buffers.update((stmt.a.buffer, stmt.b.buffer))
     return frozenset(buffers)
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     """The buffers and allocations that the statements store to."""
-    return frozenset(s.buffer for s in walk(body) if isinstance(s, Store))
+    return frozenset(name for s in walk(body) if (name := buffer_written(s)) is not None)
+
+
+def buffer_written(stmt: Stmt) -> str | None:
+    """The buffer or allocation that the statement itself writes."""
+    match stmt:
+        case Store(buffer=name) | Fetch(target=name):
+            return name
+        case _:
+            return None
 
 
 def all_names(code: KernelCode) -> set[str]:
@@ -291,8 +327,18 @@ def map_parts(stmt: Stmt, on_expr: Callable[[Expr], Expr], on_size: Callable[[Si
             return _with(stmt, condition=on_expr(condition))
         case For(extent=extent):
             return _with(stmt, extent=on_size(extent))
+        case Fetch(target_index=to, source_index=at, guard=guard):
+            guard = None if guard is None else on_expr(guard)
+            return _with(stmt, target_index=on_size(to), source_index=on_size(at), guard=guard)
+        case MatrixProduct(a=a, b=b):
+            return _with(stmt, a=_moved(a, on_size), b=_moved(b, on_size))
         case Alloc() | Barrier():
             return stmt
+
+
+def _moved(factor: Factor, on_size: Callable[[Size], Size]) -> Factor:
+    index = on_size(factor.index)
+    return factor if index is factor.index else replace(factor, index=index)
 
 
 def map_bodies(stmt: Stmt, function: Callable[[Body], Body]) -> Stmt:
@@ -374,6 +420,11 @@ def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
             return replace(stmt, buffer=new(stmt.buffer))
         case For():
             return replace(stmt, var=new(stmt.var))
+        case Fetch():
+            return replace(stmt, target=new(stmt.target), source=new(stmt.source))
+        case MatrixProduct(a=a, b=b, accumulators=rows):
+            a, b = (replace(f, buffer=new(f.buffer)) for f in (a, b))
+            return MatrixProduct(a, b, tuple(tuple(map(new, row)) for row in rows))
         case If() | Barrier():
             return stmt
 

@@ -17,6 +17,10 @@
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
             | "barrier"
+            | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
+            | "multiply" factor "by" factor "into" row {"," row}
+    factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
+    row    := "(" name {"," name} ")"                   accumulators of one row
     expr   := term [infix term]                         operands of operands stand in parentheses
     term   := "(" expr ")" | name | "-" term | constant
             | name "[" dim ["if" expr] "]"              Load, with its guard
@@ -41,10 +45,13 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Factor,
+    Fetch,
     For,
     If,
     KernelCode,
     Let,
+    MatrixProduct,
     Param,
     Stmt,
     Store,
@@ -122,8 +129,18 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
         case Barrier():
             return "barrier"
+        case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
+            where = "" if guard is None else f" if {expr_text(guard)}"
+            return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"
+        case MatrixProduct(a=a, b=b, accumulators=rows):
+            sums = ", ".join(f"({', '.join(row)})" for row in rows)
+            return f"multiply {_factor(a)} by {_factor(b)} into {sums}"
         case For() | If():
             return "\n".join(code_lines((stmt,), symbols, 0))
+
+
+def _factor(factor: Factor) -> str:
+    return f"{factor.buffer}[{factor.index}, {factor.position_stride}, {factor.depth_stride}]"
 
 
 def expr_text(expr: Expr) -> str:

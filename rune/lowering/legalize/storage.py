@@ -23,7 +23,21 @@ import numpy as np
 from rune import dtypes
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
-from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, KernelCode, Let, Stmt, Store, Var
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    If,
+    KernelCode,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+    Var,
+)
 from rune.lowering.kernel.rewrite import Body, all_names, expressions, fresh, map_bodies, walk, walk_expr
 from rune.lowering.legalize.formats import FORMATS, bits_of, decode, encode, next_after, operation, to_odd
 from rune.lowering.passes import Pass
@@ -122,7 +136,9 @@ class _Writer:
                 return replace(stmt, condition=self.value(condition))
             case Alloc(dtype=dtype):
                 return replace(stmt, dtype=self.kept(dtype))
-            case For() | Barrier():
+            case Fetch(guard=guard):
+                return replace(stmt, guard=None if guard is None else self.value(guard))
+            case For() | Barrier() | MatrixProduct():
                 return stmt
 
     def named(self, stmt: Let) -> Stmt:

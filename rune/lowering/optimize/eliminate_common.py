@@ -22,7 +22,18 @@ from dataclasses import dataclass, field, replace
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
-from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, KernelCode, Let, Stmt, Store
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    KernelCode,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+)
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
@@ -110,8 +121,8 @@ class _Versions:
 
     def after(self, stmt: Stmt) -> None:
         match stmt:
-            case Assign(name=name) | Accumulate(name=name) | Store(buffer=name):
-                self.change((name,))
+            case Assign() | Accumulate() | Store() | Fetch() | MatrixProduct():
+                self.change(_changed((stmt,)))
             case Barrier():
                 # After a barrier, memory may hold what other threads wrote.
                 self.change(self.memory)

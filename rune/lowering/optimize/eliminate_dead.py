@@ -21,11 +21,13 @@ from rune.lowering.kernel.nodes import (
     Alloc,
     Assign,
     Barrier,
+    Fetch,
     For,
     If,
     KernelCode,
     Kind,
     Let,
+    MatrixProduct,
     Stmt,
     Store,
     Var,
@@ -104,9 +106,10 @@ class _Round:
             case Var(name=name) | Assign(name=name) | Accumulate(name=name):
                 # Not `live`: the next round of a loop may read the Var earlier in the text.
                 return name in self.used
-            case Alloc(name=name) | Store(buffer=name):
+            case Alloc(name=name) | Store(buffer=name) | Fetch(target=name):
                 return name not in self.unread
-            case For() | If() | Barrier():
+            # Its accumulators count as read (rewrite.py).
+            case For() | If() | Barrier() | MatrixProduct():
                 return True
 
 

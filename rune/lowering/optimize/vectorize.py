@@ -23,7 +23,7 @@ from rune.dims import Dim, Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.carried import carries_var
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Alloc, Barrier, For, If, KernelCode, Kind, Stmt, Store
+from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, If, KernelCode, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import Body, expressions, map_bodies, names_bound, unique_names, walk, walk_expr
 from rune.lowering.passes import Pass
 
@@ -61,7 +61,7 @@ def _stride(index: Size, var: str) -> int | None:
 def is_independent(loop: For, memory: dict[str, str]) -> bool:
     """Whether no iteration touches an element that another one writes, nor carries a Var."""
     # Only innermost loops; scratch would be needed once per lane.
-    if any(isinstance(s, (Alloc, Barrier, For)) for s in walk(loop.body)):
+    if any(isinstance(s, (Alloc, Barrier, Fetch, For, MatrixProduct)) for s in walk(loop.body)):
         return False
     local_names = names_bound(loop.body)
     touches = [t for t in _touches(loop, memory) if t.memory not in local_names]

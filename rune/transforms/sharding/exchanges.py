@@ -11,7 +11,7 @@ from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import Frame
-from rune.lowering.decompose import decompose
+from rune.lowering.decompose import LIBRARY, decompose
 from rune.lowering.messages import is_collective, merge_all
 from rune.sharding import Mesh
 from rune.transforms.programs.memo import per_program
@@ -70,7 +70,8 @@ def _bytes(type: ArrayType) -> Size:
 @per_program
 def exchanges(program: Program, mesh: Mesh) -> tuple[Exchange, ...]:
     """What a device sends when it runs the program, in loops and branches too; of branches all."""
-    return tuple(_exchanges(merge_all(decompose(program)), mesh))
+    # Whoever computes an operation, it sends nothing.
+    return tuple(_exchanges(merge_all(decompose(program, frozenset({LIBRARY}))), mesh))
 
 
 def _exchanges(program: Program, mesh: Mesh) -> Iterator[Exchange]:

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 import rune
 import rune.numpy as rnp
+from rune.backends.cuda.devices import native
 from rune.lowering.costs import DeviceRecord, cost
 from rune.lowering.costs.records import Cache
 from rune.lowering.costs.registers import registers
-from rune.lowering.costs.table import GPUS, H100
+from rune.lowering.costs.table import A100, GPUS, H100
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import stages
 from tests.lowering.costs.kernels import M16, copy, kernel, loop, on_h100, target
+from tests.lowering.kernel import test_matrices as matrices
 
 
 def total(terms: list[str]) -> str:
@@ -231,3 +233,20 @@ def test_explain_says_of_each_kernel_what_bounds_it():
     text = stages(program, target()).text("predictions")
     assert text.startswith("exp_0: ")
     assert "on H100 SXM, bound by memory; 65536 groups of 256, 4.0 sectors a request" in text
+
+
+def test_products_of_matrices_take_the_units_for_them_and_rows_of_shared_memory():
+    text = matrices.kernel().replace("for g in 1 grid", "for g in 132000 grid").replace("store y[", "store y[512*g + ")
+    costs = cost(parse(text.replace("f32[512]", "f32[67584000]")), target(), H100)
+
+    # Sums and products of 132000 groups: 32 x 16 x 16 each.
+    assert costs.flops == 2 * 132000 * 32 * 16 * 16
+    assert costs.parts["bf16 matrix units"] == pytest.approx(costs.flops / (H100.matrix_share * 989.4e12))
+
+
+def test_a_product_of_halves_takes_more_than_three_fifths_of_what_the_units_of_an_a100_do():
+    program = rune.make_program(lambda x, w: x @ w)(*(rune.ShapeDtypeStruct((4096, 4096), "bf16"),) * 2)
+    device = replace(target(cores=108, description="A100"), native=native(80))
+    (code,) = stages(program, device).plan.kernels.values()
+
+    assert 2 * 4096**3 / cost(code, device, A100).seconds > 0.6 * 312e12

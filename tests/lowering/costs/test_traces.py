@@ -31,6 +31,7 @@ from gpu_workloads import WORKLOADS  # noqa: E402
 # One of each kind, quick to compile. What memory decides about is left out.
 NAMES = (
     "64 products of 512",
+    "matmul bf16 4096",
     "softmax 512 x 4096",
     "conv 32x64x28x28 3x3",
     "sum axis 0, 8192 x 1024",

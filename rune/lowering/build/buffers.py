@@ -1,0 +1,68 @@
+"""Two buffers: while one round of a dot is computed from shared memory, the next one is fetched.
+
+    fetch the first panels
+    for round in 32 serial {
+      barrier
+      if round + 1 < 32: fetch the next panels into the other half of their memory
+      add the products of this round
+    }
+
+One barrier is enough: what it ends is the reading of the half that is filled next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+
+from rune.dims import Size
+from rune.lowering.build.conditions import less
+from rune.lowering.build.panels import Panel, fill
+from rune.lowering.build.stage import Group
+from rune.lowering.kernel.nodes import Barrier, For, If, Kind, Stmt
+from rune.lowering.kernels import Axis
+
+BUFFERS = 2
+
+
+def rounds_in_turn(group: Group, panels: Sequence[Panel], products: Callable[[Size], Sequence[Stmt]]) -> Iterator[Stmt]:
+    """All rounds along the axis that is cut, for each point of those before it, as one loop.
+
+    products: what a thread adds up in a round
+    """
+    number = Axis("round", prod(int(str(a.size)) for a in group.sums[0]) * _along_cut(group))
+    following = number.symbol + 1
+    yield from _filled(group, panels, 0, "_first")
+    more = If(less(following, number.size), tuple(_filled(group, panels, following, "")))
+    yield For(number.name, number.size, Kind.SERIAL, (Barrier(), more, *products(number.symbol)))
+
+
+def offset(panel: Panel, number: Size) -> Size:
+    """Where the half of a panel's memory begins that a round has."""
+    return number % BUFFERS * panel.alloc.size
+
+
+def sums_at(group: Group, number: Size) -> Mapping[str, Size]:
+    """Where a round begins along the axis that is cut, and where it is on those before it."""
+    before, cut, _ = group.sums
+    count = _along_cut(group)
+    at: dict[str, Size] = {cut.name: number % count * group.stage.depth}
+    outer = number // count
+    for axis in reversed(before):
+        at[axis.name], outer = outer % axis.size, outer // axis.size
+    return at
+
+
+def _along_cut(group: Group) -> int:
+    _, cut, _ = group.sums
+    return -(-int(str(cut.size)) // group.stage.depth)
+
+
+def _filled(group: Group, panels: Sequence[Panel], number: Size, name: str) -> Iterator[Stmt]:
+    """The panels of one round."""
+    origin = {**dict(zip((a.name for a in group.axes), group.firsts())), **sums_at(group, number)}
+    for panel in panels:
+        yield from fill(panel, group.thread, group.threads, origin, offset(panel, number), name)
+
+
+__all__ = ["BUFFERS", "offset", "rounds_in_turn", "sums_at"]

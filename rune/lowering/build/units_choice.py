@@ -1,0 +1,92 @@
+"""Which tiles of a dot of half types subgroups compute on units for matrices.
+
+A multiprocessor multiplies, reads shared memory and gets what is fetched side by side; a group
+takes as long as the longest of these, and a share of the others. Large tiles read less, small ones
+leave groups enough for all processors. The choice is that of the least cost, and so the same every
+time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, lcm, prod
+
+from rune.lowering.build.legal import is_legal
+from rune.lowering.build.merge import merged
+from rune.lowering.build.schedule import Merge, Schedule, Stage, Tile, Units
+from rune.lowering.build.stage_choice import Problem, problem_of
+from rune.lowering.build.tile import dot_loads
+from rune.lowering.build.units import has_units
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP
+from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Axis, Kernel, Reduce
+
+FEWEST = 16  # rows, columns, and products of a sum that are worth units
+TILES = tuple(itertools.product((16, 32, 64), (16, 32, 64)))  # of a subgroup
+GROUPS = ((2, 2), (2, 4), (4, 2), (1, 4), (4, 1), (1, 2), (2, 1))  # subgroups along rows and columns
+DEPTHS = (32, 16)  # of a panel, the first that its axes allow
+DEEPEST = 160  # where the axes behind the one that is cut allow none of them
+# Cycles of a multiprocessor: for the least product (on an A100: 1024 multiply-adds a cycle), and to
+# read 512 bytes of shared memory; bytes that it gets in a cycle from beyond.
+PRODUCT, READ, RATE = 2.0, 4.0, 64.0
+OVERLAP = 0.25  # of what is not the longest that counts
+WAIT = 64.0  # cycles of a step that only other subgroups, or other products, can fill
+REGISTERS = 65_536  # of a multiprocessor
+BESIDE = 80  # registers of a thread beside its sums
+
+
+def choose_units(flat: Kernel, target: Target) -> Schedule | None:
+    """The tiles and groups of a dot, if units are worth it."""
+    (dot, *_) = flat.body
+    if not isinstance(dot, Reduce) or not has_units(dot, target) or not dot_loads(flat):
+        return None
+    merges = [None, *(Merge(a.name) for a in flat.domain[:-1])]
+    ranked = sorted((c for m in merges for c in _candidates(flat, m, target)), key=lambda c: c[0])
+    return next((s for _, s in ranked if is_legal(flat, s, target)), None)
+
+
+def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
+    """Schedules with a merge, if any, and what each costs."""
+    kernel = merged(flat, merge) if merge else flat
+    (dot, *_) = kernel.body
+    assert isinstance(dot, Reduce)
+    plain, cut = Schedule(merge=merge, units=Units(ROWS, COLUMNS, DEPTH)), _cut(dot)
+    for row_axis in kernel.domain[:-1]:
+        problem, last = problem_of(kernel, row_axis, FEWEST), kernel.domain[-1].name
+        if problem is not None and cut is not None:
+            for (rows, columns), (down, along) in itertools.product(TILES, GROUPS):
+                tile = Tile(row_axis.name, rows, last, columns)
+                stage = Stage(row_axis.name, down, last, along, cut[0].name, cut[1])
+                yield _cost(problem, tile, stage, target), replace(plain, tile=tile, stage=stage)
+
+
+def _cut(dot: Reduce) -> tuple[Axis, int] | None:
+    """How much of which axis of a sum makes a panel; the innermost one that can."""
+    for number in reversed(range(len(dot.axes))):
+        behind = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
+        if number and cost.count((dot.axes[number].size,)) * behind < min(DEPTHS):
+            continue
+        for depth in DEPTHS:
+            if lcm(depth, behind) <= DEEPEST:
+                return dot.axes[number], lcm(depth, behind) // behind
+    return None
+
+
+def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
+    """Cycles of all products for each of the depth, as if one multiprocessor did all."""
+    subgroups = stage.rows * stage.columns
+    down, along = tile.rows * stage.rows, tile.columns * stage.columns
+    groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)
+    sums = tile.rows * tile.columns // SUBGROUP
+    resident = max(1, REGISTERS // (subgroups * SUBGROUP * (sums + BESIDE)))
+    # A multiprocessor with one group more than others has as much more to do.
+    of_one = ceil(groups / target.cores)
+    products = PRODUCT * subgroups * (tile.rows // ROWS) * (tile.columns // COLUMNS)
+    reads = READ * subgroups * (tile.rows + tile.columns) / ROWS
+    fetches = (down + along) * DEPTH * 2 / RATE
+    longest = max(products, reads, fetches)
+    waiting = 1 + WAIT / (longest * min(resident, of_one))
+    return (longest + OVERLAP * (products + reads + fetches - longest)) * of_one * waiting

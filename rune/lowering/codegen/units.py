@@ -1,0 +1,67 @@
+"""Products of matrices and fetches in languages of the C family, and what others say of them.
+
+    multiply a[i, 40, 1] by b[j, 1, 136] into (s, t, u, v), (w, x, y, z)
+
+    { const auto _a_0 = rune_rows(&a[i], 40);
+      const auto _b_0 = rune_columns_turned(&b[j], 136);
+      rune_multiply_bf16(s, t, w, x, u, v, y, z, _a_0, _b_0); }
+
+A language has the functions: 16 rows or columns at a time, 8 for the last of an odd number;
+`turned` where neighbours in memory are positions, and not depths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+from rune.dims import Size
+from rune.errors import CompileError
+from rune.lowering.kernel.nodes import Factor, Fetch, MatrixProduct
+
+_WIDE, _NARROW = 16, 8  # rows or columns of what is read at once
+
+
+def product_lines(stmt: MatrixProduct, function: str, address: Callable[[str, Size], str], name: Callable[[str], str]):
+    """The lines of a block that does a product.
+
+    address: of an element of a shared array;  name: the identifier of an accumulator
+    """
+    rows, columns = 8 * len(stmt.accumulators), 4 * len(stmt.accumulators[0])
+    for first in range(0, rows, _WIDE):
+        yield f"const auto _a_{first} = {_matrix(stmt.a, 'rows', first, address)};"
+    for first in range(0, columns, _WIDE):
+        part = "columns" if columns - first > _NARROW else "columns_8"
+        yield f"const auto _b_{first} = {_matrix(stmt.b, part, first, address)};"
+    for row in range(0, rows, _WIDE):
+        for column in range(0, columns, _WIDE):
+            sums = [name(s) for s in _sums(stmt, row, column)]
+            width = "" if columns - column > _NARROW else "_8"
+            yield f"{function}{width}({', '.join(sums)}, _a_{row}, _b_{column});"
+
+
+def _matrix(factor: Factor, part: str, first: int, address: Callable[[str, Size], str]) -> str:
+    """A part of a factor, from its n-th position on."""
+    turned, stride = factor.position_stride == 1, max(factor.position_stride, factor.depth_stride)
+    at = address(factor.buffer, factor.index + first * factor.position_stride)
+    return f"rune_{part}{'_turned' * turned}(&{at}, {stride})"
+
+
+def _sums(stmt: MatrixProduct, row: int, column: int) -> Iterator[str]:
+    """The accumulators of two rows of a thread, two columns at a time."""
+    rows = stmt.accumulators[row // 8 : row // 8 + 2]
+    for first in range(column // 4, min(column // 4 + 4, len(rows[0])), 2):
+        for names in rows:
+            yield from names[first : first + 2]
+
+
+def refuse_unit(stmt: Fetch | MatrixProduct, language: str) -> NoReturn:
+    """Raise the error of a statement that legalize/units.py should have written out."""
+    what = "a fetch" if isinstance(stmt, Fetch) else "a product of matrices"
+    raise CompileError(
+        f"{language}: cannot render {what} (the language has no such instruction)",
+        hint="the pass write-out-units says it in other statements, for targets that do not have it",
+    )
+
+
+__all__ = ["product_lines", "refuse_unit"]

@@ -1,0 +1,69 @@
+"""Legalize units: what a target has no instruction for is done by loads, stores and additions.
+
+Before   fetch 2 of x[2*i] into panel[2*i]      multiply a[i, 24, 1] by b[j, 1, 40] into ...
+After    p: f32 = x[2*i];  q: f32 = x[2*i + 1]  for k in 16 serial { ... }
+         store panel[2*i] = p;  ...
+
+Invariant: all values stay the same, but for the order of the sums of products.
+Cost:      linear in the code that comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rune.dims import Dim
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Load, Local
+from rune.lowering.kernel.matrices import written_out
+from rune.lowering.kernel.nodes import Fetch, For, KernelCode, Kind, Let, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.rewrite import Body, all_names, fresh, loop_symbol, map_stmts, walk
+from rune.lowering.passes import Pass
+
+
+def write_out(target: Target) -> Pass[KernelCode]:
+    """The pass for one target."""
+
+    def run(code: KernelCode) -> KernelCode:
+        if not any(isinstance(s, Fetch | MatrixProduct) for s in walk(code.body)):
+            return code
+        names, held = all_names(code), {p.name: p.dtype for p in code.params}
+
+        def new(base: str) -> str:
+            name = fresh(base, names)
+            names.add(name)
+            return name
+
+        def on_stmt(stmt: Stmt) -> Body:
+            match stmt:
+                case Fetch(source=source) if ("fetch", held[source]) not in target.native:
+                    return _copied(stmt, held[source], new)
+                case MatrixProduct(a=a) if ("multiply", a.dtype) not in target.native:
+                    return (written_out(stmt, thread_of(code), new),)
+                case _:
+                    return (stmt,)
+
+        body = map_stmts(on_stmt, code.body)
+        return code if body == code.body else replace(code, body=body)
+
+    return Pass("write-out-units", "no instructions for matrices and copies that a target lacks", run)
+
+
+def thread_of(code: KernelCode) -> Dim:
+    """The number of a thread in its workgroup, of which check.py allows one loop."""
+    return next(loop_symbol(s) for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.WORKGROUP)
+
+
+def _copied(fetch: Fetch, dtype: np.dtype, new: Callable[[str], str]) -> Body:
+    """Neighbours through registers: first all that is read, so that one access may do."""
+    at = range(fetch.count)
+    loads = (Load(fetch.source, (fetch.source_index + k,), dtype, fetch.guard) for k in at)
+    lets = [Let(new("element"), load) for load in loads]
+    stores = (Store(fetch.target, fetch.target_index + k, Local(let.name, dtype)) for k, let in zip(at, lets))
+    return (*lets, *stores)
+
+
+__all__ = ["thread_of", "write_out"]
