@@ -46,7 +46,7 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, Loop, Plan, inner_plans
 
-NORESERVE = 0x4000  # MAP_NORESERVE of Linux: memory that nobody touches is none
+NORESERVE = 0x4000  # MAP_NORESERVE of Linux: pages that are never touched take no memory
 DEVICES: Mapping[str, tuple[DeviceRecord, int]] = {"sm_90": (H100, 227 << 10), "sm_80": (A100, 163 << 10)}
 # Rounds of loops whose number only the data know, of these sizes: sorting networks of 2**20 and
 # 2**22 elements have so many.

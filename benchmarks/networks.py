@@ -105,8 +105,8 @@ def decode(core: Any, xp: Any, nn: Any, weights: Any, key: Any) -> Any:
             q, k, v = xp.split((norm(xp, x) @ weights[f"qkv{layer}"]).reshape(3 * HEADS, -1), 3)
             keys, values = (dynamic(c, y[:, None], i, 1) for c, y in zip(caches[layer], (k, v)))
             scores = xp.einsum("hd,htd->ht", q, keys) * q.shape[-1] ** -0.5
-            seen = nn.softmax(xp.where(xp.arange(length) <= i, scores, -1e9), axis=-1)
-            x = x + xp.einsum("ht,htd->hd", seen, values).reshape(width) @ weights[f"out{layer}"]
+            attention = nn.softmax(xp.where(xp.arange(length) <= i, scores, -1e9), axis=-1)
+            x = x + xp.einsum("ht,htd->hd", attention, values).reshape(width) @ weights[f"out{layer}"]
             x = x + nn.gelu(norm(xp, x) @ weights[f"up{layer}"]) @ weights[f"down{layer}"]
             after.append((keys, values))
         return norm(xp, x) @ weights["tokens"].T, after

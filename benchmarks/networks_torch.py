@@ -38,8 +38,8 @@ def torch_networks(torch: Any) -> dict[str, Callable[[Sizes], Call]]:
         def call() -> Any:
             grads = torch.autograd.grad(loss(), leaves)
             with torch.no_grad():
-                moved = {n: w - RATE * g for n, w, g in zip(names, leaves, grads)}
-            return moved[first]
+                updated = {n: w - RATE * g for n, w, g in zip(names, leaves, grads)}
+            return updated[first]
 
         return call
 
@@ -89,8 +89,8 @@ def gpt_loss(torch: Any, weights: Any, text: Any) -> Any:
     for i in range(LAYERS):
         parts = (norm(x) @ weights[f"qkv{i}"]).chunk(3, -1)
         q, k, v = (y.reshape(b, t, HEADS, -1).transpose(1, 2) for y in parts)
-        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + seen.transpose(1, 2).reshape(b, t, width) @ weights[f"out{i}"]
+        attention = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + attention.transpose(1, 2).reshape(b, t, width) @ weights[f"out{i}"]
         x = x + functional.gelu(norm(x) @ weights[f"up{i}"], approximate="tanh") @ weights[f"down{i}"]
     scores = norm(x) @ weights["tokens"].T
     return functional.cross_entropy(scores.reshape(b * t, -1), targets.reshape(-1))
@@ -107,12 +107,12 @@ def compiled_mlp(torch: Any, data: Mlp) -> Call:
         return functional.cross_entropy(functional.relu(images @ w1 + b1) @ w2 + b2, labels)
 
     @torch.compile
-    def moved(grads: Any) -> Any:
+    def updated(grads: Any) -> Any:
         return [w - RATE * g for w, g in zip(weights, grads)]
 
     def step() -> Any:
         grads = torch.autograd.grad(loss(*weights), weights)
         with torch.no_grad():
-            return moved(grads)
+            return updated(grads)
 
     return step

@@ -29,8 +29,8 @@ def whole_programs(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes],
     """The calls by name."""
 
     def call(function: Any, *arrays: np.ndarray) -> Call:
-        compiled, given = core.jit(function), tuple(map(xp.asarray, arrays))
-        return lambda: wait(compiled(*given))
+        compiled, operands = core.jit(function), tuple(map(xp.asarray, arrays))
+        return lambda: wait(compiled(*operands))
 
     def recurrence(s: Sizes) -> tuple[np.ndarray, ...]:
         return normal((s.units, s.units), 1) * np.float32(0.1), normal((s.steps, s.units), 2), normal(s.units, 3)
@@ -43,8 +43,8 @@ def whole_programs(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes],
         points = s.batch * 3 // 2
         both = core.value_and_grad(lambda p, x, y: likelihood(core, xp, p, x, y))
         parameters = np.array([0, 0, -2], np.float32)
-        compiled, given = core.jit(both), map(xp.asarray, (parameters, normal((points, 3), 1), normal(points, 2)))
-        arrays = tuple(given)
+        compiled, operands = core.jit(both), map(xp.asarray, (parameters, normal((points, 3), 1), normal(points, 2)))
+        arrays = tuple(operands)
         return lambda: wait(compiled(*arrays)[1])
 
     return {

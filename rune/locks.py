@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -49,6 +50,23 @@ def held(reentrant_lock: Lock) -> Lock:
     """The lock, which from now on the forking thread holds during a fork."""
     _held.append(reentrant_lock)
     return reentrant_lock
+
+
+def if_free(lock: Lock, work: Callable[[], object]) -> None:
+    """Run `work` under a lock that no other thread has; do nothing if one has it.
+
+    For code that must not wait, finalizers for one. However often interrupts come, the lock is
+    free afterwards: the interpreter hears of them after a call and not within one, and the call
+    that takes the lock notes that it did.
+    """
+    taken: list[bool] = []
+    try:
+        taken.extend(map(lock.acquire, (False,)))
+        if True in taken:
+            work()
+    finally:
+        if True in taken:
+            lock.release()
 
 
 loading = held(threading.RLock())  # while a library is loaded and made ready

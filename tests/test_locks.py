@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+import dis
+import itertools
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -218,6 +224,65 @@ def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
     assert answers
     assert all(answers)
     assert compiler._lock() in locks._held
+
+
+def interrupted(run: Callable[[], object], calls: int) -> bool:
+    """Whether `locks.if_free` made so many calls in `run`; right after the last an interrupt comes.
+
+    The interpreter hears of interrupts at the end of a call, and at nothing else in that function.
+    """
+    names = {i.offset: i.opname for i in dis.get_instructions(locks.if_free)}
+    past: list[str] = []
+
+    def at_instruction(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code is not locks.if_free.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            after_call = bool(past) and past[-1] == "CALL"
+            past.append(names[frame.f_lasti])
+            if after_call and past[:-1].count("CALL") == calls:
+                raise KeyboardInterrupt
+        return at_instruction
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(at_instruction)
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_after_any_call_leaves_a_lock_free_that_was_taken_if_free():
+    lock, works = threading.Lock(), []
+    calls = itertools.takewhile(
+        lambda n: interrupted(lambda: locks.if_free(lock, lambda: works.append(n)), n), itertools.count(1)
+    )
+
+    for number in calls:
+        assert not lock.locked(), f"after call {number}"
+    assert works  # of those that the interrupt came after
+
+
+def test_work_under_a_lock_that_another_thread_has_is_left_out():
+    lock, works = threading.Lock(), []
+    with lock:
+        locks.if_free(lock, lambda: works.append("under a lock"))
+        assert lock.locked()
+    assert not works
+
+    locks.if_free(lock, lambda: works.append("free"))
+    assert works == ["free"]
+
+
+def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
+    # An interrupt between `acquire` and `try` would leave it taken, and the next that waits hangs.
+    calls = {str(s): s.text.count(".acquire(") for s in sources()}
+
+    assert {name for name, count in calls.items() if count} == {str(s) for s in sources() if s.name == "rune.locks"}
 
 
 def made_here(source: Source) -> list[str]:

@@ -28,7 +28,7 @@ from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
 
 STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
-PREDICTIONS = "predictions"  # of times, which is no stage: it follows from the code and the device
+PREDICTIONS = "predictions"  # of times: not a stage, since it follows from the code and the device
 GRAPHS = ("program", "simplified", "kernels", "plan")  # stages that can be drawn
 # Where the schedule of a kernel comes from.
 DEFAULT, ASKED, STORED = "default", "asked for", "winner of a search"

@@ -175,7 +175,7 @@ class Kernel:
     domain: Axes
     body: tuple[Statement, ...]
     in_place: tuple[tuple[str, str], ...] = ()
-    code: Body = ()  # the loops, where they are given: then there is no domain and no body
+    code: Body = ()  # the loops, if they are written by hand; domain and body are then empty
 
 
 @dataclass(frozen=True, slots=True)

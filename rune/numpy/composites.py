@@ -44,7 +44,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _is_large(args: tuple[object, ...], takes_numbers: bool) -> bool:
-    """Whether operands are arrays of the CPU, or numbers, one of them large, and nobody watches."""
+    """Whether operands are arrays of the CPU, or numbers, one of them large, and no check is on."""
     sizes = [x.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
     if not sizes or max(sizes) < LARGE:
         return False

@@ -1,4 +1,4 @@
-"""Calls of a device that native code makes: they are few steps, and nobody can tell them apart.
+"""Calls of a device that native code makes: they are few steps, and behave like any other call.
 
 First which calls are native, and that they run nothing of the general way; then what might be wrong
 with what is recorded: results that are held, one buffer given twice, other sizes, threads, memory
@@ -277,7 +277,7 @@ def test_short_memory_is_the_same_error_as_in_a_general_call(name: str, monkeypa
     same(np.full(1 << 20, 2, np.float32), np.asarray(f(x)))
 
 
-# An interrupt may also come in a library's own finaliser, whose error nobody can catch.
+# An interrupt may also come in a library's own finaliser, whose error cannot be caught.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @devices
 def test_an_interrupted_row_of_calls_leaves_the_device_whole(name: str):
@@ -289,6 +289,20 @@ def test_an_interrupted_row_of_calls_leaves_the_device_whole(name: str):
 
     assert interrupts
     same(wanted, np.asarray(f(x)))
+
+
+def test_a_submission_that_an_interrupt_hid_is_known_again_before_the_next():
+    x = put("vulkan:0", np.full(33, 0.01))
+    f = warm(rune.jit(several), x)
+    wanted, opened = np.asarray(f(x)), rune.backends.device_named("vulkan:0").backend.opened()  # type: ignore[attr-defined]
+    _ = f(x)
+    submitted = opened.device.submitted
+
+    # As if the interrupt had come between the driver's answer and its being noted.
+    opened.device.submitted, opened.device._is_unsure = submitted - 1, True
+
+    same(wanted, np.asarray(f(x)))
+    assert opened.device.submitted > submitted
 
 
 def is_interrupted(call: Callable[[], object], seconds: float) -> bool:

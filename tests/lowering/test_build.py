@@ -37,6 +37,7 @@ from tests.support.lowering import (
     only_kernel,
     program_of,
     random_arguments,
+    run_code,
     sizes_of,
     target,
 )
@@ -54,14 +55,7 @@ def run_build(program, device, args):
     kernel = only_kernel(kernels)
     code = build_by_default(kernel, device).code
     check(code)
-    sizes = sizes_of(program, args)
-    (step,) = kernels.steps
-    memory = {v: a.reshape(-1) for v, a in zip(kernels.inputs, args)}
-    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape) for t in kernels.output_types]
-    results = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
-    memory |= dict(zip(kernels.outputs, results))
-    interpret(code, [memory[v] for v in (*step.operands, *step.results)], sizes)
-    return [m.reshape(s) for m, s in zip(results, shapes)]
+    return run_code(code, kernels, sizes_of(program, args), args)
 
 
 def hold(function, *types, device=PLAIN, **sizes):

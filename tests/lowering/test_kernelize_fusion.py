@@ -20,7 +20,7 @@ from rune.lowering.kernelize import cost, groups, kernelize
 from rune.lowering.kernelize.groups import fuse
 from rune.lowering.kernelize.roots import find_roots
 from rune.lowering.kernelize.stored import choose
-from rune.lowering.kernelize.two_step import Wanted, split_reductions
+from rune.lowering.kernelize.two_step import Parallelism, split_reductions
 from rune.lowering.kernels import Fill, Let, Reduce, Write
 from rune.lowering.kernels_check import check
 from rune.lowering.pipeline import stages
@@ -132,7 +132,7 @@ def test_a_stencil_of_dear_values_is_stored():
 
 
 def grouped(seed: int, length: int = 30):
-    program = split_reductions(random_program(seed, length=length), Wanted(32, 512))
+    program = split_reductions(random_program(seed, length=length), Parallelism(32, 512))
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
     return fuse(find_roots(program, stored), results, rows=32)

@@ -17,7 +17,7 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.core.types import ArrayType
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.two_step import Wanted, choose
+from rune.lowering.kernelize.two_step import Parallelism, choose
 
 WHOLE = "RUNE_TEST_WHOLE" in os.environ
 DEVICES = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl")]
@@ -72,7 +72,7 @@ def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
 
 def test_rows_are_cut_where_they_are_long():
     def is_cut(size: int) -> bool:
-        return choose(ArrayType((64, size), dtypes.f32), (1,), Wanted(64, 512)) is not None
+        return choose(ArrayType((64, size), dtypes.f32), (1,), Parallelism(64, 512)) is not None
 
     assert not is_cut(cost.LONG_ROW)
     assert is_cut(cost.LONG_ROW + 1)

@@ -38,12 +38,21 @@ from rune.lowering.build.schedule import (
 from rune.lowering.build.space import shares, walks
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.kernel.check import check
-from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Kernel
 from tests.lowering import models
 from tests.lowering.test_build import AB, ABT, ATB, dot
-from tests.support.lowering import agree, evaluate, f32, only_kernel, program_of, random_arguments, sizes_of, target
+from tests.support.lowering import (
+    agree,
+    evaluate,
+    f32,
+    only_kernel,
+    program_of,
+    random_arguments,
+    run_code,
+    sizes_of,
+    target,
+)
 
 GPU = replace(target(language="opencl"), cores=1, threads_per_workgroup=1024, shared_bytes=1 << 15)
 PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64, is_processor=True)
@@ -150,11 +159,7 @@ def _refused(text: str) -> str:
         (PRODUCT, "vectors(3, lanes=2) tile(i0=2)", "a tile has columns of its own"),
         (PRODUCT, "share(3)", "not a power of two from 2 to 1024, the threads of a group of test:0"),
         (PRODUCT, "share(2048)", "not a power of two from 2 to 1024, the threads of a group of test:0"),
-        (
-            PRODUCT,
-            "stage(i0=2, i1=2, j0=2)",
-            "it goes with a tile that is not apart, and with points that nobody shares",
-        ),
+        (PRODUCT, "stage(i0=2, i1=2, j0=2)", "it needs a tile that is not apart, and points that threads do not share"),
         (PRODUCT, "tile(i0=2) stage(i0=2, i1=2, k0=2)", "rows and columns of the tile are axes i0, i1, its sum's j0"),
         (PRODUCT, "tile(i0=2) stage(i0=64, i1=64, j0=2)", "4096 threads are not within 2 to 1024, as on test:0"),
         (
@@ -268,6 +273,20 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
         {},
     ),
     "inner product of bf16": (dot(((0,), (0,))), (of(dtypes.bf16, 40), of(dtypes.bf16, 40)), {}),
+    "padded product": (
+        lambda x, w: rnp.pad(x, ((1, 2), (3, 1))) @ rnp.pad(w, ((0, 1), (2, 2))),
+        (f32(10, 7), f32(10, 18)),
+        {},
+    ),
+    "product of joined rows": (
+        lambda x, y, w: rnp.concatenate([x, y], 1) @ w,
+        (f32(13, 5), f32(13, 6), f32(11, 22)),
+        {},
+    ),
+    "triangular product": (lambda x, w: rnp.triu(x) @ rnp.tril(w), (f32(17, 17), f32(17, 21)), {}),
+    "gathered product": (lambda x, w: x[:, ::-1] @ rnp.roll(w, 3, 0), (f32(9, 12), f32(12, 20)), {}),
+    "padded transpose": (lambda x: rnp.pad(x, ((1, 2), (3, 1))).T * 2.0, (f32(34, 29),), {}),
+    "transpose of joined rows": (lambda x, y: rnp.concatenate([x, y], 0).T * 2.0, (f32(20, 37), f32(15, 37)), {}),
     "open product": (dot(AB), (ArrayType((N, 3), dtypes.f32), ArrayType((3, M), dtypes.f32)), {"n": 9, "m": 19}),
     "layer": (
         lambda x, w, b: models.gelu_tanh(models.linear(x, w, b)),
@@ -306,15 +325,7 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
 
 def run(built: Built, program: Any, device: Target, args: list[np.ndarray]) -> list[np.ndarray]:
     """The results of a program of one kernel, by its loops."""
-    kernels = kernelize(program, device)
-    sizes = sizes_of(program, args)
-    (step,) = kernels.steps
-    memory = {v: a.reshape(-1) for v, a in zip(kernels.inputs, args)}
-    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape) for t in kernels.output_types]
-    results = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
-    memory |= dict(zip(kernels.outputs, results))
-    interpret(built.code, [memory[v] for v in (*step.operands, *step.results)], sizes)
-    return [m.reshape(s) for m, s in zip(results, shapes)]
+    return run_code(built.code, kernelize(program, device), sizes_of(program, args), args)
 
 
 def schedules(kernel: Kernel, device: Target) -> list[Schedule]:
@@ -365,92 +376,6 @@ def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, 
     built = build_by_default(kernel, TARGETS[where])
 
     assert build(kernel, parse(str(built.schedule)), TARGETS[where]) == built.code
-
-
-# --- by default on a GPU --------------------------------------------------------------------------
-
-LARGE = replace(GPU, cores=132)
-
-
-def default(function: Any, *types: ArrayType, device: Target = LARGE) -> Schedule:
-    return build_by_default(kernel_of(function, *types, device=device), device).schedule
-
-
-def test_a_large_product_has_the_largest_tiles_of_shared_memory():
-    assert str(default(dot(AB), f32(4096, 4096), f32(4096, 4096))) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16)"
-
-
-def test_a_product_of_few_points_has_smaller_tiles_so_that_more_processors_work():
-    small = default(dot(AB), f32(128, 784), f32(784, 512))
-
-    assert small.tile is not None
-    assert small.stage is not None
-    assert 512 * 128 // (small.tile.rows * small.tile.columns * small.stage.rows * small.stage.columns) >= 132
-
-
-def test_doubles_have_half_the_sums_in_a_thread():
-    tile = default(dot(AB), of(dtypes.f64, 4096, 4096), of(dtypes.f64, 4096, 4096)).tile
-
-    assert tile is not None
-    assert tile.rows * tile.columns <= 32
-
-
-def test_the_rows_and_columns_of_an_image_are_one_axis_of_a_convolution():
-    images, weights = f32(32, 64, 30, 30), f32(64, 64, 3, 3)
-    schedule = default(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), images, weights)
-
-    assert schedule.merge == Merge("i2")
-    assert schedule.tile is not None
-    assert schedule.tile.row_axis == "i1"
-
-
-@pytest.mark.parametrize("types", [(f32(31, 64), f32(64, 64)), (f32(64, 64), f32(64, 31)), (f32(64, 31), f32(31, 64))])
-def test_a_product_that_uses_its_operands_seldom_needs_no_shared_memory(types: tuple[ArrayType, ArrayType]):
-    assert default(dot(AB), *types).stage is None
-
-
-def test_a_transposition_is_turned_in_shared_memory():
-    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, f32(64, 100))) == "turn(i0=32)"
-    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, f32(64, 31))) == "plain"
-
-
-def test_columns_are_summed_by_threads_that_are_neighbours():
-    assert default(lambda x: ops.reduce_sum(x, axes=(0,)), f32(256, 64)) == PLAIN
-    assert default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256)).share is not None
-
-
-def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
-    processor = replace(LARGE, is_processor=True)
-
-    assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
-
-
-@pytest.mark.parametrize("transposed", [AB, ATB, ABT])
-@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
-def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):
-    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
-    schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
-
-    assert str(schedule) == "tile(i0=64, i1=64) stage(i0=2, i1=4, j0=32) units(16, 8, 16)"
-
-
-def test_a_product_of_f32_has_no_units_for_halves():
-    assert default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=replace(UNITS, cores=132)).units is None
-
-
-def test_panels_are_fetched_ahead_where_the_device_copies_by_itself():
-    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
-    schedule = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
-
-    assert str(schedule) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16, twice)"
-
-
-def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
-    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
-    stage = default(dot(AB), f32(4096, 4099), f32(4099, 4096), device=device).stage
-
-    assert stage is not None
-    assert not stage.twice
 
 
 # --- asked for ------------------------------------------------------------------------------------

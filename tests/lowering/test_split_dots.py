@@ -13,9 +13,10 @@ from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.lowering.kernelize.split_dots import split_dots
+from rune.lowering.pipeline import stages
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
 from tests.lowering.test_build import AB, ABT, ATB, dot
-from tests.support.lowering import agree, evaluate, f32, program_of, random_arguments, target
+from tests.support.lowering import agree, evaluate, f32, program_of, random_arguments, run_plan, target
 
 GPU = replace(target(language="cuda"), cores=132, threads_per_workgroup=1024, shared_bytes=48 << 10)
 PROCESSOR = replace(GPU, is_processor=True)
@@ -59,10 +60,23 @@ def test_a_batch_stays_in_front_of_the_parts():
     holds(program, changed)
 
 
-def test_a_prime_length_is_cut_no_further_than_it_divides():
-    _, changed = split(dot(AB), f32(32, 65_537), f32(65_537, 32))
+def test_the_last_part_of_a_prime_length_is_shorter():
+    program, changed = split(dot(AB), f32(32, 65_537), f32(65_537, 33))
 
-    assert dot_shapes(changed) == [(65_537, 32, 32)] or dot_shapes(changed) == [(32, 32)]
+    ((parts, *results),) = dot_shapes(changed)
+    assert results == [32, 33]
+    assert 4 <= parts <= 64
+    holds(program, changed)
+
+
+@pytest.mark.parametrize("length", [4_096, 4_099, 8_191])
+def test_the_loops_of_all_parts_add_up_to_the_whole_product(length: int):
+    program = program_of(dot(AB), f32(33, length), f32(length, 35))
+    args = random_arguments(program)
+    plan = stages(program, GPU, check=True).plan
+
+    assert len(plan.kernels) > 1
+    agree(evaluate(program, args), run_plan(plan, args), relative=1e-3)
 
 
 def test_the_gradient_of_the_weights_of_a_convolution_is_summed_over_parts_of_the_batch():

@@ -380,7 +380,7 @@ def test_a_result_does_not_lie_where_other_rows_are_still_read():
     result = lowered(plain, *args)
     assert streams_of(result)
     assert all(not code.aliases for code in result.codes.values())
-    assert not streams_of(lowered(turned, *args))  # a slice of scores is no sink
+    assert not streams_of(lowered(turned, *args))  # a slice of scores is not a sink
 
 
 def test_a_group_has_no_array_of_its_threads():

@@ -20,7 +20,8 @@ from rune.dims import Dim
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
 from rune.lowering.kernel.interpret import interpret
-from rune.lowering.kernels import Kernel, KernelProgram
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.kernels import Invoke, Kernel, KernelProgram
 from rune.lowering.plan import Call, Copy, Launch, Plan, Slot, Space
 from tests.support.kernel_program import run_dot, run_kernel_program
 
@@ -118,6 +119,20 @@ def random_arguments(program: Program, seed: int = 0, **sizes: int) -> list[np.n
             high = 2 if dtype == dtypes.bool_ else 6
             arguments.append(rng.integers(0, high, size=shape).astype(dtype))
     return arguments
+
+
+def run_code(
+    code: KernelCode, kernels: KernelProgram, sizes: Mapping[str, int], args: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The results of a program of one kernel, by these loops."""
+    (step,) = kernels.steps
+    assert isinstance(step, Invoke)
+    memory = {v: a.reshape(-1) for v, a in zip(kernels.inputs, args)}
+    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape) for t in kernels.output_types]
+    results = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
+    memory |= dict(zip(kernels.outputs, results))
+    interpret(code, [memory[v] for v in (*step.operands, *step.results)], sizes)
+    return [m.reshape(s) for m, s in zip(results, shapes)]
 
 
 def run_plan(plan: Plan, args: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:

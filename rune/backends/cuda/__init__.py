@@ -207,7 +207,7 @@ class CudaBackend(Sharing, QueuedBackend):
         return DeviceError(f"{self.target.name}: cannot go on ({error})", hint=hint)
 
     def refuse(self, function: str, code: int) -> None:
-        """Raise the error for what a function of the driver has answered. Errors: DeviceError."""
+        """Raise the error that a function of the driver has returned. Errors: DeviceError."""
         with self.entered:
             raise Refused(f"{function}: the driver answers {code}")
 

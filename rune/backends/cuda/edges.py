@@ -6,7 +6,7 @@
     d reads z and w
 
 A node waits for earlier ones that touch the same bytes, where one of both writes. What they wait
-for in turn needs no edge. Nodes that decide, or of which nobody knows what they touch, wait for all
+for in turn needs no edge. Nodes that decide, or that may touch anything, wait for all
 before them, and all behind wait for them; so does one node in WINDOW, which bounds the comparisons.
 """
 
@@ -30,7 +30,7 @@ class Touch:
     is_written: bool
 
 
-Touches = tuple[Touch, ...] | None  # None: nobody knows
+Touches = tuple[Touch, ...] | None  # None: unknown
 
 
 def waits(nodes: Sequence[Touches]) -> list[tuple[int, ...]]:

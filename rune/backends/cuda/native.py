@@ -51,7 +51,7 @@ class Queue(Protocol):
     lost: str | None
 
     def refuse(self, function: str, code: int) -> None:
-        """Raise the error for what a function of the driver has answered. Errors: DeviceError."""
+        """Raise the error that a function of the driver has returned. Errors: DeviceError."""
         ...
 
 

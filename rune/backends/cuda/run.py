@@ -128,7 +128,7 @@ class CudaQueue(Queue, Peer, Protocol):
         ...
 
     def refuse(self, function: str, code: int) -> None:
-        """Raise the error for what a function of the driver has answered. Errors: DeviceError."""
+        """Raise the error that a function of the driver has returned. Errors: DeviceError."""
         ...
 
     @property

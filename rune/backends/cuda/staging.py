@@ -63,7 +63,7 @@ class Staging:
         return self._tables is not None and self._at + nbytes <= SIZES[0]
 
     def table(self, nbytes: int) -> int:
-        """Pinned memory, for what is copied from it before the next is asked for."""
+        """Pinned memory, to be copied from before the next is asked for."""
         with self._sending:
             if self._tables is None or self._at + nbytes > SIZES[0]:
                 self._turn_over()

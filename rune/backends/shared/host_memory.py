@@ -71,11 +71,7 @@ class FreeList:
     def give(self, block: ctypes.Array) -> None:
         """Keep a block. Finalizers come here, under any lock, and so must not wait for one."""
         self.returned.append(block)
-        if self.lock.acquire(blocking=False):
-            try:
-                self.collect()
-            finally:
-                self.lock.release()
+        locks.if_free(self.lock, self.collect)
 
     def collect(self) -> None:
         """Under the lock: keep what was returned."""

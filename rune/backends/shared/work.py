@@ -63,13 +63,10 @@ class Work:
         A question that raises DeviceError is answered: what a lost device had to do is over.
         """
         self._pending.append(has_ended)
-        if len(self._pending) > self._most and self._asking.acquire(blocking=False):
-            try:
-                self._ask()
-            finally:
-                # Not again for every call that finds the device behind.
-                self._most = len(self._pending) + KEPT
-                self._asking.release()
+        if len(self._pending) > self._most:
+            locks.if_free(self._asking, self._ask)
+            # Not again for every call that finds the device behind.
+            self._most = len(self._pending) + KEPT
 
     def addresses(self) -> tuple[int, int]:
         """Where native code counts calls that it gives to the device, and those that ended."""

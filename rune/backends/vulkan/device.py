@@ -191,11 +191,7 @@ class VulkanDevice:
         """Hand work to the device; returns its number. Errors: DeviceError."""
         info, number = submission
         with self.lock:
-            if self.lost is not None:
-                raise self.lost_error()
-            self._settle()
-            if self.retired:
-                self.drain()
+            self._begin()
             number[0] = self.submitted + 1
             self._is_unsure = True
             code = self.vk.vkQueueSubmit(self.queue, 1, info, api().ffi.NULL)
@@ -213,11 +209,7 @@ class VulkanDevice:
         Errors:  DeviceError.
         """
         with self.lock:
-            if self.lost is not None:
-                raise self.lost_error()
-            self._settle()
-            if self.retired:
-                self.drain()
+            self._begin()
             last = self.submitted
             for number in numbers:
                 last += 1
@@ -231,6 +223,14 @@ class VulkanDevice:
             if end < calls.count:
                 raise self.failure(calls.status(end), "submit work")
             return last
+
+    def _begin(self) -> None:
+        """Under the lock: make the queue ready for work. Errors: DeviceError if it is lost."""
+        if self.lost is not None:
+            raise self.lost_error()
+        self._settle()
+        if self.retired:
+            self.drain()
 
     def _settle(self) -> None:
         """Under the lock: after an interrupt in the middle of a submission, ask what was done."""

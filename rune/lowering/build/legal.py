@@ -184,7 +184,7 @@ def _to_tile(kernel: Kernel, tile: Tile, threads: int = 1) -> Objections:
 def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) -> Objections:
     tile, most = schedule.tile, target.threads_per_workgroup
     if tile is None or tile.apart or schedule.share is not None:
-        yield stage, "it goes with a tile that is not apart, and with points that nobody shares"
+        yield stage, "it needs a tile that is not apart, and points that threads do not share"
         return
     subgroup = SUBGROUP if schedule.units else 1
     if next(_to_tile(kernel, tile, subgroup), None) is not None:

@@ -129,7 +129,7 @@ def _piece(panel: Panel, threads: int, origin: Mapping[str, Size], offset: Size)
     share = 1 if panel.is_as_read else threads
     while piece > 1 and (run % piece or panel.length * panel.depth % (share * piece)):
         piece //= 2
-    # Single elements that nobody waits for, rather than pieces that cannot be fetched.
+    # Single elements that are fetched asynchronously, rather than pieces that must be waited for.
     is_single = panel.is_fetched and panel.load.dtype.itemsize >= FETCH_BYTES
     first = dims.symbol("number", 0, panel.length * panel.depth // piece - 1) * piece
     return 1 if is_single and not _fetch(panel, *_elements(panel, first, piece, origin, offset)) else piece

@@ -49,7 +49,7 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
-    """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
+    """Every way to walk a kernel, flat and collapsed, whose points threads do not share."""
     for schedule in _walks(flat, target):
         yield schedule
         for axis in (INNER, *(a.name for a in flat.domain)):

@@ -31,13 +31,14 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build import loops
 from rune.lowering.build.conditions import every, less
+from rune.lowering.build.flatten import map_statement
 from rune.lowering.build.panels import Panel, fill, flat_depth, placed
 from rune.lowering.build.schedule import Stage, Tile
-from rune.lowering.build.tile import axis_of, depends, place_body
+from rune.lowering.build.tile import axis_of, place_body
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Accumulate, Barrier, For, If, Kind, Let, Stmt, Var
-from rune.lowering.kernel.rewrite import map_expr, walk_expr
+from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
 
 RUN = 4  # columns of a thread that are neighbours
@@ -54,9 +55,7 @@ class Group:
     @property
     def dot(self) -> Reduce:
         """The sum of products: the first statement, as legal.py requires."""
-        (dot, *_) = self.kernel.body
-        assert isinstance(dot, Reduce)
-        return dot
+        return dot_of(self.kernel)
 
     @property
     def sums(self) -> tuple[Sequence[Axis], Axis, Sequence[Axis]]:
@@ -130,14 +129,40 @@ class Group:
         return {row_axis.name: row + self.row(r), column_axis.name: column + self.column(c)}
 
 
-def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
-    """What the dot reads, each with the axis whose panel has it; None if one depends on both."""
+def dot_of(kernel: Kernel) -> Reduce:
+    """The sum of products, with what is bound beside it written out in the guards of its loads.
+
+    A panel is filled before anything is bound, and so needs all of a guard.
+    """
     (dot, *_) = kernel.body
-    row, column = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
+    assert isinstance(dot, Reduce)
+    lets = {let.name: let.value for let in dot.lets}
+
+    def on_guard(part: Expr) -> Expr:
+        return map_expr(on_guard, lets[part.name]) if isinstance(part, Local) and part.name in lets else part
+
+    def on_node(part: Expr) -> Expr:
+        if not isinstance(part, Load) or part.guard is None:
+            return part
+        return replace(part, guard=map_expr(on_guard, part.guard))
+
+    written = map_statement(dot, lambda e: map_expr(on_node, e)) if lets else dot
+    assert isinstance(written, Reduce)
+    return written
+
+
+def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
+    """What the dot reads, each with the axis whose panel has it.
+
+    None if one depends on both axes, or is read at a place that is bound beside the dot.
+    """
+    dot, row, column = dot_of(kernel), axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     reads = dict.fromkeys(e for x in expressions(dot) for e in walk_expr(x) if isinstance(e, Load))
-    if any(depends(x, row) and depends(x, column) for x in reads):
+    bound = {let.name for let in dot.lets}
+    names = {load: names_in(load) for load in reads}
+    if any(used & bound or {row.name, column.name} <= used for used in names.values()):
         return None
-    return [(x, row if depends(x, row) else column) for x in reads if depends(x, row) or depends(x, column)]
+    return [(x, a) for x, used in names.items() for a in (row, column) if a.name in used]
 
 
 def panels(group: Group, depth: int) -> list[Panel]:

@@ -1,4 +1,4 @@
-"""Functions of CUDA C for units for matrices, and for copies into shared memory nobody waits for.
+"""Functions of CUDA C for units for matrices, and for asynchronous copies into shared memory.
 
 `ldmatrix` brings matrices of 8 x 8 halves to the threads of a warp as `mma` wants them: each of 8
 threads says where one row of 16 bytes begins. Rows along the sum serve as they are, rows along the

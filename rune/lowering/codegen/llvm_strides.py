@@ -14,7 +14,7 @@ from rune.dims import Size
 from rune.lowering.codegen.llvm_index import mentions
 from rune.lowering.codegen.llvm_text import Value
 
-WIDEST = 4  # steps from which on as many vectors are no cheaper than the elements one by one
+WIDEST = 4  # from this step on, as many vectors cost as much as single elements
 
 Read = Callable[[int, Value | None], Value]  # (elements on, mask) -> as many neighbours as lanes
 Write = Callable[[Value, int, Value], None]  # (values, elements on, mask)

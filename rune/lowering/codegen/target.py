@@ -90,7 +90,7 @@ class Target:
     # Rounds of loops, all together, after which the driver silently stops; None: it never does.
     loop_rounds: int | None = None
     # Work (kernel/work.py) of what is submitted at once; longer launches are made of several, so
-    # that no watchdog takes the device for hung. None: nobody watches it.
+    # that no watchdog takes the device for hung. None: it has no watchdog.
     submission_work: int | None = None
     driver: str = ""  # its version, where it has one of its own
     is_processor: bool = False  # a CPU, which runs the threads of a group one after another or in lanes

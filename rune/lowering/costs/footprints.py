@@ -198,7 +198,7 @@ def span_bytes(steps: Iterable[Step], itemsize: int, offsets: Iterable[int], sec
             run += stride * (step.count - 1)
         else:
             pieces *= step.count
-    # A run that is no multiple of sectors begins anywhere in the first.
+    # A run that does not fill whole sectors may begin anywhere in the first.
     sectors = math.ceil(run / sector_bytes)
     for step in at_random:
         among = max(1.0, step.among * step.stride * itemsize / (sector_bytes * sectors))

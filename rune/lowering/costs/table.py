@@ -1,4 +1,4 @@
-"""Records of devices that nobody has measured here, from what their makers publish.
+"""Records of devices that have not been measured here, from what their makers publish.
 
 Units, clocks, operations, matrix products, memory, registers and shared memory are those of data
 sheets and architecture papers. No data sheet says what a kernel reaches of a peak, nor how long

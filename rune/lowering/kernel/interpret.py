@@ -209,7 +209,7 @@ class _Machine:
             case MatrixProduct():
                 self.multiply(stmt)
             case Barrier():
-                # Only now, so that nobody sees them who has not waited.
+                # Only now, so that a thread that has not waited does not see them.
                 for view, at, value in self.fetched:
                     view.write(at, value, None)
                 self.fetched.clear()

@@ -24,7 +24,7 @@ _NONE, _SEVERAL = -1, -2
 
 
 class Touch(Enum):
-    """What is done to an element. Atomic changes of one element are no race among themselves."""
+    """What is done to an element. Atomic changes of one element do not race with each other."""
 
     READ = "read"
     WRITE = "write"

@@ -32,7 +32,7 @@ from rune.lowering.kernelize.split_peaks import split_peaks
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.streams import find_streams
-from rune.lowering.kernelize.two_step import Wanted, split_reductions
+from rune.lowering.kernelize.two_step import Parallelism, split_reductions
 from rune.lowering.kernelize.write import write_kernel
 from rune.lowering.kernels import (
     Choose,
@@ -66,7 +66,7 @@ def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
     program, streams = find_streams(split_peaks(_with_variables(program), target), target)
     program = split_dots(route_dots(program, target), target, streams.members)
-    program = split_reductions(program, Wanted.by(target), streams.members)
+    program = split_reductions(program, Parallelism.of(target), streams.members)
     program = split_scans(program, target)
     stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))

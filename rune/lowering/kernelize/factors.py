@@ -106,7 +106,7 @@ class _Pull:
         return inner is not None and inner.primitive is exp and self.factor(div, below) is not None
 
     def factor(self, primitive: Primitive, atom: Atom) -> Factor | None:
-        """The value as a factor; None if it changes along the sum or is no sum of scores."""
+        """The value as a factor; None if it changes along the sum, or is not a sum of scores."""
         indices = generic(atom.type.shape)
         var, at = trace(atom, indices, self.definitions)
         if not isinstance(var, Var) or var not in self.sums:

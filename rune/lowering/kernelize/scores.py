@@ -10,7 +10,7 @@ dots with something else. Where every way from the scores ends so, only the sink
 Such a set of values is a component. It counts only if a largest score is taken in it: where softmax
 is, in whatever form. The chains that one kernel computes in one pass are found in streams.py.
 
-Invariant: a value of a component is no result of the program, and only equations of it read it.
+Invariant: the program does not return a value of a component, and only its equations read it.
 Cost: about linear in the number of equations.
 """
 
@@ -39,7 +39,7 @@ class Sink:
 
     operand: the number of the operand that is made of scores, whose axes are these:
     along:   those reduced   rows: the others   (both without axes of one point)
-    columns: the axis of the other operand that is no axis of the rows, or none
+    columns: the axis of the other operand that is not one of the rows, or none
     """
 
     equation: Equation

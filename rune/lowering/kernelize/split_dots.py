@@ -23,7 +23,7 @@ from rune.core.lower import Contraction
 from rune.core.program import Equation, Program, Var
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.two_step import apply, identity, split_axis
+from rune.lowering.kernelize.two_step import apply, identity, part_size, split_axis
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
@@ -98,6 +98,5 @@ def choose(operands: Sequence[Var], numbers: Numbers, target: Target) -> tuple[i
         return None
     number = max(range(len(sums)), key=lambda k: cost.count((sums[k],)))
     extent = cost.count((sums[number],))
-    # A divisor makes every part full, so that no element needs a condition.
-    size = next(n for n in range(-(-extent // parts), 0, -1) if extent % n == 0)
+    size = part_size(extent, -(-extent // parts))
     return (number, size) if size < extent else None

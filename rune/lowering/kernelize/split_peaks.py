@@ -30,7 +30,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.scores import Component, Sink, is_mapped
 from rune.lowering.kernelize.streams import Stream, form_streams
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.two_step import Wanted, apply, choose, identity, split_axis
+from rune.lowering.kernelize.two_step import Parallelism, apply, choose, identity, split_axis
 from rune.ops.arithmetic import convert, eq, mul, select, sub
 from rune.ops.family import broadcast, reduce_sum, wide
 from rune.ops.reduction import reduce_max
@@ -44,13 +44,13 @@ def split_peaks(program: Program, target: Target) -> Program:
     """
     if not cost.computes_again(target):
         return program
-    wanted = Wanted.by(target)
-    for peak in [e for e in program.equations if _is_long(e, wanted)]:
-        program = _with_parts(program, peak, wanted)
+    parallelism = Parallelism.of(target)
+    for peak in [e for e in program.equations if _is_long(e, parallelism)]:
+        program = _with_parts(program, peak, parallelism)
     return program
 
 
-def _is_long(equation: Equation, wanted: Wanted) -> bool:
+def _is_long(equation: Equation, parallelism: Parallelism) -> bool:
     """Whether a maximum along one axis would be split."""
     lower = equation.primitive.lower
     if not isinstance(lower, Reduction) or lower.combine != "max" or not isinstance(equation.operands[0], Var):
@@ -58,15 +58,15 @@ def _is_long(equation: Equation, wanted: Wanted) -> bool:
     type, axes = equation.operands[0].type, tuple(equation.params["axes"])
     if len(axes) != 1 or type.dtype not in dtypes.FLOATING or not all(map(is_static, type.shape)):
         return False
-    step = choose(type, axes, wanted)
+    step = choose(type, axes, parallelism)
     return step is not None and step.size > 0
 
 
-def _with_parts(program: Program, peak: Equation, wanted: Wanted) -> Program:
+def _with_parts(program: Program, peak: Equation, parallelism: Parallelism) -> Program:
     """The program with one maximum, and the sums that it is in, in parts."""
     x, axes = peak.operands[0], tuple(peak.params["axes"])
     assert isinstance(x, Var)
-    step = choose(x.type, axes, wanted)
+    step = choose(x.type, axes, parallelism)
     assert step is not None
     stream = _stream(program, peak)
     if stream is None:

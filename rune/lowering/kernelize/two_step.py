@@ -59,8 +59,8 @@ split_axis = Primitive("split_axis", "movement", _split_type, _split_reference, 
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The parallel points that a device wants: rows, each the work of many, or columns.
+class Parallelism:
+    """The points that keep a device busy: rows, which several threads may share, or columns.
 
     is_gpu: whether every column of a piece is a thread
     """
@@ -70,8 +70,8 @@ class Wanted:
     is_gpu: bool = False
 
     @classmethod
-    def by(cls, target: Target) -> Wanted:
-        """What a device wants."""
+    def of(cls, target: Target) -> Parallelism:
+        """The points that keep a device busy."""
         if target.is_gpu:
             return cls(2 * target.cores, 128 * target.cores, is_gpu=True)
         return cls(cost.parallel_rows(target.cores), cost.PARALLEL_COLUMNS)
@@ -92,26 +92,26 @@ class _Step:
     size: int = 0
 
 
-def split_reductions(program: Program, wanted: Wanted, streamed: Container[Var] = ()) -> Program:
+def split_reductions(program: Program, parallelism: Parallelism, streamed: Container[Var] = ()) -> Program:
     """The program with large reductions to few elements done in two steps.
 
-    wanted: the parallel points that a kernel should keep. streamed: results that stay as they are.
+    parallelism: the points that a kernel should keep. streamed: results that stay as they are.
     """
     body: list[Equation] = []
     for equation in program.equations:
         stays = bool(equation.results) and equation.results[0] in streamed
-        body += (equation,) if stays else _split(equation, wanted) or (equation,)
+        body += (equation,) if stays else _split(equation, parallelism) or (equation,)
     return program.with_equations(body, program.outputs)
 
 
-def _split(equation: Equation, wanted: Wanted) -> list[Equation]:
+def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:
     """The equations in place of a reduction; none where it stays."""
     lower = equation.primitive.lower
     operand = equation.operands[0] if equation.operands else None
     if not isinstance(lower, Reduction) or not isinstance(operand, Var):
         return []
     axes = tuple(sorted(equation.params["axes"]))
-    step = choose(operand.type, axes, wanted)
+    step = choose(operand.type, axes, parallelism)
     if step is None:
         return []
     equations: list[Equation] = []
@@ -122,7 +122,7 @@ def _split(equation: Equation, wanted: Wanted) -> list[Equation]:
     # The parts of a very long axis are many themselves, and are reduced in turn.
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, equations)
-        step = choose(x.type, axes, wanted)
+        step = choose(x.type, axes, parallelism)
     x = apply(equations, equation.primitive, x, axes=axes)
     if acc != dtype:
         apply(equations, convert, x, dtype=dtype)
@@ -161,13 +161,13 @@ def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **pa
 # --- choice -----------------------------------------------------------------------------------
 
 
-def choose(type: ArrayType, axes: Axes, wanted: Wanted) -> _Step | None:
+def choose(type: ArrayType, axes: Axes, parallelism: Parallelism) -> _Step | None:
     """The first step of a reduction, or None where it is done at once.
 
     >>> from rune import dtypes
-    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,), Wanted(64, 512))
+    >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,), Parallelism(64, 512))
     _Step(axes=(0,), axis=0, size=4096)
-    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1), Wanted(64, 512))
+    >>> choose(ArrayType((512, 4096), dtypes.f32), (0, 1), Parallelism(64, 512))
     _Step(axes=(1,), axis=0, size=0)
     """
     if (longest := _longest(type, axes)) is not None:
@@ -175,12 +175,12 @@ def choose(type: ArrayType, axes: Axes, wanted: Wanted) -> _Step | None:
     results = tuple(d for a, d in enumerate(type.shape) if a not in axes)
     work = cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
-    needed = wanted.columns if columns else wanted.rows
+    needed = parallelism.columns if columns else parallelism.rows
     if not axes or work <= cost.SPLIT_WORK:
         return None
     if cost.count(results) >= needed:
         return _of_long_rows(type, axes)
-    return _columns(type, axes, wanted.piece(work, cost.count(results))) if columns else _rows(type, axes)
+    return _columns(type, axes, parallelism.piece(work, cost.count(results))) if columns else _rows(type, axes)
 
 
 def _longest(type: ArrayType, axes: Axes) -> int | None:
@@ -229,8 +229,15 @@ def _part(size: Size, wanted: int, axis: int, axes: Axes) -> _Step | None:
         return _Step(axes[1:]) if len(axes) > 1 else None
     if cost.estimate(size) < 2 * wanted:
         return None
-    if is_static(size):
-        # A divisor makes every part full, so that no element needs a condition.
-        near = [c for c in range(wanted // 2 + 1, 2 * wanted) if size % c == 0]
-        wanted = min(near, key=lambda c: abs(c - wanted)) if near else wanted
-    return _Step(axes, axis, wanted)
+    return _Step(axes, axis, part_size(size, wanted) if isinstance(size, int) else wanted)
+
+
+def part_size(size: int, wanted: int) -> int:
+    """About `wanted`: a divisor of the size, if one is near.
+
+    >>> part_size(1000, 99), part_size(65_537, 4_096)
+    (100, 4096)
+    """
+    # A divisor makes every part full, so that no element needs a condition.
+    near = [c for c in range(wanted // 2 + 1, 2 * wanted) if size % c == 0]
+    return min(near, key=lambda c: abs(c - wanted)) if near else wanted

@@ -3,7 +3,7 @@
 The key is the kernel's text under a name that all have, what the target says of the device, its
 driver and how many cores it has, and the version of rune. So a kernel that occurs in several
 programs is searched once. What is not there, is damaged, or names a schedule that the kernel cannot
-have, is a miss. Symbolic sizes are no part of it: a winner is that of the sizes it was timed at.
+have, is a miss. It does not include symbolic sizes: a winner is that of the sizes it was timed at.
 """
 
 from __future__ import annotations

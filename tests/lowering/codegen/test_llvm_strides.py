@@ -30,7 +30,7 @@ def shifted(step: int, size: int, dtype: str, guard: str = "") -> str:
 
 
 def between(array: np.ndarray, before: int, behind: int) -> np.ndarray:
-    """A copy of the array with other numbers on both sides, which nobody may change."""
+    """A copy of the array with other numbers on both sides, which must stay as they are."""
     held = np.full(len(array) + before + behind, 99, array.dtype)
     held[before : before + len(array)] = array
     return held

@@ -42,6 +42,10 @@ NAMES = (
 )
 
 
+# Rows that end within a round: the model counts requests of warps that have no element there.
+CUT_ROUNDS = frozenset({"in_memory_0"})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_requests_and_their_sectors_are_those_of_addresses(name: str):
     workload, device = WORKLOADS[name], gpu_static.target("sm_90")
@@ -52,6 +56,6 @@ def test_requests_and_their_sectors_are_those_of_addresses(name: str):
         costs = gpu_static.cost(code, device)
         trace = traced(kernel, costs, name)
         subgroups = costs.groups * -(-costs.group_threads // 32)
-        # The model counts requests of warps that have no element, where rows end within a round.
-        np.testing.assert_allclose(costs.sectors, trace.sectors, rtol=0.07, err_msg=kernel)
-        np.testing.assert_allclose(costs.requests / subgroups, trace.requests, rtol=0.07, err_msg=kernel)
+        tolerance = 0.07 if kernel in CUT_ROUNDS else 0.02
+        np.testing.assert_allclose(costs.sectors, trace.sectors, rtol=tolerance, err_msg=kernel)
+        np.testing.assert_allclose(costs.requests / subgroups, trace.requests, rtol=tolerance, err_msg=kernel)

@@ -1,0 +1,101 @@
+"""Which schedules kernels have on a GPU where none is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rune import dtypes, lax, ops
+from rune.core.types import ArrayType
+from rune.lowering.build import build_by_default
+from rune.lowering.build.schedule import PLAIN, Merge, Schedule
+from rune.lowering.codegen.target import Target
+from tests.lowering.test_build import AB, ABT, ATB, dot
+from tests.lowering.test_schedules import GPU, UNITS, kernel_of, of
+from tests.support.lowering import f32
+
+LARGE = replace(GPU, cores=132)
+
+
+def default(function: Any, *types: ArrayType, device: Target = LARGE) -> Schedule:
+    return build_by_default(kernel_of(function, *types, device=device), device).schedule
+
+
+def test_a_large_product_has_the_largest_tiles_of_shared_memory():
+    assert str(default(dot(AB), f32(4096, 4096), f32(4096, 4096))) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16)"
+
+
+def test_a_product_of_few_points_has_smaller_tiles_so_that_more_processors_work():
+    small = default(dot(AB), f32(128, 784), f32(784, 512))
+
+    assert small.tile is not None
+    assert small.stage is not None
+    assert 512 * 128 // (small.tile.rows * small.tile.columns * small.stage.rows * small.stage.columns) >= 132
+
+
+def test_doubles_have_half_the_sums_in_a_thread():
+    tile = default(dot(AB), of(dtypes.f64, 4096, 4096), of(dtypes.f64, 4096, 4096)).tile
+
+    assert tile is not None
+    assert tile.rows * tile.columns <= 32
+
+
+def test_the_rows_and_columns_of_an_image_are_one_axis_of_a_convolution():
+    images, weights = f32(32, 64, 30, 30), f32(64, 64, 3, 3)
+    schedule = default(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), images, weights)
+
+    assert schedule.merge == Merge("i2")
+    assert schedule.tile is not None
+    assert schedule.tile.row_axis == "i1"
+
+
+@pytest.mark.parametrize("types", [(f32(31, 64), f32(64, 64)), (f32(64, 64), f32(64, 31)), (f32(64, 31), f32(31, 64))])
+def test_a_product_that_uses_its_operands_seldom_needs_no_shared_memory(types: tuple[ArrayType, ArrayType]):
+    assert default(dot(AB), *types).stage is None
+
+
+def test_a_transposition_is_turned_in_shared_memory():
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, f32(64, 100))) == "turn(i0=32)"
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, f32(64, 31))) == "plain"
+
+
+def test_columns_are_summed_by_threads_that_are_neighbours():
+    assert default(lambda x: ops.reduce_sum(x, axes=(0,)), f32(256, 64)) == PLAIN
+    assert default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256)).share is not None
+
+
+def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
+    processor = replace(LARGE, is_processor=True)
+
+    assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
+
+
+@pytest.mark.parametrize("transposed", [AB, ATB, ABT])
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
+def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
+
+    assert str(schedule) == "tile(i0=64, i1=64) stage(i0=2, i1=4, j0=32) units(16, 8, 16)"
+
+
+def test_a_product_of_f32_has_no_units_for_halves():
+    assert default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=replace(UNITS, cores=132)).units is None
+
+
+def test_panels_are_fetched_ahead_where_the_device_copies_by_itself():
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    schedule = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
+
+    assert str(schedule) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16, twice)"
+
+
+def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
+    device = replace(UNITS, cores=132, shared_bytes=227 << 10)
+    stage = default(dot(AB), f32(4096, 4099), f32(4099, 4096), device=device).stage
+
+    assert stage is not None
+    assert not stage.twice
