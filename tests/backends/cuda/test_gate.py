@@ -10,7 +10,7 @@ import pytest
 
 import rune
 from rune.backends.cuda.gate import Gate
-from rune.backends.shared.timing import Meter
+from rune.backends.shared.timing import StepMeter
 from rune.lowering.pipeline import stages
 from tests.backends.cuda import fake as cuda_fake
 from tests.backends.cuda.fake import FakeCuda
@@ -54,7 +54,7 @@ def test_a_launch_is_measured_behind_a_closed_gate(device: Any, fake: FakeCuda):
     lowered = stages(program_of(lambda x: x + 1.0, f32(8)), cuda_fake.TARGET)
     device.record(lowered.plan)  # which lets the driver know its kernels
     with rune.configure(cache_dir=""):
-        timed = device.record_timed(lowered.plan, Meter(lowered, "cuda:0"))
+        timed = device.record_timed(lowered.plan, StepMeter(lowered, "cuda:0"))
     with rune.debug.profile():
         timed([device.copy_in(np.ones(8, np.float32))])
 
