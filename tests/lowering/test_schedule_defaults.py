@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rune.numpy as rnp
 from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
 from rune.lowering.build import build_by_default
 from rune.lowering.build.schedule import PLAIN, Merge, Schedule
 from rune.lowering.codegen.target import Target
 from tests.lowering.test_build import AB, ABT, ATB, dot
-from tests.lowering.test_schedules import GPU, UNITS, kernel_of, of
+from tests.lowering.test_schedules import GPU, PROCESSOR, UNITS, kernel_of, of
 from tests.support.lowering import f32
 
 LARGE = replace(GPU, cores=132)
@@ -99,3 +100,27 @@ def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
 
     assert stage is not None
     assert not stage.twice
+
+
+# --- on a processor behind OpenCL -------------------------------------------------------------
+
+
+def sum_of(axis: int) -> Any:
+    return lambda x: rnp.sum(x, axis=axis)
+
+
+@pytest.mark.parametrize(("columns", "schedule"), [(7, "plain"), (8, "parts(2)"), (17, "parts(4)"), (999, "parts(8)")])
+def test_a_sum_of_a_row_is_in_as_many_parts_as_have_four_rounds(columns: int, schedule: str):
+    assert str(default(sum_of(1), f32(1000, columns), device=PROCESSOR)) == schedule
+
+
+def test_a_sum_of_columns_is_one_of_eight_neighbours_at_a_point():
+    assert str(default(sum_of(0), f32(1000, 1000), device=PROCESSOR)) == "vectors(8, lanes=1)"
+
+
+def test_a_sum_of_integers_is_left_to_the_compiler():
+    assert str(default(sum_of(1), of(dtypes.i32, 1000, 1000), device=PROCESSOR)) == "plain"
+
+
+def test_a_sum_whose_neighbours_lie_apart_is_left_as_it_is():
+    assert str(default(lambda x: rnp.sum(x[:, ::2], axis=1), f32(1000, 998), device=PROCESSOR)) == "plain"
