@@ -30,6 +30,7 @@ from gpu_workloads import WORKLOADS, Workload
 
 import rune
 from rune.backends import device_named
+from rune.lowering.kernelize.cost import estimate
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, all_steps
 
@@ -44,7 +45,7 @@ Line = dict[str, Any]
 def arguments(workload: Workload) -> list[np.ndarray]:
     """Values of a normal distribution, and indices below the first argument's length."""
     generator = np.random.default_rng(0)
-    length = int(np.prod(workload.types[0].shape[:1]))
+    length = estimate(workload.types[0].shape[0])
     arrays = []
     for kind in workload.types:
         if np.issubdtype(kind.dtype, np.integer):
