@@ -25,7 +25,8 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernelize.group_scans import THREADS, TILE, scan_by_groups
 from rune.lowering.scatters.atomic import change_atomically
 from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
-from rune.lowering.sorting.radix import GROUP, Tiles, Word, sort_words
+from rune.lowering.sorting.groups import KEY, ORDER
+from rune.lowering.sorting.radix import Tiles, Word, sort_words
 from tests.support.close import near, same
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
@@ -34,8 +35,8 @@ GROUPS = [d for d in DEVICES if d.target.threads_per_workgroup >= THREADS]
 each_with_groups = pytest.mark.parametrize("device", GROUPS, ids=lambda d: d.name)
 LONG = (257, 8191, 65_537, *((1_000_003,) if "RUNE_TEST_WHOLE" in os.environ else ()))
 SHORT = (1, 2, 3, 31, 64, 65, 127, 130)
-BOTH = (Tiles(1, 96), Tiles(GROUP, 2 * GROUP))
-each_way = pytest.mark.parametrize("how", BOTH, ids=("by one", "by a group"))
+BOTH = (Tiles(1, 96), Tiles(64, 256), Tiles(32, 128))
+each_way = pytest.mark.parametrize("how", BOTH, ids=("by one", "by two subgroups", "by one subgroup"))
 
 
 def keys(size: int, dtype: Any = np.float32) -> np.ndarray:
@@ -121,7 +122,7 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
     positions = np.tile(np.arange(size, dtype=np.int32), (2, 1))
 
     def run(x: Any, n: Any) -> tuple[Any, ...]:
-        return tuple(sort_words(Word(x, 32), (n,), how))
+        return tuple(sort_words(Word(x, 32), n, how, (KEY, ORDER)))
 
     words, order = rune.jit(run, device=device.name)(x, positions)
 
@@ -133,7 +134,7 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
 def test_words_of_few_bits_come_back_as_they_were(device: Any):
     x = np.random.default_rng(1).integers(0, 1 << 20, 300, dtype=np.uint32)
 
-    (words,) = rune.jit(lambda x: tuple(sort_words(Word(x, 20), (), BOTH[0])), device=device.name)(x)
+    (words,) = rune.jit(lambda x: tuple(sort_words(Word(x, 20), None, BOTH[0], (KEY,))), device=device.name)(x)
 
     np.testing.assert_array_equal(np.sort(x), words)
 

@@ -27,6 +27,7 @@ from rune import dtypes
 from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
 from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.matrices import SUBGROUP
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 
@@ -157,6 +158,8 @@ CUDA_C = Dialect(
     static_shared_bytes=48 << 10,
     pooled="extern __shared__ __align__(16) unsigned char {0}[]",
     barrier="__syncthreads()",
+    unrolled="#pragma unroll",
+    barriers={SUBGROUP: "__syncwarp()"},
     index_type="long long",
     grid_point="({1})blockIdx.x * blockDim.x + threadIdx.x",
     group="blockIdx.x",

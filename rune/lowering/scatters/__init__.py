@@ -2,6 +2,8 @@
 
     atomically    every update at once, where their order does not show: integers, and floats
                   where the user allows sums in any order (atomic.py)
+    in integers   sums of floats, atomically and in a fixed point: the same on every run, for two
+                  atomic operations instead of one (fixed_point.py)
     by sorting    updates of one element in their order, next to each other (by_sorting.py)
     one by one    a loop over updates, in one thread for each element that all of them may change
 
@@ -23,6 +25,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.scatters.atomic import change_atomically, is_atomic
 from rune.lowering.scatters.by_sorting import COMBINES, change_by_sorting
+from rune.lowering.scatters.fixed_point import add_in_integers, is_summed_in_integers
 from rune.lowering.sorting.radix import tiles
 from rune.ops.index_dims import IndexDims
 from rune.ops.row_scatters import Change, changed_rows, is_of_rows
@@ -57,6 +60,8 @@ def expansion(
 def _change(target: Target, reproducible: bool, combine: str | None, operand: ArrayType) -> Change | None:
     if combine is not None and is_atomic(target, combine, operand.dtype, reproducible):
         return functools.partial(change_atomically, combine)
+    if combine == "add" and is_summed_in_integers(target, operand.dtype):
+        return add_in_integers
     if combine in COMBINES:
         return functools.partial(change_by_sorting, combine, tiles(target))
     return None
