@@ -374,8 +374,8 @@ class _Checker:
 
     def subgroups(self, scope: _Scope, what: str) -> None:
         threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
-        whole = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % SUBGROUP == 0
-        self.require(whole, f"{what} by {threads} threads, not by one loop of subgroups")
+        in_subgroups = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % SUBGROUP == 0
+        self.require(in_subgroups, f"{what} by {threads} threads, not by one loop of subgroups")
 
     def together(self, scope: _Scope, what: str) -> None:
         kinds = [loop.kind for loop in scope.loops]

@@ -22,7 +22,8 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import product
 from rune.lowering.codegen.target import Target
-from rune.lowering.sorting.groups import KEY, KEYS, ORDER
+from rune.lowering.sorting.digits import KEYS
+from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import WORD, Tiles, Word, sort_words, tiles
 from rune.lowering.written import Loops
 from rune.ops.arithmetic import add, bitcast, cast, logical_and, shr, sub

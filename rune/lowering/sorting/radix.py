@@ -29,7 +29,8 @@ from rune.core.values import Value
 from rune.dims import product
 from rune.lowering.codegen.atomics import has_atomic
 from rune.lowering.codegen.target import Target
-from rune.lowering.sorting.groups import BITS, KEY, ORDER, Digits, sort_by_groups
+from rune.lowering.sorting.digits import BITS, Digits
+from rune.lowering.sorting.groups import KEY, ORDER, sort_by_groups
 from rune.lowering.written import Loops
 from rune.ops.reduction import cumsum
 from rune.ops.sorting import positions_like
@@ -70,7 +71,7 @@ def shared_bytes(how: Tiles) -> int:
 class Word:
     """A key, or a part of one: u32 that are below 2^bits and compare as the elements do.
 
-    Groups of threads also sort i32 and f32 as they are (groups.KEYS), by 32 bits.
+    Groups of threads also sort i32 and f32 as they are (digits.KEYS), by 32 bits.
     """
 
     value: Value
@@ -96,13 +97,13 @@ def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[st
 def _items(type: ArrayType, how: Tiles) -> int:
     """Elements for each thread: as many as make a row one tile, or keep the device busy."""
     most = [dims.bounds(size)[1] for size in type.shape]
-    whole = how.tile // how.threads
+    full = how.tile // how.threads
     for items in ITEMS:
         is_one = most[-1] is not None and most[-1] <= items * how.threads
         is_few = None not in most and math.prod(m for m in most if m is not None) < items * FEW
-        if items < whole and (is_one or is_few):
+        if items < full and (is_one or is_few):
             return items
-    return whole
+    return full
 
 
 def _sorted_by_one(word: Word, orders: Sequence[Value], tile: int) -> list[Value]:
