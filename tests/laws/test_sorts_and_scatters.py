@@ -130,6 +130,33 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
     np.testing.assert_array_equal(np.sort(x, axis=1), words)
 
 
+@each_with_groups
+@pytest.mark.parametrize("how", BOTH[1:], ids=("two subgroups", "one subgroup"))
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("size", [127, 128, 257, 1031])
+def test_groups_sort_keys_as_they_are_to_the_bit(size: int, dtype: Any, how: Tiles, device: Any):
+    x = keys(size, dtype) if dtype == np.float32 else keys(size, dtype) * (1 << 25)
+
+    run = rune.jit(lambda x: tuple(sort_words(Word(x, 32), None, how, (KEY, ORDER))), device=device.name)
+    ordered, order = run(x)
+
+    expected = np.argsort(x, kind="stable")
+    np.testing.assert_array_equal(expected, order)
+    np.testing.assert_array_equal(x[expected].view(np.uint32), np.asarray(ordered).view(np.uint32))
+
+
+@each_with_groups
+@pytest.mark.parametrize("bits", [1, 5, 9, 20, 31])
+def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
+    x = np.random.default_rng(bits).integers(0, 1 << bits, (3, 333), dtype=np.uint32)
+    how = BOTH[1]
+
+    words, order = rune.jit(lambda x: tuple(sort_words(Word(x, bits), None, how, (KEY, ORDER))), device=device.name)(x)
+
+    np.testing.assert_array_equal(np.argsort(x, axis=1, kind="stable"), order)
+    np.testing.assert_array_equal(np.sort(x, axis=1), words)
+
+
 @each_device
 def test_words_of_few_bits_come_back_as_they_were(device: Any):
     x = np.random.default_rng(1).integers(0, 1 << 20, 300, dtype=np.uint32)
