@@ -56,14 +56,16 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
 
 
 _UNSIGNED = "unsigned long long"
-# Sums of i64 are those of its bits.
+_C_INTEGERS = {dtypes.i32: "int", dtypes.u32: "unsigned int", dtypes.i64: "long long", dtypes.u64: _UNSIGNED}
+# Sums of i64 are those of its bits. Of what many threads change, most changes are not the largest
+# so far, and reading the element tells so in a fraction of the time: volatile, so no old value.
 ATOMICS = {
     **{("add", d): "atomicAdd(&{0}, {1})" for d in (dtypes.i32, dtypes.u32, dtypes.u64, dtypes.f32, dtypes.f64)},
     ("add", dtypes.i64): f"atomicAdd(({_UNSIGNED}*)&{{0}}, ({_UNSIGNED})({{1}}))",
     **{
-        (combine, d): f"atomic{combine.capitalize()}(&{{0}}, {{1}})"
-        for combine in ("min", "max")
-        for d in (dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64)
+        (combine, d): f"if (*(volatile {c}*)&{{0}} {sign} {{1}}) atomic{combine.capitalize()}(&{{0}}, {{1}})"
+        for combine, sign in (("min", ">"), ("max", "<"))
+        for d, c in _C_INTEGERS.items()
     },
 }
 _F32, _F64 = _floats("f"), _floats("")

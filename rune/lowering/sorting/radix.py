@@ -38,7 +38,7 @@ from rune.ops.sorting import positions_like
 DIGITS = 1 << BITS
 WORD = 32  # bits of a word
 PROCESSOR_TILE = 8192  # elements that one thread walks: many times its table, few rounds of a loop
-GROUPS = (256, 128, 64, 32)  # threads of a group
+GROUPS = (512, 256, 128, 64, 32)  # threads of a group
 ITEMS = (4, 8, 16)  # elements of a thread of a group
 FEW = 1 << 15  # elements for each 4 of a thread, at least: with fewer, more groups have something to do
 
@@ -83,10 +83,8 @@ def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[st
 
     order: the positions of the words, or None where each is at its own.
     """
-    type = type_of(word.value)
     if how.threads > 1:
-        numbers = how.threads, _items(type, how)
-        return sort_by_groups(word.value, word.bits, numbers, order, results)
+        return sort_by_groups(word.value, word.bits, _group(type_of(word.value), how), order, results)
     orders: list[Value] = []
     if ORDER in results:
         orders = [positions_like(word.value) if order is None else order]
@@ -94,16 +92,17 @@ def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[st
     return [values[name] for name in results]
 
 
-def _items(type: ArrayType, how: Tiles) -> int:
-    """Elements for each thread: as many as make a row one tile, or keep the device busy."""
+def _group(type: ArrayType, how: Tiles) -> tuple[int, int]:
+    """The threads of a group and the elements of each: no more than make a row one tile, or than
+    leave all of a device something to do."""
     most = [dims.bounds(size)[1] for size in type.shape]
-    full = how.tile // how.threads
-    for items in ITEMS:
-        is_one = most[-1] is not None and most[-1] <= items * how.threads
-        is_few = None not in most and math.prod(m for m in most if m is not None) < items * FEW
-        if items < full and (is_one or is_few):
-            return items
-    return full
+    if most[-1] is not None and most[-1] <= how.tile:
+        threads = min(t for t in GROUPS if t >= how.threads or t * ITEMS[1] >= most[-1])
+        return threads, min(items for items in ITEMS if items * threads >= most[-1])
+    total = None if None in most else math.prod(m for m in most if m is not None)
+    items = how.tile // how.threads
+    fewer = [n for n in ITEMS if n < items and total is not None and total < n * FEW]
+    return how.threads, min(fewer, default=items)
 
 
 def _sorted_by_one(word: Word, orders: Sequence[Value], tile: int) -> list[Value]:
