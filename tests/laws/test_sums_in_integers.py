@@ -61,7 +61,7 @@ def exact(rows: np.ndarray, places: np.ndarray, updates: np.ndarray) -> tuple[np
 @pytest.mark.parametrize("powers", [0, 8, 120])
 @pytest.mark.parametrize("size", SIZES)
 def test_a_sum_is_off_by_one_rounding_and_units_of_its_largest_term(size: Any, powers: int, device: Any):
-    rows, places, updates = terms(*size, powers)
+    rows, places, updates = terms(*size, powers=powers)
 
     actual = added(device, rows, places, updates)
 
@@ -91,8 +91,8 @@ def test_sums_have_the_bits_of_the_reference(device: Any):
 
 @each_device
 def test_terms_that_are_not_finite_or_zero_give_what_addition_gives(device: Any):
-    chosen = np.append(HARD[:5], np.float32([1, -1]))
-    first, second, third = (x.reshape(-1) for x in np.meshgrid(chosen, chosen, chosen))
+    chosen = np.append(HARD[:5], np.array([1, -1], np.float32))
+    first, second, third = (chosen[x.reshape(-1)] for x in np.indices((7, 7, 7)))
     places = np.tile(np.arange(len(first), dtype=np.int32), 2)
 
     actual = added(device, first[:, None], places, np.concatenate([second, third])[:, None])

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from rune import dims, dtypes
-from rune.core.interpreter import literal, type_of
+from rune.core.interpreter import type_of
 from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
@@ -30,8 +30,7 @@ from rune.core.values import Value
 from rune.lowering.codegen.atomics import has_atomic
 from rune.lowering.codegen.target import Target
 from rune.lowering.written import Loops
-from rune.ops.arithmetic import bitcast, cast, logical_and, shr
-from rune.ops.family import zeros_of
+from rune.ops.arithmetic import cast
 
 SUMMED = dtypes.FLOATING - {dtypes.f64}
 ROOM = 62  # bits of a term and of the carries, below the sign and one more
@@ -52,13 +51,36 @@ def add_in_integers(rows: Value, places: Value, updates: Value) -> Value:
     carries = (1 << 31) - 1 if most is None else most
     room = ROOM - carries.bit_length()
     elements = cast(rows, dtypes.f32)
-    bits = shr(bitcast(elements, dtype=dtypes.u32), literal(DIGITS - 2, dtypes.u32))
-    marks = mark_exponents(logical_and(bits, literal(2 * INFINITE, dtypes.u32)), places, updates)
-    sums = sum_integers(zeros_of(type_of(rows).with_dtype(dtypes.i64)), marks, places, updates, room=room)
+    marks, sums = first_marks(elements)
+    marks = mark_exponents(marks, places, updates)
+    sums = sum_integers(sums, marks, places, updates, room=room)
     return cast(rounded_sums(elements, marks, sums, room=room), dtype)
 
 
 # --- marks ------------------------------------------------------------------------------------
+
+
+def _first_type(elements: ArrayType) -> tuple[ArrayType, ArrayType]:
+    return elements.with_dtype(dtypes.u32), elements.with_dtype(dtypes.i64)
+
+
+def _first_reference(elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return elements.view(np.uint32) >> np.uint32(22) & np.uint32(510), np.zeros(elements.shape, np.int64)
+
+
+def _first_loops(elements: ArrayType) -> Loops:
+    size, width = elements.shape
+    return Loops(f"""{{
+      for s in {size} grid {{ for w in {width} grid {{
+        store y0[({width})*s + w] = (bitcast_u32(x0[({width})*s + w]) >> 22_u32) & 510_u32
+        store y1[({width})*s + w] = 0_i64
+      }} }} }}""")
+
+
+# The marks of elements, and sums of nothing.
+first_marks = Primitive(
+    "first_marks", "indexing", _first_type, _first_reference, lower=Written(_first_loops), multiple_results=True
+)
 
 
 def _marks_type(marks: ArrayType, places: ArrayType, updates: ArrayType) -> ArrayType:
