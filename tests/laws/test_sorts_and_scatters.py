@@ -146,6 +146,22 @@ def test_groups_sort_keys_as_they_are_to_the_bit(size: int, dtype: Any, how: Til
 
 
 @each_with_groups
+@pytest.mark.parametrize("most", [256, 5000])
+def test_one_program_of_groups_sorts_every_length(most: int, device: Any):
+    def run(x: Any) -> tuple[Any, ...]:
+        return tuple(sort_words(Word(x, 32), None, BOTH[1], (KEY, ORDER)))
+
+    sort = rune.jit(run, device=device.name, dims={"n": (1, most)}, in_dims="_,n")
+
+    for size in (1, 63, 255, 256) if most == 256 else (255, 256, 257, 1000):
+        x = np.stack([keys(size), keys(size)[::-1]])
+        words, order = sort(x)
+        expected = np.argsort(x, axis=1, kind="stable")
+        np.testing.assert_array_equal(expected, order)
+        np.testing.assert_array_equal(np.take_along_axis(x, expected, 1), words)
+
+
+@each_with_groups
 @pytest.mark.parametrize("bits", [1, 5, 9, 20, 31])
 def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
     x = np.random.default_rng(bits).integers(0, 1 << bits, (3, 333), dtype=np.uint32)
