@@ -53,6 +53,9 @@ _CONTROLS = {
     "nearest": "shaderRoundingModeRTEFloat",
 }
 _FLOAT_BITS = (16, 32, 64)
+# What Vulkan leaves to a driver: a root by way of 1/√x. And NVIDIA's (580) takes denormals for 0 in
+# comparisons and conversions, though the module asks for them and sums and products keep them.
+_LOOSE = frozenset({"sqrt", "comparisons"})
 _EACH_ALONE = 1  # VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL
 
 
@@ -98,6 +101,7 @@ def _target(number: int, physical: Physical) -> Target:
         # Vulkan has no query for it; see kernel/rounds.py.
         loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
         native=_native(physical),
+        loose=_loose(physical),
         is_processor=physical.cores is not None,
         submission_work=physical.submission_work,
     )
@@ -117,6 +121,14 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
         atomic_min=words,
         matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
     )
+
+
+def _loose(physical: Physical) -> frozenset[str]:
+    """What a driver may do less exactly than IEEE 754 says; Mesa's CPU device does not."""
+    if physical.name.startswith("llvmpipe"):
+        return frozenset()
+    keeps = ("denormals", 32) in _float_controls(physical.float_controls)
+    return _LOOSE if keeps else _LOOSE | {"div", "denormals"}
 
 
 def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
