@@ -293,7 +293,9 @@ class _Renderer(Statements):
 
     def alloc(self, stmt: Alloc) -> None:
         name = self.name(stmt.name)
-        element, is_atomic = self.expressions.register(stmt.dtype), stmt.name in self.atomic
+        # Truth values are words: NVIDIA's driver loses some of a bool array of a workgroup.
+        dtype = dtypes.u32 if stmt.dtype == dtypes.bool_ else stmt.dtype
+        element, is_atomic = self.expressions.register(dtype), stmt.name in self.atomic
         type_ = f"array<{f'atomic<{element}>' if is_atomic else element}, {stmt.size}>"
         self.expressions.places[stmt.name] = Place(name, is_atomic=is_atomic)
         if stmt.space is AddressSpace.SHARED:

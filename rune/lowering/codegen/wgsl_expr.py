@@ -157,6 +157,8 @@ class Expressions:
         self.register(dtype)
         if not place.memory:
             scratch = f"{place.name}[{self.size(index)}]"
+            if dtype == dtypes.bool_:
+                return f"({scratch} != 0u)"
             return f"atomicLoad(&{scratch})" if place.is_atomic else scratch
         at, bits = self.at(place, index), 8 * dtype.itemsize
         if bits < 32:
@@ -176,6 +178,8 @@ class Expressions:
         place = self.places[buffer]
         if not place.memory:
             scratch = f"{place.name}[{self.size(index)}]"
+            if dtype == dtypes.bool_:
+                return f"{scratch} = u32({bare(value)})"
             return f"atomicStore(&{scratch}, {bare(value)})" if place.is_atomic else f"{scratch} = {bare(value)}"
         at, bits = self.at(place, index), 8 * dtype.itemsize
         word = bare(_STORED.get(dtype, "{0}").format(bare(value)))
