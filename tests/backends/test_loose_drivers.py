@@ -1,4 +1,4 @@
-"""Devices that are told that they compute loosely: quotients, roots and comparisons are NumPy's bits.
+"""Devices that are said to compute loosely: their quotients, roots and comparisons are NumPy's.
 
 Each GPU driver here, and Mesa's CPU devices as if they were such, run what Target.loose asks for.
 Denormal numbers are among the operands: of these operations alone WebGPU has to keep them.

@@ -199,7 +199,8 @@ def _agree_at_edges(sample: Sample, operands: Any, expected: np.ndarray, out: np
 
 def _with_open_signs(expected: np.ndarray, out: np.ndarray) -> np.ndarray:
     """The results with the sign of what is expected for infinities beside NaN."""
-    is_open = np.isnan(expected.real) & np.isinf(expected.imag) & np.isinf(out.imag)
+    imag = np.imag(out)
+    is_open = np.isnan(np.real(expected)) & np.isinf(np.imag(expected)) & np.isinf(imag)
     signed = out.copy()
-    signed.imag = np.where(is_open, expected.imag, out.imag)
+    signed.imag = np.where(is_open, np.imag(expected), imag)
     return signed

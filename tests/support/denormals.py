@@ -27,7 +27,7 @@ def flushed(x: np.ndarray) -> np.ndarray:
     if x.dtype not in IN_F32:
         return x
     if np.iscomplexobj(x):
-        return _joined(flushed(x.real), flushed(x.imag))
+        return _joined(flushed(np.real(x)), flushed(np.imag(x)))
     return np.where(np.abs(x) < SMALLEST, np.copysign(x.dtype.type(0), x), x)
 
 
@@ -41,7 +41,7 @@ def steps(meaning: Meaning, operands: Sequence[np.ndarray], out: np.ndarray) -> 
     parts = []
     for part in (np.real, np.imag):
         apart = [
-            _apart(part(e), part(out), np.maximum(np.abs(e.real), np.abs(e.imag)))
+            _apart(part(e), part(out), np.maximum(np.abs(np.real(e)), np.abs(np.imag(e))))
             for r in results
             for e in (r, flushed(r))
         ]
@@ -53,7 +53,7 @@ def _readings(x: np.ndarray) -> list[np.ndarray]:
     """The operand in all ways in which it may be read."""
     if not np.iscomplexobj(x):
         return [x, flushed(x)]
-    return [_joined(a, b) for a in (x.real, flushed(x.real)) for b in (x.imag, flushed(x.imag))]
+    return [_joined(a, b) for a in _readings(np.real(x)) for b in _readings(np.imag(x))]
 
 
 def _joined(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ def _joined(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
 
 def _is_endless(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
     """Whether infinity may have been multiplied by a denormal number."""
-    parts = [p for x in operands if x.dtype in IN_F32 for p in (x.real, x.imag)]
+    parts = [p for x in operands if x.dtype in IN_F32 for p in (np.real(x), np.imag(x))]
     small = [(np.abs(p) < SMALLEST) & (p != 0) for p in parts]
     return np.isinf(result) & np.logical_or.reduce([np.zeros(result.shape, bool), *small])
 

@@ -260,7 +260,7 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
 
 
 def _resized_float(x: Value, kind: str) -> Value:
-    """A float in another format; denormals of f32 by their bits, where the device takes them for 0."""
+    """A float in another format; denormals of f32 by their bits, where they would become 0."""
     converted, kinds = x.unary(Op.FConvert, kind), (x.kind, kind)
     if x.writer.module.compares("f32") or kinds not in (("f32", "f64"), ("f64", "f32")):
         return converted

@@ -85,9 +85,9 @@ class Target:
     # What can be requested of a float type, by its bits: ("denormals", 32), ("specials", 16)
     # for NaN, infinity and -0, ("nearest", 64) for rounding to nearest even.
     float_controls: frozenset[tuple[str, int]] = frozenset()
-    # What the device does less exactly with f32 than IEEE 754 says: "div", "sqrt" (the scalar library
-    # corrects them), "comparisons" and conversions that take denormals for 0 (done by bits), and
-    # "denormals" if all arithmetic may. See docs/accuracy.md.
+    # What the device does less exactly with f32 than IEEE 754 says: "div", "sqrt" (the scalar
+    # library corrects them), "comparisons" and conversions that take denormals for 0 (done by
+    # bits), and "denormals" if all arithmetic may. See docs/accuracy.md.
     loose: frozenset[str] = frozenset()
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
     # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",

@@ -69,7 +69,7 @@ def _one_if(condition: Number) -> Number:
 
 
 def _composed(mantissa: Number, remainder: Number, exponent: Number) -> Number:
-    """The bits of mantissa 2^(exponent - 150); denormal ones are rounded here, as `remainder` says."""
+    """The bits of mantissa 2^(exponent - 150); `remainder` says how denormal ones are rounded."""
     normal = (exponent - 1).apply("shift_left", _STORED) + mantissa
     bounded = select(exponent > 254, exponent.like(_INFINITY), normal)
     # In quarters, so that what the mantissa lacks or has too much is seen beside a half.
@@ -104,11 +104,11 @@ def root(x: Number) -> Number:
     square = mantissa.apply("shift_left", odd + _STORED)
     start = near.bits() - (_BIAS - 1) * _ONE
     # (s + k)² is s² + 2sk + k², and k is small.
-    whole = start + _rough(square - start * start, start * 2)
-    remainder = square - whole * whole
-    up, down = _one_if(remainder > whole), _one_if(remainder + whole < 1)
+    integer = start + _rough(square - start * start, start * 2)
+    remainder = square - integer * integer
+    up, down = _one_if(remainder > integer), _one_if(remainder + integer < 1)
     exponent = (biased - _BIAS).apply("shift_right", 1) + (_BIAS - 1)
-    bits = exponent.apply("shift_left", _STORED) + (whole + up - down)
+    bits = exponent.apply("shift_left", _STORED) + (integer + up - down)
     is_same = magnitude.equals(0) | x.bits().equals(_INFINITY) | (magnitude > _INFINITY)
     is_undefined = x.bits() < 0
     return select(is_same, x.bits(), select(is_undefined, bits.like(_NAN), bits)).bits_as(x.dtype)

@@ -223,8 +223,8 @@ def erf(x: Number) -> Number:
     """The error function: an odd polynomial near 0, else 1 less what is left."""
     size, square = x.abs(), x * x
     if x.is_single:
-        whole, back = _scaled_up(size)
-        near = horner(square, ERF_SMALL_F32).times_plus(whole, whole) * back
+        scaled, factor = _scaled_up(size)
+        near = horner(square, ERF_SMALL_F32).times_plus(scaled, scaled) * factor
         t = at_most(size, 4.1)
         far = 1.0 - e.exp(-(horner(t, ERF_LARGE_F32) * t))
         return select(size < 0.95, near, far).copysign(x)
@@ -293,9 +293,9 @@ def erf_inv(x: Number) -> Number:
     w = _minus_log(size)
     high, low = pair(*(_inverse_f32(w) if x.is_single else _inverse_f64(w)))
     # Products of short numbers are exact.
-    whole, back = _scaled_up(size) if x.is_single else (size, size.like(1.0))
-    first = whole.short()
-    inside = (first * high + ((whole - first) * high + whole * low)) * back
+    scaled, factor = _scaled_up(size) if x.is_single else (size, size.like(1.0))
+    first = scaled.short()
+    inside = (first * high + ((scaled - first) * high + scaled * low)) * factor
     outside = select(size.equals(1.0), math.inf, x.like(math.nan))
     return select(size < 1.0, inside, outside).copysign(x)
 

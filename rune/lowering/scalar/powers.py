@@ -95,7 +95,7 @@ def cbrt(x: Number) -> Number:
     form, size = format_of(x), x.abs()
     shift = (form.mantissa + 4) // 3 * 3
     tiny = size < form.tiny
-    # Where a device takes denormals for 0, their bits are still the number in units of the smallest.
+    # Where a device takes denormals for 0, their bits are still the number in the smallest units.
     units = size.bits().convert(x.dtype) * 2.0 ** (shift - form.mantissa - form.bias + 1)
     scaled = select(tiny, units, size)
     # A third of the bits is a third of the exponent, and nearly one of the mantissa's logarithm.
