@@ -56,7 +56,12 @@ _FLOAT_BITS = (16, 32, 64)
 # What Vulkan leaves to a driver: a root by way of 1/√x. And NVIDIA's (580) takes denormals for 0 in
 # comparisons and conversions, though the module asks for them and sums and products keep them.
 _LOOSE = frozenset({"sqrt", "comparisons"})
-_EACH_ALONE = 1  # VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL
+# Which types have to be told the same, by VkShaderFloatControlsIndependence.
+_TOGETHER: dict[int, tuple[tuple[int, ...], ...]] = {
+    0: ((32,), (16, 64)),  # 32_BIT_ONLY
+    1: ((16,), (32,), (64,)),  # ALL
+    2: (_FLOAT_BITS,),  # NONE
+}
 
 
 def _usable() -> list[Physical]:
@@ -132,14 +137,13 @@ def _loose(physical: Physical) -> frozenset[str]:
 
 
 def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
-    """What the driver says that it can keep, for each type by itself, or for all types alike."""
+    """What the driver says that it can keep; of types that it ties together, for all of them."""
     apart = {"nearest": known.roundingModeIndependence, "denormals": known.denormBehaviorIndependence}
     controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
-        supported = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
-        # Where the driver ties the float types together, a control can only be set for all of them.
-        is_free = apart.get(name, _EACH_ALONE) == _EACH_ALONE
-        controls |= supported if is_free or len(supported) == len(_FLOAT_BITS) else set()
+        for bits in _TOGETHER[apart.get(name, 1)]:
+            if all(getattr(known, f"{prefix}{b}") for b in bits):
+                controls |= {(name, b) for b in bits}
     return frozenset(controls)
 
 
