@@ -53,9 +53,10 @@ _CONTROLS = {
     "nearest": "shaderRoundingModeRTEFloat",
 }
 _FLOAT_BITS = (16, 32, 64)
-# What Vulkan leaves to a driver: a root by way of 1/√x. And NVIDIA's (580) takes denormals for 0 in
-# comparisons and conversions, though the module asks for them and sums and products keep them.
-_LOOSE = frozenset({"sqrt", "comparisons"})
+# What Vulkan leaves to a driver ("Precision of core instructions"): quotients within 2.5 ulps, for
+# divisors up to 2^126, and a root by way of 1/√x. And NVIDIA's (580) takes denormals for 0 in
+# comparisons and conversions, though sums and products keep them.
+_LOOSE = frozenset({"div", "sqrt", "comparisons"})
 # Which types have to be told the same, by VkShaderFloatControlsIndependence.
 _TOGETHER: dict[int, tuple[tuple[int, ...], ...]] = {
     0: ((32,), (16, 64)),  # 32_BIT_ONLY
@@ -133,7 +134,7 @@ def _loose(physical: Physical) -> frozenset[str]:
     if physical.name.startswith("llvmpipe"):
         return frozenset()
     keeps = ("denormals", 32) in _float_controls(physical.float_controls)
-    return _LOOSE if keeps else _LOOSE | {"div", "denormals"}
+    return _LOOSE if keeps else _LOOSE | {"denormals"}
 
 
 def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
