@@ -30,6 +30,7 @@ from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Kernel, KernelProgram
 from rune.lowering.legalize import parts, storage, units
+from rune.lowering.legalize.clamps import clamp_upwards_first
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import eliminate_common as common_code
@@ -96,6 +97,8 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         units.write_out(target),
         # Then: later passes share what the bit expressions of several values have in common.
         storage.legalize_storage(target),
+        # Before expressions are taken apart, which hides what is clamped twice.
+        clamp_upwards_first(target),
         # Where the types are the target's own: what it does not fuse is two operations.
         separate_products(target),
         # Before indices are simplified: it writes new ones.

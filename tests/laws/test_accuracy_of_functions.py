@@ -20,7 +20,7 @@ from rune.backends import Device
 from tests.lowering.codegen.test_llvm_math import errors, exact, samples
 from tests.lowering.codegen.test_math_expand import ORACLE, pairs
 from tests.support.accuracy import allowed, bars
-from tests.support.close import same
+from tests.support.close import close
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 FUNCTIONS = {p.name: p for p in ops.PRIMITIVES if p.family == "transcendental" and p.name != "integer_pow"}
@@ -146,4 +146,9 @@ def test_a_function_of_a_constant_is_that_of_a_stored_number(device: Device):
 
     computed = rune.jit(of_constants, device=device.name)(zero)
 
-    same(rune.jit(of_numbers, device=device.name)(zero, stored), computed)
+    # NVIDIA's compilers evaluate functions of constants otherwise than the device does.
+    is_nvidias = device.target.backend == "cuda" or "NVIDIA CUDA" in device.target.description
+    ulps = 4 if is_nvidias else 0
+    results_of_numbers = rune.jit(of_numbers, device=device.name)(zero, stored)
+    for name, number, constant in zip(names, results_of_numbers, computed, strict=True):
+        close(number, constant, ulps=ulps, why=name)

@@ -36,7 +36,7 @@ F64 = dtypes.f64
 SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 2), (1, 3))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Straight:
     """Operations of a drawn program."""
 
@@ -45,6 +45,10 @@ class Straight:
     def __repr__(self) -> str:
         steps = ("; ".join(str(self.program).splitlines()[1:-2])).replace("  ", "")
         return f"Straight({steps})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What Hypothesis shows: it would take the dataclasses of the program apart."""
+        printer.text(repr(self))
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,16 @@ _CONTROLS = {
     "nearest": "shaderRoundingModeRTEFloat",
 }
 _FLOAT_BITS = (16, 32, 64)
-_EACH_ALONE = 1  # VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL
+# What Vulkan leaves to a driver ("Precision of core instructions"): quotients within 2.5 ulps, for
+# divisors up to 2^126, and a root by way of 1/√x. And NVIDIA's (580) takes denormals for 0 in
+# comparisons and conversions, though sums and products keep them.
+_LOOSE = frozenset({"div", "sqrt", "comparisons"})
+# Which types have to be told the same, by VkShaderFloatControlsIndependence.
+_TOGETHER: dict[int, tuple[tuple[int, ...], ...]] = {
+    0: ((32,), (16, 64)),  # 32_BIT_ONLY
+    1: ((16,), (32,), (64,)),  # ALL
+    2: (_FLOAT_BITS,),  # NONE
+}
 
 
 def _usable() -> list[Physical]:
@@ -98,6 +107,7 @@ def _target(number: int, physical: Physical) -> Target:
         # Vulkan has no query for it; see kernel/rounds.py.
         loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
         native=_native(physical),
+        loose=_loose(physical),
         is_processor=physical.cores is not None,
         submission_work=physical.submission_work,
     )
@@ -119,15 +129,22 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
     )
 
 
+def _loose(physical: Physical) -> frozenset[str]:
+    """What a driver may do less exactly than IEEE 754 says; Mesa's CPU device does not."""
+    if physical.name.startswith("llvmpipe"):
+        return frozenset()
+    keeps = ("denormals", 32) in _float_controls(physical.float_controls)
+    return _LOOSE if keeps else _LOOSE | {"denormals"}
+
+
 def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
-    """What the driver says that it can keep, for each type by itself, or for all types alike."""
+    """What the driver says that it can keep; of types that it ties together, for all of them."""
     apart = {"nearest": known.roundingModeIndependence, "denormals": known.denormBehaviorIndependence}
     controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
-        supported = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
-        # Where the driver ties the float types together, a control can only be set for all of them.
-        is_free = apart.get(name, _EACH_ALONE) == _EACH_ALONE
-        controls |= supported if is_free or len(supported) == len(_FLOAT_BITS) else set()
+        for bits in _TOGETHER[apart.get(name, 1)]:
+            if all(getattr(known, f"{prefix}{b}") for b in bits):
+                controls |= {(name, b) for b in bits}
     return frozenset(controls)
 
 

@@ -46,6 +46,11 @@ _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in 
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
 _SUBMISSION_WORK = {"CPU": None, "DiscreteGPU": DISCRETE_WORK}
 _CORES = 16  # of a GPU: WebGPU does not say how many there are
+# What WGSL leaves to a driver (15.7, "Floating point evaluation"): it may take denormals for 0,
+# divide within 2.5 ulps, for divisors up to 2^126, and go by way of 1/√x. A module cannot ask for
+# more.
+# NVIDIA's driver does all three; Mesa's CPU device computes as IEEE 754 says.
+_LOOSE = frozenset({"div", "sqrt", "denormals"})
 _loaded = Loaded("wgpu")
 
 
@@ -122,6 +127,7 @@ def _target(number: int, adapter: Any) -> Target:
         routines=frozenset(),
         launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
         native=_native(adapter),
+        loose=frozenset() if info["device"].startswith("llvmpipe") else _LOOSE,
         loop_rounds=LLVMPIPE_ROUNDS if info["device"].startswith("llvmpipe") else None,
         is_processor=info["adapter_type"] == "CPU",
         submission_work=_SUBMISSION_WORK.get(info["adapter_type"], INTEGRATED_WORK),

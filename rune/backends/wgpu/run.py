@@ -338,7 +338,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         """A kernel for parameters in these memories."""
         key = name, memories
         if key not in self._kernels:
-            rendered = render(self.plan.kernels[name], memories)
+            rendered = render(self.plan.kernels[name], memories, self.backend.target.loose)
             self._kernels[key] = _Kernel(rendered, self.backend.pipeline(rendered))
         return self._kernels[key]
 

@@ -82,6 +82,8 @@ _FLOAT: dict[str, Rendering] = {
     "rem": _rounded(_remainder),
     "fma": _rounded(lambda a, b, c: a.fma(b, c)),
     "sqrt": _rounded(lambda x: x.call("sqrt")),
+    "quotient": _rounded(lambda a, b: a / b),
+    "root": _rounded(lambda x: x.call("sqrt")),
     "neg": _exactly(lambda x: -x),
     "abs": _exactly(lambda x: x.abs()),
     "floor": _exactly(lambda x: x.call("floor")),

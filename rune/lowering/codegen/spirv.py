@@ -39,7 +39,7 @@ from rune.lowering.codegen.spirv_words import (
     instruction,
 )
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Writer
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
@@ -110,19 +110,20 @@ def render(code: KernelCode, target: Target) -> SpirvKernel:
 
     Errors: DtypeError "render: cannot use f64 in SPIR-V on vulkan:0 (no such type ...)".
     """
-    return _Renderer(attach_functions(code, NATIVE), target).kernel()
+    native = NATIVE.less(target.loose)
+    return _Renderer(attach_functions(code, native), target, native).kernel()
 
 
 class _Renderer:
     """One kernel in the making."""
 
-    def __init__(self, code: KernelCode, target: Target):
+    def __init__(self, code: KernelCode, target: Target, native: Native):
         self.code = code
         self.target = target
         self.shape = _shape(code, target)
         self.module = Module(target)
         self.writer = Writer(self.module)
-        self.functions = Functions(self.module, frozenset(f.name for f in code.functions))
+        self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
         self.body = Body(self.writer, self.functions)
 
     def kernel(self) -> SpirvKernel:

@@ -19,6 +19,7 @@ from rune.lowering.codegen import spirv_scalar as scalar
 from rune.lowering.codegen.spirv_module import KINDS, Module
 from rune.lowering.codegen.spirv_words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Variable, Writer
+from rune.lowering.codegen.target import Native
 from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
 from rune.lowering.kernel.expr import Op as Operation
@@ -57,9 +58,13 @@ ATOMICS = {
 
 @dataclass(slots=True)
 class Functions:
-    """The functions of a module: each has an id at its first call, its body at the end."""
+    """The functions of a module: each has an id at its first call, its body at the end.
+
+    `native`: the operations that need none.
+    """
 
     module: Module
+    native: Native
     known: frozenset[str]
     ids: dict[str, int] = field(default_factory=dict)
 
@@ -248,7 +253,7 @@ class Body:
         if register != operand:
             wide = tuple(scalar.convert(v, operand, register) for v in values)
             return scalar.convert(self.applied(name, register, wide), register, operand)
-        if scalar.NATIVE.lacks(name, operand):
+        if self.functions.native.lacks(name, operand):
             return self.call(function_name(name, operand), operand, values)
         return scalar.operation(name, operand, values)
 

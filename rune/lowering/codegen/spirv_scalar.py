@@ -65,7 +65,7 @@ def compare(name: str, dtype: np.dtype, a: Value, b: Value | float) -> Value:
     """A comparison of two values of a dtype."""
     if not a.is_float:
         return a.binary((_UNSIGNED if dtype in dtypes.UNSIGNED else _SIGNED)[name], b, "bool")
-    if a.writer.module.keeps_specials(a.kind):
+    if a.writer.module.compares(a.kind):
         return a.binary(_ORDERED[name], b, "bool")
     if name == "ne":
         return ~compare("eq", dtype, a, b)
@@ -162,7 +162,12 @@ _FLOAT: dict[str, Rendering] = {
     "copysign": _plain(_copysign),
 }
 # Of f16 these are only exact enough when rounded from f32.
-_WIDE: dict[str, Rendering] = {"div": _plain(lambda a, b: a / b), "sqrt": _plain(_root)}
+_WIDE: dict[str, Rendering] = {
+    "div": _plain(lambda a, b: a / b),
+    "quotient": _plain(lambda a, b: a / b),
+    "root": _plain(lambda x: x.glsl(Glsl.Sqrt)),
+    "sqrt": _plain(_root),
+}
 
 # --- integers ---------------------------------------------------------------------------------
 
@@ -248,10 +253,38 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     if source == dtypes.bool_:
         return x.writer.select(x, x.writer.constant(kind, 1), 0)
     if source in dtypes.FLOATING and target in dtypes.FLOATING:
-        return x.unary(Op.FConvert, kind)
+        return _resized_float(x, kind)
     if target in dtypes.FLOATING:
         return _to_float(x, source, kind)
     return resized(x, source, kind)
+
+
+def _resized_float(x: Value, kind: str) -> Value:
+    """A float in another format; denormals of f32 by their bits, where they would become 0."""
+    converted, kinds = x.unary(Op.FConvert, kind), (x.kind, kind)
+    if x.writer.module.compares("f32") or kinds not in (("f32", "f64"), ("f64", "f32")):
+        return converted
+    return _widened(x, converted) if kind == "f64" else _narrowed(x, converted)
+
+
+def _widened(x: Value, converted: Value) -> Value:
+    """f32 as f64: a denormal number is its bits, in units of the smallest one."""
+    select, bits = x.writer.select, x.bits()
+    magnitude = _magnitude(x)
+    signed = select(bits < 0, -magnitude, magnitude)
+    number = signed.unary(Op.ConvertSToF, "f64") * 2.0**-149
+    # Neither zero is among them: of 0 the count below is the greatest word.
+    is_denormal = (magnitude - 1).binary(Op.ULessThan, 0x7FFFFF, "bool")
+    return select(is_denormal, number, converted)
+
+
+def _narrowed(x: Value, converted: Value) -> Value:
+    """f64 as f32: below the normal numbers by adding 2^52, which rounds to units."""
+    size = _magnitude(x).as_kind("f64")
+    units = (size * 2.0**149 + 2.0**52).bits().unary(Op.UConvert, "i32")
+    sign = x.bits().binary(Op.ShiftRightLogical, 32).unary(Op.UConvert, "i32") & -(1 << 31)
+    is_small = size.binary(Op.FOrdLessThan, 2.0**-126, "bool")
+    return x.writer.select(is_small, (units | sign).as_kind("f32"), converted)
 
 
 def _to_float(x: Value, source: np.dtype, kind: str) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class Native:
         spelled = (operation, dtype) in self.operations
         return dtype if spelled or ROWS[operation].of_bits else self.registers.get(dtype, dtype)
 
+    def less(self, operations: frozenset[str]) -> Native:
+        """The same without these operations of f32: a device does them too loosely."""
+        return replace(self, operations=self.operations - every(operations, [dtypes.f32]))
+
     def lacks(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the operation has to be written in terms of others."""
         return (operation, self.register(operation, dtype)) not in self.operations
@@ -81,6 +85,10 @@ class Target:
     # What can be requested of a float type, by its bits: ("denormals", 32), ("specials", 16)
     # for NaN, infinity and -0, ("nearest", 64) for rounding to nearest even.
     float_controls: frozenset[tuple[str, int]] = frozenset()
+    # What the device does less exactly with f32 than IEEE 754 says: "div", "sqrt" (the scalar
+    # library corrects them), "comparisons" and conversions that take denormals for 0 (done by
+    # bits), and "denormals" if all arithmetic may. See docs/accuracy.md.
+    loose: frozenset[str] = frozenset()
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
     # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
     # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: unknown.

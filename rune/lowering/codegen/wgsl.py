@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from rune import dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.target import Native
 from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.codegen.wgsl_expr import NATIVE, Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl_helpers import accessors, needed
@@ -113,18 +114,22 @@ class Rendered:
     extents: tuple[Size, ...]
 
 
-def render(code: KernelCode, memories: Sequence[int] | None = None) -> Rendered:
+def render(code: KernelCode, memories: Sequence[int] | None = None, loose: frozenset[str] = frozenset()) -> Rendered:
     """The module of a kernel whose parameters lie in these memories; by default each in its own.
+
+    `loose`: see Target.
 
     Errors: DtypeError "render: cannot use f64 in WGSL (no such type in the language)".
     """
-    complete = attach_functions(code, NATIVE)
-    return _Renderer(complete, tuple(memories or range(len(code.params)))).module()
+    native = NATIVE.less(loose)
+    complete = attach_functions(code, native)
+    return _Renderer(complete, tuple(memories or range(len(code.params))), native).module()
 
 
 @dataclass(slots=True)
 class _Renderer(Statements):
     memories: tuple[int, ...]
+    native: Native
     outside: list[str] = field(default_factory=list)  # shared arrays
     read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
     atomic: frozenset[str] = frozenset()  # what is changed atomically somewhere
@@ -134,7 +139,7 @@ class _Renderer(Statements):
         self.reserved, self.prefixes = _RESERVED, (*self.prefixes, "memory")
         self.read_back = buffers_read(self.code.body)
         self.atomic = frozenset(s.buffer for s in walk(self.code.body) if isinstance(s, Store) and s.atomic)
-        self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes))
+        self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes), self.native)
 
     def expr(self, expr: Expr) -> str:
         return bare(self.expressions.expr(expr))
@@ -190,7 +195,7 @@ class _Renderer(Statements):
         fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
         block = "".join(f"  {field},\n" for field in fields)
         pieces = [f"struct Args {{\n{block}}}", self.bindings(), *self.outside]
-        called = {f"rune_{f.name}": _function(f) for f in self.code.functions}
+        called = {f"rune_{f.name}": _function(f, self.native) for f in self.code.functions}
         functions = [*self.accessors(function), *called.values()]
         helpers = needed("\n".join([function, *functions]), called)
         if "rune_zero" in helpers:
@@ -288,7 +293,9 @@ class _Renderer(Statements):
 
     def alloc(self, stmt: Alloc) -> None:
         name = self.name(stmt.name)
-        element, is_atomic = self.expressions.register(stmt.dtype), stmt.name in self.atomic
+        # Truth values are words: NVIDIA's driver loses some of a bool array of a workgroup.
+        dtype = dtypes.u32 if stmt.dtype == dtypes.bool_ else stmt.dtype
+        element, is_atomic = self.expressions.register(dtype), stmt.name in self.atomic
         type_ = f"array<{f'atomic<{element}>' if is_atomic else element}, {stmt.size}>"
         self.expressions.places[stmt.name] = Place(name, is_atomic=is_atomic)
         if stmt.space is AddressSpace.SHARED:
@@ -297,9 +304,9 @@ class _Renderer(Statements):
             self.emit(f"var {name}: {type_};")
 
 
-def _function(function: Function) -> str:
+def _function(function: Function, native: Native) -> str:
     """A function of scalars."""
-    renderer = _Renderer(KernelCode(function.name, (), (), function.body), ())
+    renderer = _Renderer(KernelCode(function.name, (), (), function.body), (), native)
     expressions = renderer.expressions
     params = [f"{renderer.name(p.name)}: {expressions.register(p.dtype)}" for p in function.params]
     renderer.body(function.body)

@@ -66,6 +66,8 @@ _OF_FLOATS = {
     **{n: f"rune_{n}({{0}})" for n in ("neg", "abs", "sqrt", "is_finite")},
     "copysign": "rune_copysign({0}, {1})",
     "fma": "fma({0}, {1}, {2})",
+    "quotient": "({0} / {1})",
+    "root": "sqrt({0})",
     "eq": "rune_equal({0}, {1})",
     "ne": "(!rune_equal({0}, {1}))",
     "lt": "rune_less({0}, {1})",
@@ -79,7 +81,6 @@ _OF_INTEGERS = {
     **{n: f"({{0}} {SIGNS[n]} {{1}})" for n in (*sorted(COMPARISONS), "add", "sub", "mul", "and", "or", "xor")},
     **{n: f"{n}({{0}}, {{1}})" for n in ("max", "min")},
     "quotient": "({0} / {1})",
-    "remainder": "({0} % {1})",
     "shift_left": "({0} << {amount})",
     "shift_right": "({0} >> {amount})",
     "neg": "(0{suffix} - {0})",
@@ -109,11 +110,13 @@ class Place:
 @dataclass(slots=True)
 class Expressions:
     """Renders expressions. `names`: of locals, loop variables and sizes; `sizes`: these, which
-    stand in the uniform block; `unsigned`: those locals that an index must convert."""
+    stand in the uniform block; `native`: operations that are no functions of the module;
+    `unsigned`: those locals that an index must convert."""
 
     names: dict[str, str]
     places: dict[str, Place]
     sizes: frozenset[str] = frozenset()
+    native: Native = NATIVE
     unsigned: set[str] = field(default_factory=set)
     summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
 
@@ -154,6 +157,8 @@ class Expressions:
         self.register(dtype)
         if not place.memory:
             scratch = f"{place.name}[{self.size(index)}]"
+            if dtype == dtypes.bool_:
+                return f"({scratch} != 0u)"
             return f"atomicLoad(&{scratch})" if place.is_atomic else scratch
         at, bits = self.at(place, index), 8 * dtype.itemsize
         if bits < 32:
@@ -173,6 +178,8 @@ class Expressions:
         place = self.places[buffer]
         if not place.memory:
             scratch = f"{place.name}[{self.size(index)}]"
+            if dtype == dtypes.bool_:
+                return f"{scratch} = u32({bare(value)})"
             return f"atomicStore(&{scratch}, {bare(value)})" if place.is_atomic else f"{scratch} = {bare(value)}"
         at, bits = self.at(place, index), 8 * dtype.itemsize
         word = bare(_STORED.get(dtype, "{0}").format(bare(value)))
@@ -213,8 +220,12 @@ class Expressions:
                 return f"{self.register(dtype)}({bare(self.expr(arg))})"
             case Op():
                 text = self.op(expr)
-                rounds = expr.name in _ARITHMETIC and expr.dtype == dtypes.f32
-                return f"rune_pin{text}" if rounds else text
+                return f"rune_pin{text}" if self._rounds(expr) else text
+
+    def _rounds(self, op: Op) -> bool:
+        """Whether it is a sum, product or quotient of the device's floats."""
+        is_native = (op.name, op.dtype) in self.native.operations
+        return op.name in _ARITHMETIC and op.dtype == dtypes.f32 and is_native
 
     def const(self, c: Const) -> str:
         """A literal; NaN, infinity, -0 and denormals by their bits."""
@@ -278,8 +289,8 @@ class Expressions:
             return wide.operation(op.name, args)
         if all(isinstance(a, Const) for a in op.args):
             args[0] = self._kept(args[0], dtype)  # WGSL refuses what overflows at compile time
-        if NATIVE.lacks(op.name, dtype):
-            name = function_name(op.name, NATIVE.register(op.name, dtype))
+        if self.native.lacks(op.name, dtype):
+            name = function_name(op.name, self.native.register(op.name, dtype))
             text = f"rune_{name}({', '.join(map(bare, args))})"
         else:
             text = self._of_floats(op, args) if dtype == dtypes.f32 else self._of_integers(op, args, dtype)

@@ -70,11 +70,12 @@ fn rune_divisor(a: i32) -> i32 {
 }
 
 fn rune_floordiv(a: i32, b: i32) -> i32 {
-  return a / b - select(0i, 1i, (a % b != 0i) & ((a < 0i) != (b < 0i)));
+  let quotient = a / b;
+  return quotient - select(0i, 1i, (quotient * b != a) & ((a < 0i) != (b < 0i)));
 }
 
 fn rune_mod(a: i32, b: i32) -> i32 {
-  let rest = a % b;
+  let rest = a - a / b * b;
   return select(rest, rest + b, (rest != 0i) & ((rest < 0i) != (b < 0i)));
 }
 """

@@ -223,12 +223,19 @@ def erf(x: Number) -> Number:
     """The error function: an odd polynomial near 0, else 1 less what is left."""
     size, square = x.abs(), x * x
     if x.is_single:
-        near = horner(square, ERF_SMALL_F32).times_plus(size, size)
+        scaled, factor = _scaled_up(size)
+        near = horner(square, ERF_SMALL_F32).times_plus(scaled, scaled) * factor
         t = at_most(size, 4.1)
         far = 1.0 - e.exp(-(horner(t, ERF_LARGE_F32) * t))
         return select(size < 0.95, near, far).copysign(x)
     near = horner(square, ERF_SMALL_F64).times_plus(size, size)
     return select(size < 1.0, near, 1.0 - _erfc_positive(size)).copysign(x)
+
+
+def _scaled_up(size: Number) -> Pair:
+    """A number of which a small part is not denormal either, and the factor that leads back."""
+    is_tiny = size < 2.0**-90
+    return size * select(is_tiny, size.like(2.0**64), 1.0), select(is_tiny, size.like(2.0**-64), 1.0)
 
 
 def erfc(x: Number) -> Number:
@@ -286,8 +293,9 @@ def erf_inv(x: Number) -> Number:
     w = _minus_log(size)
     high, low = pair(*(_inverse_f32(w) if x.is_single else _inverse_f64(w)))
     # Products of short numbers are exact.
-    first = size.short()
-    inside = first * high + ((size - first) * high + size * low)
+    scaled, factor = _scaled_up(size) if x.is_single else (size, size.like(1.0))
+    first = scaled.short()
+    inside = (first * high + ((scaled - first) * high + scaled * low)) * factor
     outside = select(size.equals(1.0), math.inf, x.like(math.nan))
     return select(size < 1.0, inside, outside).copysign(x)
 

@@ -95,7 +95,9 @@ def cbrt(x: Number) -> Number:
     form, size = format_of(x), x.abs()
     shift = (form.mantissa + 4) // 3 * 3
     tiny = size < form.tiny
-    scaled = select(tiny, size * 2.0**shift, size)
+    # Where a device takes denormals for 0, their bits are still the number in the smallest units.
+    units = size.bits().convert(x.dtype) * 2.0 ** (shift - form.mantissa - form.bias + 1)
+    scaled = select(tiny, units, size)
     # A third of the bits is a third of the exponent, and nearly one of the mantissa's logarithm.
     bits = scaled.bits()
     start = bits / bits.like(3) + int((form.bias * 2 / 3 - 0.03306235651) * 2.0**form.mantissa)

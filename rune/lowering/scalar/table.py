@@ -19,7 +19,7 @@ from enum import Enum
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.scalar import ciphers, errors, exponential, floats, fused, integers, powers, trigonometric
+from rune.lowering.scalar import ciphers, divisions, errors, exponential, floats, fused, integers, powers, trigonometric
 from rune.lowering.scalar.number import Ability, Number
 from rune.ops.ciphers import GENERATORS, WORD_NAMES, Generator
 
@@ -148,7 +148,13 @@ _ROWS = (
     ScalarOp("sub", 2, _REAL, sign="-"),
     ScalarOp("mul", 2, _REAL, sign="*"),
     ScalarOp(
-        "div", 2, _REAL, cost=6, instructions=4, sign="/", forms=_integers(integers.divide, integers.divide_by_branches)
+        "div",
+        2,
+        _REAL,
+        cost=6,
+        instructions=4,
+        sign="/",
+        forms=(_of(divisions.divide, _F32), *_integers(integers.divide, integers.divide_by_branches)),
     ),
     ScalarOp(
         "rem",
@@ -172,7 +178,7 @@ _ROWS = (
     ScalarOp("ceil", 1, _FLOATING, closed=_FLOATING),
     ScalarOp("round", 1, _FLOATING, closed=_FLOATING),
     ScalarOp("trunc", 1, _FLOATING, closed=_FLOATING),
-    ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5),
+    ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5, forms=(_of(divisions.root, _F32),)),
     ScalarOp("copysign", 2, _FLOATING, closed=_FLOATING),
     ScalarOp("nextafter", 2, _FLOATING, closed=_FLOATING, of_bits=True, forms=(_of(floats.next_after, _IEEE),)),
     ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
@@ -226,8 +232,10 @@ _ROWS = (
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
 # What functions may use, and a kernel by constants: undefined for a divisor that is 0 or makes the
 # quotient overflow, for amounts not below the width, and for floats outside of the integer's range.
+# Of floats a quotient and a root may be off by a few ulps, and are those of numbers from 1 to 4.
 _PARTIAL_ROWS = (
-    ScalarOp("quotient", 2, _INTEGER, closed=_INTEGER),
+    ScalarOp("quotient", 2, _REAL, closed=_INTEGER),
+    ScalarOp("root", 1, _FLOATING),
     ScalarOp("remainder", 2, _INTEGER, closed=_INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
     ScalarOp("shift_left", 2, _INTEGER),
     ScalarOp("shift_right", 2, _INTEGER, closed=_INTEGER),

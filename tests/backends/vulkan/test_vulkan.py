@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -291,3 +292,32 @@ backend.synchronize()
 
     assert "DeviceError: vulkan: the validation layer objects" in done.stderr
     assert "vkCmdDispatch" in done.stderr
+
+
+# --- float controls ---------------------------------------------------------------------------
+
+
+def said(independence: int, *bits: int) -> SimpleNamespace:
+    """What a driver says of denormals, which it can keep in some formats."""
+    other = ("shaderSignedZeroInfNanPreserveFloat", "shaderRoundingModeRTEFloat")
+    keeps = {f"shaderDenormPreserveFloat{b}": b in bits for b in (16, 32, 64)}
+    nothing = {f"{prefix}{b}": 0 for prefix in other for b in (16, 32, 64)}
+    return SimpleNamespace(roundingModeIndependence=1, denormBehaviorIndependence=independence, **keeps, **nothing)
+
+
+@pytest.mark.parametrize(
+    ("independence", "bits", "settable"),
+    [
+        (1, (16, 32), {16, 32}),  # each by itself
+        (0, (32, 64), {32}),  # 32 bits by themselves, the others together
+        (0, (16, 32, 64), {16, 32, 64}),
+        (2, (16, 32), set()),  # all together
+        (2, (16, 32, 64), {16, 32, 64}),
+    ],
+)
+def test_a_control_is_asked_for_where_the_driver_lets_it_differ(
+    independence: int, bits: tuple[int, ...], settable: set[int]
+):
+    controls = vulkan._float_controls(said(independence, *bits))
+
+    assert controls == {("denormals", b) for b in settable}

@@ -22,6 +22,7 @@ from rune.core.primitive import Primitive
 from rune.errors import DtypeError
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.codegen.spirv_text import to_text
+from rune.lowering.codegen.spirv_words import Op
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Store
 from rune.lowering.kernel.rewrite import bodies, map_bodies
@@ -330,6 +331,48 @@ def test_a_driver_that_may_drop_nan_compares_bits():
     assert "FOrd" not in body(code, plain)
 
 
+UNTOLD = replace(TARGET, float_controls=frozenset())
+LOOSE = replace(TARGET, loose=frozenset({"comparisons", "sqrt", "div"}))
+
+
+@pytest.mark.parametrize("comparison", ["x[i] < 1.0_f32", "x[i] == 0.0_f32", "x[i] != x[i]", "bool(x[i])"])
+def test_a_driver_that_takes_denormals_for_0_compares_bits(comparison: str):
+    code = f"""
+    code f(x: read f32[9], y: write bool[9]) {{
+      for i in 9 grid {{ store y[i] = {comparison} }}
+    }}"""
+
+    assert "FOrd" not in body(code, LOOSE)
+    assert "FUnord" not in body(code, LOOSE)
+    assert "FOrd" in body(code) or "FUnord" in body(code)
+
+
+@pytest.mark.parametrize(("source", "result"), [("f32", "f64"), ("f64", "f32")])
+def test_such_a_driver_converts_denormals_by_their_bits(source: str, result: str):
+    code = f"""
+    code f(x: read {source}[9], y: write {result}[9]) {{
+      for i in 9 grid {{ store y[i] = {result}(x[i]) }}
+    }}"""
+
+    assert "FMul" in body(code, LOOSE)
+    assert "FMul" not in body(code)
+
+
+def test_a_loose_root_is_corrected_in_integers():
+    code = """
+    code f(x: read f32[9], y: write f32[9]) {
+      for i in 9 grid { store y[i] = sqrt(x[i]) }
+    }"""
+
+    assert "FunctionCall" in body(code, LOOSE)
+    assert "FunctionCall" not in body(code)
+
+
+def test_no_remainder_is_the_devices_own():
+    # OpSRem and OpSMod are undefined in Vulkan where an operand is negative.
+    assert not {op.name for op in Op} & {"SRem", "SMod", "FRem", "FMod"}
+
+
 def test_what_is_only_read_says_so_and_what_may_be_the_same_too():
     code = """
     code f(x: read f32[9], w: read f32[9], y: write f32[9]) aliases x=y {
@@ -366,11 +409,9 @@ def test_an_example_is_valid(name: str, tmp_path):
 
 
 @validated
-@pytest.mark.parametrize("controls", [TARGET.float_controls, frozenset()], ids=["told", "untold"])
+@pytest.mark.parametrize("target", [TARGET, UNTOLD, LOOSE], ids=["told", "untold", "loose"])
 @pytest.mark.parametrize("dtype", sorted(TARGET.dtypes, key=dtypes.short), ids=dtypes.short)
-def test_all_operations_on_a_dtype_are_valid(dtype: np.dtype, controls, tmp_path):
-    target = replace(TARGET, float_controls=controls)
-
+def test_all_operations_on_a_dtype_are_valid(dtype: np.dtype, target: Target, tmp_path):
     code = _together([kernel_of(expr, dtype) for expr in operations(dtype)])
 
     assert complaint(render(code, target).words, tmp_path) == ""

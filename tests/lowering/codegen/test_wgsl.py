@@ -18,6 +18,7 @@ from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.codegen.wgsl_expr import REGISTERS, STORED, Expressions
+from rune.lowering.codegen.wgsl_helpers import _FUNCTIONS
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.text import parse
@@ -333,6 +334,53 @@ def test_what_naga_would_compute_itself_is_hidden_from_it():
     most = const(2**31 - 1, dtypes.i32)
 
     assert expression(Op("add", (most, most), dtypes.i32)).startswith("(rune_keep_i32(2147483647i)")
+
+
+REMAINDERS = """
+code f(x: read i32[8], y: read i32[8], z: write i32[8]) {
+  for i in 8 grid { store z[i] = (x[i] % y[i]) + (x[i] % 3_i32) }
+}"""
+
+
+def test_no_remainder_is_the_languages_own():
+    # naga makes OpSRem of it, which Vulkan leaves undefined for negative numbers.
+    assert "%" not in render(parse(REMAINDERS)).text
+    assert "%" not in "".join(_FUNCTIONS.values())
+
+
+LOOSE = frozenset({"div", "sqrt", "denormals"})
+DIVISION = """
+code f(x: read f32[8], y: write f32[8]) {
+  for i in 8 grid { store y[i] = sqrt(x[i]) / 3.0_f32 }
+}"""
+
+
+def test_what_a_device_divides_loosely_is_a_function_of_mantissas():
+    loose, exact = render(parse(DIVISION), None, LOOSE).text, render(parse(DIVISION)).text
+
+    assert "rune_div_f32(" in loose
+    assert "rune_sqrt_f32(" in loose
+    assert "rune_div_f32(" not in exact
+    assert "rune_sqrt(" in exact
+
+
+def test_truth_values_of_a_group_are_words():
+    text = """
+    code f(x: read i32[64], y: write i32[1]) {
+      for k in 1 grid {
+        alloc is_one: bool[64] shared
+        for t in 64 workgroup {
+          store is_one[t] = x[t] == 1_i32
+          barrier
+          if index(t) < 1_i64 { store y[0] = i32(is_one[7] | is_one[t]) }
+        }
+      }
+    }"""
+
+    shown = render(parse(text)).text
+
+    assert "var<workgroup> is_one: array<u32, 64>;" in shown
+    assert "(is_one[7] != 0u)" in shown
 
 
 def test_an_index_is_32_bit_and_a_counter_two_words():
