@@ -11,7 +11,7 @@ import pytest
 from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
 from rune.lowering.build import build_by_default
-from rune.lowering.build.schedule import PLAIN, Merge, Schedule
+from rune.lowering.build.schedule import PLAIN, Merge, Order, Schedule
 from rune.lowering.codegen.target import Target
 from tests.lowering.test_build import AB, ABT, ATB, dot
 from tests.lowering.test_schedules import GPU, UNITS, kernel_of, of
@@ -43,11 +43,12 @@ def test_doubles_have_half_the_sums_in_a_thread():
     assert tile.rows * tile.columns <= 32
 
 
-def test_the_rows_and_columns_of_an_image_are_one_axis_of_a_convolution():
+def test_the_points_of_all_images_are_one_axis_of_a_convolution():
     images, weights = f32(32, 64, 30, 30), f32(64, 64, 3, 3)
     schedule = default(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), images, weights)
 
-    assert schedule.merge == Merge("i2")
+    assert schedule.order == Order(("i1", "i0", "i2", "i3"))
+    assert schedule.merge == Merge("i0")
     assert schedule.tile is not None
     assert schedule.tile.row_axis == "i1"
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rune.dims import Size, product
+from rune.lowering.codegen.ahead import rounds_ahead
 from rune.lowering.codegen.c_expr import Expressions
 from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
@@ -126,6 +127,7 @@ def _function(function: Function, dialect: Dialect) -> str:
 class _Renderer(Statements):
     dialect: Dialect
     expressions: Expressions = field(init=False)
+    shared: frozenset[str] = field(init=False)
     pool_bytes: int = 0  # of the arrays so far that are cut from one
     runs: int = 0  # of neighbours, so far
     aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
@@ -141,7 +143,8 @@ class _Renderer(Statements):
         only = frozenset(read) - aliased
         self.expressions = Expressions(dialect, self.names, narrow, only)
         shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
-        self.aligned = frozenset((*(p.name for p in code.params), *shared))
+        self.shared = frozenset(shared)
+        self.aligned = self.shared | {p.name for p in code.params}
 
     @property
     def index_type(self) -> str:
@@ -338,6 +341,9 @@ class _Renderer(Statements):
             self.body(inside)
             return
         extent = self.expressions.size(loop.extent)
+        rounds = rounds_ahead(loop, self.shared) if self.dialect.unroll else 1
+        if rounds > 1:
+            self.emit(self.dialect.unroll.format(rounds))
         head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
         self.block(head, loop.body)
 

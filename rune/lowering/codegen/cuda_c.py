@@ -183,6 +183,7 @@ CUDA_C = Dialect(
     multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
     fetch="rune_fetch_{0}({1}, {2}, {3})",
     fetched="rune_fetched()",
+    unroll="#pragma unroll {0}",
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

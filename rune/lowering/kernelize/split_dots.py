@@ -19,19 +19,21 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from rune import dtypes
 from rune.core.lower import Contraction
 from rune.core.program import Equation, Program, Var
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.product_time import LAUNCH, MEMORY, Product, parted, shortest
 from rune.lowering.kernelize.two_step import apply, identity, part_size, split_axis
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
 
-SIDE = 16  # of the tiles that groups of threads compute, where there are few points
+SIDE, LARGE = 16, 64  # of the smallest and of large tiles that groups of threads compute
 GROUPS_PER_CORE = 2
-FEWEST = 4  # parts: fewer are not worth another kernel
-SHORTEST, LONGEST = 256, 4096  # sum of a part
+FEWEST = 2  # parts
+SHORTEST, LONGEST = 64, 4096  # sum of a part
 
 
 def split_dots(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
@@ -90,13 +92,40 @@ def choose(operands: Sequence[Var], numbers: Numbers, target: Target) -> tuple[i
     sums = [shapes[0][i] for i in contracting[0]]
     free = [tuple(s[i] for i in free_axes(len(s), c, d)) for s, c, d in zip(shapes, contracting, batch)]
     rows, columns = map(cost.count, free)
-    groups = cost.count(tuple(shapes[0][i] for i in batch[0])) * -(-rows // SIDE) * -(-columns // SIDE)
-    wanted, length = target.cores * GROUPS_PER_CORE, cost.count(tuple(sums))
-    parts = min(max(-(-wanted // max(1, groups)), -(-length // LONGEST)), length // SHORTEST)
-    is_idle = groups < wanted and parts >= FEWEST
-    if not is_idle or min(rows, columns) < SIDE or not all(isinstance(n, int) for n in sums):
+    batches, length = cost.count(tuple(shapes[0][i] for i in batch[0])), cost.count(tuple(sums))
+    if min(rows, columns) < SIDE or not all(isinstance(n, int) for n in sums):
+        return None
+    scattered = sum(len(s) > len(c) + 1 + len(d) for s, c, d in zip(shapes, contracting, batch)) if len(sums) > 1 else 0
+    itemsize = max(wide(x.type.dtype).itemsize for x in operands)
+    parts = _parts(Product(batches, rows, columns, length, itemsize, scattered), target)
+    if parts < FEWEST:
         return None
     number = max(range(len(sums)), key=lambda k: cost.count((sums[k],)))
     extent = cost.count((sums[number],))
     size = part_size(extent, -(-extent // parts))
     return (number, size) if size < extent else None
+
+
+def _parts(product: Product, target: Target) -> int:
+    """How many parts take the least time, with the sum of their results."""
+    ahead = ("fetch", dtypes.f32) in target.native
+    tiles = product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE)
+    fewest = -(-product.sums // LONGEST)
+    if tiles >= target.cores * GROUPS_PER_CORE and fewest <= 1:
+        return 1
+    most = min(product.sums // SHORTEST, -(-target.cores * GROUPS_PER_CORE * LARGE // SIDE // tiles))
+    powers = {1 << k for k in range(most.bit_length())}
+    filling = {target.cores * n // tiles for n in range(1, 1 + 2 * GROUPS_PER_CORE)}
+    counts = sorted({fewest, *(n for n in powers | filling if max(1, fewest) <= n <= most)})
+    return min(counts, key=lambda n: _time(product, n, target.cores, ahead=ahead))
+
+
+def _time(product: Product, parts: int, cores: int, *, ahead: bool) -> float:
+    """Cycles of the parts, and of their sum."""
+    time = shortest(parted(product, parts), cores, ahead=ahead)
+    if parts == 1:
+        return time
+    results = product.batch * product.rows * product.columns
+    # Many parts are summed in two steps themselves (two_step.py).
+    launches = 1 + (results * parts > cost.SPLIT_WORK)
+    return time + launches * LAUNCH + results * product.itemsize * (2 * parts + 1) / (MEMORY * cores)
