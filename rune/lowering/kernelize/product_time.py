@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 SIDES = (2, 4, 8)  # rows and columns of a thread
@@ -135,6 +136,7 @@ def candidates(*, ahead: bool) -> Iterator[Group]:
         yield Group(down, along, rows, columns, depth, is_ahead)
 
 
+@lru_cache(maxsize=1024)
 def shortest(product: Product, cores: int, *, ahead: bool) -> float:
     """The time of the best group."""
     return min(cycles(product, group, cores) for group in candidates(ahead=ahead))

@@ -16,8 +16,8 @@ Source: M. Osama, D. Merrill, C. Cecka, M. Garland, J. Owens, "Stream-K", 2023 (
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rune import dtypes
 from rune.core.lower import Contraction
@@ -34,6 +34,8 @@ SIDE, LARGE = 16, 64  # of the smallest and of large tiles that groups of thread
 GROUPS_PER_CORE = 2
 FEWEST = 2  # parts
 SHORTEST, LONGEST = 64, 4096  # sum of a part
+SHORTEST_OF_HALVES = 1024
+DIVISORS = 64  # of an axis that are tried
 
 
 def split_dots(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
@@ -95,29 +97,46 @@ def choose(operands: Sequence[Var], numbers: Numbers, target: Target) -> tuple[i
     batches, length = cost.count(tuple(shapes[0][i] for i in batch[0])), cost.count(tuple(sums))
     if min(rows, columns) < SIDE or not all(isinstance(n, int) for n in sums):
         return None
+    # Parts of half types are added up in f32, which units for matrices do not multiply.
+    halves = any(("multiply", x.type.dtype) in target.native for x in operands)
     scattered = sum(len(s) > len(c) + 1 + len(d) for s, c, d in zip(shapes, contracting, batch)) if len(sums) > 1 else 0
     itemsize = max(wide(x.type.dtype).itemsize for x in operands)
-    parts = _parts(Product(batches, rows, columns, length, itemsize, scattered), target)
-    if parts < FEWEST:
-        return None
-    number = max(range(len(sums)), key=lambda k: cost.count((sums[k],)))
-    extent = cost.count((sums[number],))
-    size = part_size(extent, -(-extent // parts))
-    return (number, size) if size < extent else None
+    product = Product(batches, rows, columns, length, itemsize, scattered)
+    cut = _cut(product, tuple(map(cost.estimate, sums)), target, SHORTEST_OF_HALVES if halves else SHORTEST)
+    return None if cut is None or cut.parts < FEWEST else (cut.number, cut.size)
 
 
-def _parts(product: Product, target: Target) -> int:
-    """How many parts take the least time, with the sum of their results."""
-    ahead = ("fetch", dtypes.f32) in target.native
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """An axis of the sum, by number, of which a part has `size`; and how many parts there are."""
+
+    number: int
+    size: int
+    parts: int
+
+
+def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: int) -> _Cut | None:
+    """The cut that takes the least time, with the sum of the results; None: none is worth a thought."""
     tiles = product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE)
-    fewest = -(-product.sums // LONGEST)
-    if tiles >= target.cores * GROUPS_PER_CORE and fewest <= 1:
-        return 1
-    most = min(product.sums // SHORTEST, -(-target.cores * GROUPS_PER_CORE * LARGE // SIDE // tiles))
-    powers = {1 << k for k in range(most.bit_length())}
-    filling = {target.cores * n // tiles for n in range(1, 1 + 2 * GROUPS_PER_CORE)}
-    counts = sorted({fewest, *(n for n in powers | filling if max(1, fewest) <= n <= most)})
-    return min(counts, key=lambda n: _time(product, n, target.cores, ahead=ahead))
+    wanted, fewest = target.cores * GROUPS_PER_CORE, -(-product.sums // LONGEST)
+    most = min(product.sums // shortest_part, -(-wanted * LARGE // (SIDE * tiles)))
+    if (tiles >= wanted and fewest <= 1) or most < FEWEST:
+        return None
+    ahead = ("fetch", dtypes.f32) in target.native
+    cuts = dict.fromkeys(_Cut(k, size, 1) for k, size in enumerate(sums) if fewest <= 1)
+    for number, extent in enumerate(sums):
+        for parts in _counts(extent, wanted // tiles, most):
+            size = part_size(extent, -(-extent // parts))
+            cuts[_Cut(number, size, -(-extent // size))] = None
+    enough = [c for c in cuts if c.parts >= fewest] or list(cuts)
+    return min(enough, key=lambda c: _time(product, c.parts, target.cores, ahead=ahead), default=None)
+
+
+def _counts(extent: int, filling: int, most: int) -> Iterator[int]:
+    """Numbers of parts of an axis, at most so many: those that divide it, and those that fill a device."""
+    for parts in range(2, min(extent, most) + 1):
+        if (extent % parts == 0 and parts <= DIVISORS) or parts & (parts - 1) == 0 or parts == filling:
+            yield parts
 
 
 def _time(product: Product, parts: int, cores: int, *, ahead: bool) -> float:
