@@ -111,8 +111,8 @@ class Group:
     def place(self) -> tuple[Size, Size]:
         """Which tile of the group is that of a thread: by rows, and by columns.
 
-        Threads that run in step are LANES by LANES tiles, so that they read few values together. Every
-        second of them has the next row: what a quarter of them reads is then the same for pairs.
+        Threads that run in step are LANES tiles, so that they read few values together. Every
+        second of them has the next row: half of what a quarter of them reads is the same.
         """
         (rows, columns), thread = LANES, self.thread
         if self.stage.rows % rows or self.stage.columns % columns:

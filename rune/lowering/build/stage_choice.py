@@ -58,7 +58,7 @@ def has_fetches(flat: Kernel, target: Target) -> bool:
 
 
 def _images_together(flat: Kernel) -> Iterator[Schedule]:
-    """The points of all images as columns, where filters stand between the images and their points."""
+    """The points of all images as columns, where filters stand between the two."""
     names = [a.name for a in flat.domain]
     for k in range(1, len(names) - 1):
         yield Schedule(order=Order((names[k], *names[:k], *names[k + 1 :])), merge=Merge(names[0]))

@@ -32,7 +32,7 @@ MOST_SUMS = 64  # registers of a thread for them
 WAIT = 1_000.0  # cycles of a round for memory: to ask, to get, to store, and two barriers
 WAIT_AHEAD = 700.0  # ... of what is fetched
 BARRIER = 60.0
-# Two threads of a quarter of a warp read the same (build/stage.py), so 8 bytes of each take a cycle.
+# Half of what a quarter of a warp reads is the same (build/stage.py).
 SHARED_READ = 0.5  # cycles of a multiprocessor for an element that each thread of a warp reads
 ELEMENT, SCATTERED = 2.0, 8.0  # instructions to bring an element to shared memory; if it is alone
 CACHE, MEMORY = 24.0, 13.0  # bytes in a cycle, for each multiprocessor
@@ -56,7 +56,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Threads by rows and columns, the tile of each, and the depth of a panel; fetched ahead or not."""
+    """Threads by rows and columns, the tile of each, and panels: how deep, how early fetched."""
 
     down: int
     along: int

@@ -116,7 +116,7 @@ class _Cut:
 
 
 def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: int) -> _Cut | None:
-    """The cut that takes the least time, with the sum of the results; None: none is worth a thought."""
+    """The cut that takes the least time, with the sum of the results; None: no cut pays."""
     tiles = product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE)
     wanted, fewest = target.cores * GROUPS_PER_CORE, -(-product.sums // LONGEST)
     most = min(product.sums // shortest_part, -(-wanted * LARGE // (SIDE * tiles)))
@@ -133,7 +133,7 @@ def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: i
 
 
 def _counts(extent: int, filling: int, most: int) -> Iterator[int]:
-    """Numbers of parts of an axis, at most so many: those that divide it, and those that fill a device."""
+    """Numbers of parts of an axis, up to one: what divides it, and what fills a device."""
     for parts in range(2, min(extent, most) + 1):
         if (extent % parts == 0 and parts <= DIVISORS) or parts & (parts - 1) == 0 or parts == filling:
             yield parts
