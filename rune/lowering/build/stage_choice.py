@@ -83,8 +83,11 @@ def _product(kernel: Kernel, problem: Problem) -> Product:
     (dot, *_) = kernel.body
     assert isinstance(dot, Reduce)
     sums = cost.count(tuple(a.size for a in dot.axes))
-    scattered = sum(_is_scattered(load, dot) for load in dot_loads(kernel))
-    return Product(problem.batch, problem.rows, problem.columns, sums, dot.dtype.itemsize, min(2, scattered))
+    loads = dot_loads(kernel)
+    scattered = sum(_is_scattered(load, dot) for load in loads)
+    across = sum(step(load.indices[0], dot.axes[-1].name) == 1 for load in loads)
+    itemsize = dot.dtype.itemsize
+    return Product(problem.batch, problem.rows, problem.columns, sums, itemsize, min(2, across), min(2, scattered))
 
 
 def _is_scattered(load: Load, dot: Reduce) -> bool:

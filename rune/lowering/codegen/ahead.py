@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from rune import dtypes
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Accumulate, For, Kind, Let
-from rune.lowering.kernel.rewrite import expressions, walk_expr
+from rune.lowering.kernel.rewrite import Body, expressions, walk, walk_expr
 
 MOST_ROUNDS = 16
-MOST_STATEMENTS = 1_024  # that come out: machine code of 16 KB, half of what is nearest to a unit
+MOST_STATEMENTS = 1_536  # that come out: machine code of 24 KB
 
 
 def rounds_ahead(loop: For, shared: Container[str]) -> int:
@@ -32,6 +33,18 @@ def rounds_ahead(loop: For, shared: Container[str]) -> int:
     return next((n for n in range(most, 1, -1) if loop.extent % n == 0), max(1, most))
 
 
+def sums_of_products(body: Body, shared: Container[str]) -> frozenset[str]:
+    """The f32 variables to which such loops add.
+
+    Where they are stored as neighbours, they would be neighbours among the registers, too: at every
+    product then beside what it multiplies, in the same bank. A copy before the store leaves them
+    where there are no conflicts.
+    """
+    loops = (s for s in walk(body) if isinstance(s, For) and rounds_ahead(s, shared) > 1)
+    sums = (s for loop in loops for s in loop.body if isinstance(s, Accumulate))
+    return frozenset(s.name for s in sums if s.value.dtype == dtypes.f32)
+
+
 def _adds_products(loop: For, shared: Container[str]) -> bool:
     """Whether a round reads what a group shares, and adds up; and nothing else."""
     loads = (e for s in loop.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
@@ -42,4 +55,4 @@ def _adds_products(loop: For, shared: Container[str]) -> bool:
     )
 
 
-__all__ = ["rounds_ahead"]
+__all__ = ["rounds_ahead", "sums_of_products"]

@@ -98,6 +98,14 @@ _F16 = {
 }
 
 
+# All values stay what they are with -0 added, and compilers leave the instruction alone.
+_COPY = f"""{FUNCTION}float rune_copy(float value) {{
+  float copy;
+  asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(value));
+  return copy;
+}}"""
+
+
 def _narrow(name: str) -> Scalar:
     load, store = f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})"
     return Scalar("float", "unsigned short", "f", load, store, dtypes.f32)
@@ -145,7 +153,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16, **UNITS},
+    helpers={**BF16, **_F16, **UNITS, "rune_copy": _COPY},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',
@@ -184,6 +192,7 @@ CUDA_C = Dialect(
     fetch="rune_fetch_{0}({1}, {2}, {3})",
     fetched="rune_fetched()",
     unroll="#pragma unroll {0}",
+    copy="rune_copy({0})",
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

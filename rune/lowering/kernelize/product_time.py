@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
@@ -27,14 +27,21 @@ DEPTHS = (16, 8, 32, 64)  # of a panel, about; the first of those that take as l
 SCHEDULERS = 4.0  # of a multiprocessor: instructions of warps in a cycle
 WARP = 32
 THREADS, REGISTERS, SHARED_BYTES = 2_048, 65_536, 227 << 10  # of a multiprocessor
-BESIDE = 40  # registers of a thread beside its sums and what it multiplies
+BESIDE = 30  # registers of a thread beside its sums, what it multiplies, and what it brings
 MOST_SUMS = 64  # registers of a thread for them
-WAIT = 1_000.0  # cycles of a round for memory: to ask, to get, to store, and two barriers
-WAIT_AHEAD = 700.0  # ... of what is fetched
+WAIT = 500.0  # cycles of a round for memory
 BARRIER = 60.0
+WRITTEN_OUT = 16  # depths, at most (codegen/ahead.py)
 # Half of what a quarter of a warp reads is the same (build/stage.py).
 SHARED_READ = 0.5  # cycles of a multiprocessor for an element that each thread of a warp reads
-ELEMENT, SCATTERED = 2.0, 8.0  # instructions to bring an element to shared memory; if it is alone
+# Of a warp alone: cycles for what it reads of shared memory, and for each product. Compilers have
+# the reads of some rounds ahead, but not all, and the next product is another pipe's.
+SHARED_WAIT, PRODUCT_WAIT = 22.0, 1.75
+# Instructions to bring an element to shared memory: in pieces of 16 bytes, in pieces that are taken
+# apart since neighbours are none there, and alone. Single fetches are more than what they replace.
+PIECE, APART, ALONE, SCATTERED = 0.5, 2.0, 3.5, 8.0
+CONFLICTS = 1.6  # of stores apart, where panels are deeper than 8: two in a bank
+SHALLOW = 8
 CACHE, MEMORY = 24.0, 13.0  # bytes in a cycle, for each multiprocessor
 LAUNCH = 6_000.0  # cycles of another kernel
 
@@ -43,7 +50,8 @@ LAUNCH = 6_000.0  # cycles of another kernel
 class Product:
     """The sizes of a product: points of its other axes, rows, columns; what it adds up.
 
-    scattered: operands, of the two, whose elements are brought one by one
+    across: operands, of the two, whose neighbours lie along the sum, and so across a panel
+    scattered: operands whose neighbours lie nowhere near: their elements are brought one by one
     """
 
     batch: int
@@ -51,6 +59,7 @@ class Product:
     columns: int
     sums: int
     itemsize: int = 4
+    across: int = 1
     scattered: int = 0
 
 
@@ -78,7 +87,8 @@ class Group:
     def resident(self, itemsize: int) -> int:
         """How many of them a multiprocessor holds; 0: none."""
         words = max(1, itemsize // 4)
-        registers = words * (self.rows * self.columns + self.rows + self.columns) + BESIDE
+        brought = 0 if self.is_ahead else sum(self.lengths) * self.depth // self.threads
+        registers = words * (self.rows * self.columns + self.rows + self.columns + brought) + BESIDE
         panels = (1 + self.is_ahead) * sum(self.lengths) * self.depth * itemsize
         if words * self.rows * self.columns > MOST_SUMS:
             return 0
@@ -102,30 +112,31 @@ def cycles(product: Product, group: Group, cores: int) -> float:
 def _wave(product: Product, group: Group, resident: int) -> float:
     """Cycles of so many groups on one multiprocessor."""
     products, reads = group.rows * group.columns, group.rows + group.columns
-    each = ELEMENT + (SCATTERED - ELEMENT) * product.scattered / 2
-    brought = each * sum(group.lengths) / group.threads
+    brought = _each(product, group) * sum(group.lengths) / group.threads
     warps = resident * ceil(group.threads / WARP)
     issued = products + reads / 4 + brought
     busy = group.depth * warps * max(issued / SCHEDULERS, SHARED_READ * reads)
-    # A warp by itself: of a tile of fewer products, each waits for the one before.
-    alone = group.depth * (max(4.0, products) + reads / 2 + brought)
+    alone = group.depth * (SHARED_WAIT + PRODUCT_WAIT * products + brought)
     rounds = ceil(product.sums / group.depth)
+    # What is written out together begins and ends with waits, as a round does.
+    ends = BARRIER * max(1.0, group.depth / WRITTEN_OUT)
     of_group = max(busy / resident, alone)
     if group.is_ahead:
-        return rounds * max(busy, of_group + BARRIER, WAIT_AHEAD) + WAIT
-    return rounds * max(busy, of_group + WAIT) + WAIT
+        return rounds * max(busy + ends, of_group + ends, WAIT) + WAIT
+    return rounds * max(busy + 2 * ends, of_group + WAIT) + WAIT
+
+
+def _each(product: Product, group: Group) -> float:
+    """Instructions to bring an element, on average over both panels."""
+    apart = ALONE if group.is_ahead else APART * (CONFLICTS if group.depth > SHALLOW else 1.0)
+    across = min(product.across, 2 - product.scattered)
+    pieces = 2 - across - product.scattered
+    return (pieces * PIECE + across * apart + product.scattered * SCATTERED) / 2
 
 
 def parted(product: Product, parts: int) -> Product:
     """The product whose sum is in parts, which are points of another axis."""
-    return Product(
-        product.batch * parts,
-        product.rows,
-        product.columns,
-        ceil(product.sums / parts),
-        product.itemsize,
-        product.scattered,
-    )
+    return replace(product, batch=product.batch * parts, sums=ceil(product.sums / parts))
 
 
 def candidates(*, ahead: bool) -> Iterator[Group]:

@@ -25,7 +25,7 @@ from rune.core.program import Equation, Program, Var
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.product_time import LAUNCH, MEMORY, Product, parted, shortest
-from rune.lowering.kernelize.two_step import apply, identity, part_size, split_axis
+from rune.lowering.kernelize.two_step import Parallelism, apply, identity, part_size, split_axis
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
@@ -101,7 +101,8 @@ def choose(operands: Sequence[Var], numbers: Numbers, target: Target) -> tuple[i
     halves = any(("multiply", x.type.dtype) in target.native for x in operands)
     scattered = sum(len(s) > len(c) + 1 + len(d) for s, c, d in zip(shapes, contracting, batch)) if len(sums) > 1 else 0
     itemsize = max(wide(x.type.dtype).itemsize for x in operands)
-    product = Product(batches, rows, columns, length, itemsize, scattered)
+    across = sum(contracting[k][-1:] == (len(s) - 1,) for k, s in enumerate(shapes))
+    product = Product(batches, rows, columns, length, itemsize, across, scattered)
     cut = _cut(product, tuple(map(cost.estimate, sums)), target, SHORTEST_OF_HALVES if halves else SHORTEST)
     return None if cut is None or cut.parts < FEWEST else (cut.number, cut.size)
 
@@ -122,14 +123,13 @@ def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: i
     most = min(product.sums // shortest_part, -(-wanted * LARGE // (SIDE * tiles)))
     if (tiles >= wanted and fewest <= 1) or most < FEWEST:
         return None
-    ahead = ("fetch", dtypes.f32) in target.native
     cuts = dict.fromkeys(_Cut(k, size, 1) for k, size in enumerate(sums) if fewest <= 1)
     for number, extent in enumerate(sums):
         for parts in _counts(extent, wanted // tiles, most):
             size = part_size(extent, -(-extent // parts))
             cuts[_Cut(number, size, -(-extent // size))] = None
     enough = [c for c in cuts if c.parts >= fewest] or list(cuts)
-    return min(enough, key=lambda c: _time(product, c.parts, target.cores, ahead=ahead), default=None)
+    return min(enough, key=lambda c: _time(product, c.parts, target), default=None)
 
 
 def _counts(extent: int, filling: int, most: int) -> Iterator[int]:
@@ -139,12 +139,13 @@ def _counts(extent: int, filling: int, most: int) -> Iterator[int]:
             yield parts
 
 
-def _time(product: Product, parts: int, cores: int, *, ahead: bool) -> float:
+def _time(product: Product, parts: int, target: Target) -> float:
     """Cycles of the parts, and of their sum."""
-    time = shortest(parted(product, parts), cores, ahead=ahead)
+    ahead = ("fetch", dtypes.f32) in target.native
+    time = shortest(parted(product, parts), target.cores, ahead=ahead)
     if parts == 1:
         return time
     results = product.batch * product.rows * product.columns
     # Many parts are summed in two steps themselves (two_step.py).
-    launches = 1 + (results * parts > cost.SPLIT_WORK)
-    return time + launches * LAUNCH + results * product.itemsize * (2 * parts + 1) / (MEMORY * cores)
+    launches = 1 + (results * parts > cost.SPLIT_WORK and results < Parallelism.of(target).columns)
+    return time + launches * LAUNCH + results * product.itemsize * (2 * parts + 1) / (MEMORY * target.cores)
