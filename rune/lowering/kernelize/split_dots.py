@@ -118,7 +118,7 @@ class _Cut:
 
 def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: int) -> _Cut | None:
     """The cut that takes the least time, with the sum of the results; None: no cut pays."""
-    tiles = product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE)
+    tiles = max(1, product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE))
     wanted, fewest = target.cores * GROUPS_PER_CORE, -(-product.sums // LONGEST)
     most = min(product.sums // shortest_part, -(-wanted * LARGE // (SIDE * tiles)))
     if (tiles >= wanted and fewest <= 1) or most < FEWEST:
