@@ -28,6 +28,7 @@ _OF_KERNELS = ("-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fw
 # What is written for the device's own instructions, and the same for the host's.
 _INSTRUCTIONS = {
     'asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));': "value = from_half(bits);",
+    'asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(value));': "copy = value;",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));': "bits = to_half(value);",
     'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));': "bits = to_half(value);",
     "extern __shared__ __align__(16) unsigned char _pool[];": "unsigned char* _pool = (unsigned char*)cuda_pool();",

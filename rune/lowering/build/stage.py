@@ -22,6 +22,7 @@ Source: V. Volkov and J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,7 +42,8 @@ from rune.lowering.kernel.nodes import Accumulate, Barrier, For, If, Kind, Let, 
 from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
 
-RUN = 4  # columns of a thread that are neighbours
+RUN = 4  # columns of a thread that are neighbours, at most
+LANES = (4, 8)  # threads that run in step, by rows and columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +107,34 @@ class Group:
         """Columns of a thread."""
         return self.tile.columns
 
+    @property
+    def place(self) -> tuple[Size, Size]:
+        """Which tile of the group is that of a thread: by rows, and by columns.
+
+        Threads that run in step are LANES tiles, so that they read few values together. Every
+        second of them has the next row: half of what a quarter of them reads is the same.
+        """
+        (rows, columns), thread = LANES, self.thread
+        if self.stage.rows % rows or self.stage.columns % columns:
+            return thread // self.stage.columns, thread % self.stage.columns
+        lane, subgroup = thread % (rows * columns), thread // (rows * columns)
+        across = self.stage.columns // columns
+        row, column = lane // (2 * columns) * 2 + lane % 2, lane // 2 % columns
+        return subgroup // across * rows + row, subgroup % across * columns + column
+
     def row(self, r: int) -> Size:
         """Where the r-th row of a thread lies among those of the group."""
-        return self.thread // self.stage.columns * self.tile.rows + r
+        return self.place[0] * self.tile.rows + r
 
     @property
     def run(self) -> int:
         """How many columns of a thread are neighbours."""
-        return RUN if self.tile.columns % RUN == 0 else 1
+        return math.gcd(RUN, self.tile.columns)
 
     def column(self, c: int) -> Size:
         """Where the c-th column of a thread lies among those of the group."""
         run = self.run
-        return self.thread % self.stage.columns * run + c % run + c // run * (run * self.stage.columns)
+        return self.place[1] * run + c % run + c // run * (run * self.stage.columns)
 
     def points(self) -> Iterator[tuple[int, int]]:
         """The rows and columns of a thread."""

@@ -10,28 +10,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil
+from math import inf
 
+from rune.dims import Size, Symbol
+from rune.dims.factors import terms_of
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.legal import is_legal
 from rune.lowering.build.merge import merged
-from rune.lowering.build.schedule import Merge, Schedule, Stage, Tile
+from rune.lowering.build.order import reordered
+from rune.lowering.build.panels import step
+from rune.lowering.build.schedule import Merge, Order, Schedule, Stage, Tile
 from rune.lowering.build.stage import operands
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.rewrite import names_in
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.product_time import DEPTHS, GROUPS, SIDES, Group, Product, cycles
 from rune.lowering.kernels import Axis, Kernel, Reduce
 
 FEWEST = 32  # rows, columns, and products of a sum that are worth shared memory
-SIDES = (2, 4, 8)  # rows and columns of a thread
-GROUPS = ((16, 16), (8, 16), (16, 8), (8, 8))  # threads along rows and columns
-DEPTH = 16  # of a panel, about
-LONG = 512  # products of a thread in a round, beside which the addresses of fetches are few
-GROUPS_PER_CORE = 2  # that hide each other's waits
-# In units of a multiply-add: a read of 4 neighbours in shared memory, and an element that is
-# brought there. By the issue slots that they take on a multiprocessor.
-SHARED_READ, TRANSFER = 1.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +46,10 @@ def choose_stage(flat: Kernel, target: Target) -> Schedule | None:
     """The tile and the group of a dot, if shared memory is worth it."""
     if not choices(target).stages or not isinstance(flat.body[0], Reduce) or not dot_loads(flat):
         return None
-    merges = [None, *(Merge(a.name) for a in flat.domain[:-1])]
-    candidates = [c for m in merges for c in _candidates(flat, m, target)]
+    starts = [Schedule(), *(Schedule(merge=Merge(a.name)) for a in flat.domain[:-1]), *_images_together(flat)]
+    candidates = [c for s in starts for c in _candidates(flat, s, target)]
     ranked = sorted(candidates, key=lambda c: c[0])
-    return next((s for _, c in ranked for s in _ways(flat, c, target) if is_legal(flat, s, target)), None)
+    return next((s for _, s in ranked if is_legal(flat, s, target)), None)
 
 
 def has_fetches(flat: Kernel, target: Target) -> bool:
@@ -58,27 +57,55 @@ def has_fetches(flat: Kernel, target: Target) -> bool:
     return all(("fetch", load.dtype) in target.native for load in dot_loads(flat))
 
 
-def _ways(flat: Kernel, schedule: Schedule, target: Target) -> Iterator[Schedule]:
-    """The schedule with panels twice, where they are fetched and rounds are long; then as it is."""
-    (dot, *_), tile, stage = flat.body, schedule.tile, schedule.stage
-    assert isinstance(dot, Reduce)
-    assert tile is not None
-    assert stage is not None
-    axes = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
-    depth = stage.depth * cost.count(tuple(a.size for a in itertools.islice(axes, 1, None)))
-    if has_fetches(flat, target) and tile.rows * tile.columns * depth >= LONG:
-        yield replace(schedule, stage=replace(stage, twice=True))
-    yield schedule
+def _images_together(flat: Kernel) -> Iterator[Schedule]:
+    """The points of all images as columns, where filters stand between the two."""
+    names = [a.name for a in flat.domain]
+    for k in range(1, len(names) - 1):
+        yield Schedule(order=Order((names[k], *names[:k], *names[k + 1 :])), merge=Merge(names[0]))
 
 
-def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
-    """Schedules with a merge, if any, and what each costs."""
-    kernel = merged(flat, merge) if merge else flat
+def _candidates(flat: Kernel, start: Schedule, target: Target) -> Iterator[tuple[float, Schedule]]:
+    """Schedules that begin so, and what each costs."""
+    kernel = flat if start.order is None else reordered(flat, start.order)
+    kernel = kernel if start.merge is None else merged(kernel, start.merge)
     for row_axis in kernel.domain[:-1]:
         problem = problem_of(kernel, row_axis)
         if problem is not None:
-            for tile, stage in _groups(kernel, row_axis.name):
-                yield _cost(problem, tile, stage, target), Schedule(merge=merge, tile=tile, stage=stage)
+            product = _product(kernel, problem)
+            for group, tile, stage in _groups(kernel, row_axis.name, target):
+                time = cycles(product, group, target.cores)
+                if time < inf:
+                    yield time, replace(start, tile=tile, stage=stage)
+
+
+def _product(kernel: Kernel, problem: Problem) -> Product:
+    """The sizes of the dot, and how its operands are read."""
+    (dot, *_) = kernel.body
+    assert isinstance(dot, Reduce)
+    sums = cost.count(tuple(a.size for a in dot.axes))
+    loads = dot_loads(kernel)
+    scattered = sum(_is_scattered(load, dot) for load in loads)
+    across = sum(step(load.indices[0], dot.axes[-1].name) == 1 for load in loads)
+    itemsize = dot.dtype.itemsize
+    return Product(problem.batch, problem.rows, problem.columns, sums, itemsize, min(2, across), min(2, scattered))
+
+
+def _is_scattered(load: Load, dot: Reduce) -> bool:
+    """Whether neighbours in a panel are not neighbours in memory: its elements come one by one."""
+    index = load.indices[0]
+    divides = any(not isinstance(f, Symbol) for term in terms_of(index) for f in term.factors)
+    inner = {a.name for a in dot.axes[-1:]}
+    return divides or (len(dot.axes) > 1 and not names_in(load).isdisjoint(inner) and _has_gaps(index, dot))
+
+
+def _has_gaps(index: Size, dot: Reduce) -> bool:
+    """Whether the axes of a sum do not lie one behind the other in memory."""
+    behind = 1
+    for axis in reversed(dot.axes):
+        if step(index, axis.name) != behind:
+            return True
+        behind *= cost.count((axis.size,))
+    return False
 
 
 def problem_of(kernel: Kernel, row_axis: Axis, fewest: int = FEWEST) -> Problem | None:
@@ -94,35 +121,29 @@ def problem_of(kernel: Kernel, row_axis: Axis, fewest: int = FEWEST) -> Problem 
     return Problem(cost.count(others), rows, columns) if min(rows, columns, sums) >= fewest else None
 
 
-def _groups(kernel: Kernel, row_axis: str) -> Iterator[tuple[Tile, Stage]]:
+def _groups(kernel: Kernel, row_axis: str, target: Target) -> Iterator[tuple[Group, Tile, Stage]]:
+    """Groups of threads, by what they take and as steps of a schedule."""
     (dot, *_), last = kernel.body, kernel.domain[-1].name
     assert isinstance(dot, Reduce)
-    most = 64 // max(1, dot.dtype.itemsize // 4)
-    cut, depth = _depth(dot)
+    ways = (True, False) if has_fetches(kernel, target) else (False,)
+    panels = dict.fromkeys(panel for wanted in DEPTHS for panel in _panels(dot, wanted))
     for rows, columns, (down, along) in itertools.product(SIDES, SIDES, GROUPS):
-        if rows * columns <= most:
-            tile = tile_of(row_axis, rows, last, columns, apart=False)
-            yield tile, Stage(row_axis, down, last, along, cut.name, depth)
+        tile = tile_of(row_axis, rows, last, columns, apart=False)
+        for (cut, depth, elements), twice in itertools.product(panels, ways):
+            stage = Stage(row_axis, down, last, along, cut, depth, twice)
+            yield Group(down, along, rows, columns, elements, twice), tile, stage
 
 
-def _depth(dot: Reduce) -> tuple[Axis, int]:
-    """How much of which axis of a sum makes a panel of about DEPTH: a divisor, if one is near."""
+def _panels(dot: Reduce, wanted: int) -> Iterator[tuple[str, int, int]]:
+    """How much of which axis of a sum makes a panel of about so many elements, and how many it has.
+
+    A divisor, if one is near.
+    """
     behind, number = 1, len(dot.axes) - 1
-    while number and behind * cost.count((dot.axes[number].size,)) < DEPTH:
+    while number and behind * cost.count((dot.axes[number].size,)) < wanted:
         behind *= cost.count((dot.axes[number].size,))
         number -= 1
-    cut, wanted = dot.axes[number], max(1, DEPTH // behind)
-    fitting = (d for d in range(wanted, wanted // 2, -1) if isinstance(cut.size, int) and cut.size % d == 0)
-    return cut, next(fitting, wanted)
-
-
-def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
-    """Time for each product, in multiply-adds of a processor."""
-    down, along = tile.rows * stage.rows, tile.columns * stage.columns
-    groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)
-    beyond = groups * down * along / (problem.batch * problem.rows * problem.columns)
-    slots = target.cores * GROUPS_PER_CORE
-    idle = ceil(groups / slots) * slots / groups
-    reads = SHARED_READ * (tile.rows + tile.columns) / (4 * tile.rows * tile.columns)
-    transfers = TRANSFER * (1 / down + 1 / along)
-    return (1 + reads + transfers) * beyond * idle
+    cut, most = dot.axes[number], max(1, wanted // behind)
+    fitting = (d for d in range(most, most // 2, -1) if isinstance(cut.size, int) and cut.size % d == 0)
+    depth = next(fitting, most)
+    yield cut.name, depth, depth * behind

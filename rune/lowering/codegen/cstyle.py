@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rune.dims import Size, product
+from rune.lowering.codegen.ahead import rounds_ahead, sums_of_products
 from rune.lowering.codegen.c_expr import Expressions
 from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
@@ -34,7 +35,7 @@ from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.units import product_lines, refuse_unit
-from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.expr import Expr, Local
 from rune.lowering.kernel.nodes import (
     Access,
     Accumulate,
@@ -127,6 +128,8 @@ def _function(function: Function, dialect: Dialect) -> str:
 class _Renderer(Statements):
     dialect: Dialect
     expressions: Expressions = field(init=False)
+    shared: frozenset[str] = field(init=False)
+    sums: frozenset[str] = field(init=False)  # of products, which are copied before they are stored
     pool_bytes: int = 0  # of the arrays so far that are cut from one
     runs: int = 0  # of neighbours, so far
     aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
@@ -142,7 +145,9 @@ class _Renderer(Statements):
         only = frozenset(read) - aliased
         self.expressions = Expressions(dialect, self.names, narrow, only)
         shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
-        self.aligned = frozenset((*(p.name for p in code.params), *shared))
+        self.shared = frozenset(shared)
+        self.aligned = self.shared | {p.name for p in code.params}
+        self.sums = sums_of_products(code.body, self.shared) if dialect.copy else frozenset()
 
     @property
     def index_type(self) -> str:
@@ -319,6 +324,8 @@ class _Renderer(Statements):
 
     def declare(self, constness: str, name: str, value: Expr) -> None:
         text = self.expr(value)
+        if isinstance(value, Local) and value.name in self.sums:
+            text = self.dialect.copy.format(text)
         self.emit(f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};")
 
     def store(self, stmt: Store) -> None:
@@ -339,9 +346,12 @@ class _Renderer(Statements):
             self.body(inside)
             return
         extent = self.expressions.size(loop.extent)
+        rounds = rounds_ahead(loop, self.shared) if self.dialect.unroll else 1
         # The compiler puts an array of a thread into registers if it knows every index.
         if self.dialect.unrolled and loop.extent in self.lengths(loop.body):
             self.emit(self.dialect.unrolled)
+        elif rounds > 1:
+            self.emit(self.dialect.unroll.format(rounds))
         head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
         self.block(head, loop.body)
 

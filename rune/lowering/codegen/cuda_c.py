@@ -101,6 +101,14 @@ _F16 = {
 }
 
 
+# All values stay what they are with -0 added, and compilers leave the instruction alone.
+_COPY = f"""{FUNCTION}float rune_copy(float value) {{
+  float copy;
+  asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(value));
+  return copy;
+}}"""
+
+
 def _narrow(name: str) -> Scalar:
     load, store = f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})"
     return Scalar("float", "unsigned short", "f", load, store, dtypes.f32)
@@ -148,7 +156,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16, **UNITS},
+    helpers={**BF16, **_F16, **UNITS, "rune_copy": _COPY},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',
@@ -188,6 +196,8 @@ CUDA_C = Dialect(
     multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
     fetch="rune_fetch_{0}({1}, {2}, {3})",
     fetched="rune_fetched()",
+    unroll="#pragma unroll {0}",
+    copy="rune_copy({0})",
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

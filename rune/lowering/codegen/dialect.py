@@ -86,6 +86,8 @@ class Dialect:
     multiply: Mapping[np.dtype, str] = field(default_factory=dict)
     fetch: str = ""  # {0} bytes into shared memory at {1} from {2}, zeros where not {3}
     fetched: str = ""  # waits for all fetches of a thread, before a barrier
+    unroll: str = ""  # before a loop of which {0} rounds ought to be written out
+    copy: str = ""  # of an f32 {0}, in a register of its own
     native: Native = field(init=False)
 
     def __post_init__(self) -> None:

@@ -34,4 +34,5 @@ HIP = replace(
     multiply={},
     fetch="",
     fetched="",
+    copy="",
 )

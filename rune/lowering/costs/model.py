@@ -36,7 +36,7 @@ from rune.lowering.costs.reading import Block, Reader, Work, memory_of
 from rune.lowering.costs.records import Cache, DeviceRecord
 from rune.lowering.costs.registers import registers
 from rune.lowering.costs.totals import Totals, totals
-from rune.lowering.kernel.nodes import Alloc, KernelCode
+from rune.lowering.kernel.nodes import AddressSpace, Alloc, KernelCode
 from rune.lowering.kernel.rewrite import walk
 
 OVERLAP = 1 / 8  # of the time of what does not bound
@@ -44,6 +44,8 @@ AHEAD = 4.0  # rounds whose loads wait together, since a compiler goes ahead
 DEPENDENT_CYCLES = 2.0  # of an instruction of a thread that runs alone; half of them wait for others
 OF_PRODUCT = 128  # scalar operations of a thread in an instruction of units for matrices
 BARRIER_CYCLES = 30.0
+SHARED_CYCLES = 30.0  # until a value of shared memory is there,
+WRITTEN_OUT = 8.0  # of so many rounds together (codegen/ahead.py)
 SPILLED_REQUESTS = 2.0  # of a register that a thread has too many: it is stored once and read once
 
 
@@ -248,7 +250,11 @@ def _chain(block: Block, latency: float) -> float:
     """Cycles of a thread that waits for whatever it needs."""
     loads = [t for t in block.touches if not t.writes and t.share and t.space is None and not t.is_fetch]
     waits = 1 + max(t.depth for t in loads) if loads else 0
-    each = waits * latency / (AHEAD if block.rounds > 1 else 1.0)
+    # No compiler reads ahead of a barrier.
+    is_ahead = block.rounds > 1 and not block.work.barriers
+    each = waits * latency / (AHEAD if is_ahead else 1.0)
+    if any(t.space is AddressSpace.SHARED and not t.writes for t in block.touches):
+        each += SHARED_CYCLES / (WRITTEN_OUT if is_ahead else 1.0)
     each += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
     each += sum(_chain(b, latency) for b in block.inner)
     # Barriers wait for what was fetched a round before, if that has not taken long enough.

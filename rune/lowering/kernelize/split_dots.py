@@ -16,22 +16,26 @@ Source: M. Osama, D. Merrill, C. Cecka, M. Garland, J. Owens, "Stream-K", 2023 (
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from rune import dtypes
 from rune.core.lower import Contraction
 from rune.core.program import Equation, Program, Var
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.two_step import apply, identity, part_size, split_axis
+from rune.lowering.kernelize.product_time import LAUNCH, MEMORY, Product, parted, shortest
+from rune.lowering.kernelize.two_step import Parallelism, apply, identity, part_size, split_axis
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
 
-SIDE = 16  # of the tiles that groups of threads compute, where there are few points
+SIDE, LARGE = 16, 64  # of the smallest and of large tiles that groups of threads compute
 GROUPS_PER_CORE = 2
-FEWEST = 4  # parts: fewer are not worth another kernel
-SHORTEST, LONGEST = 256, 4096  # sum of a part
+FEWEST = 2  # parts
+SHORTEST, LONGEST = 64, 4096  # sum of a part
+SHORTEST_OF_HALVES = 1024
+DIVISORS = 64  # of an axis that are tried
 
 
 def split_dots(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
@@ -90,13 +94,58 @@ def choose(operands: Sequence[Var], numbers: Numbers, target: Target) -> tuple[i
     sums = [shapes[0][i] for i in contracting[0]]
     free = [tuple(s[i] for i in free_axes(len(s), c, d)) for s, c, d in zip(shapes, contracting, batch)]
     rows, columns = map(cost.count, free)
-    groups = cost.count(tuple(shapes[0][i] for i in batch[0])) * -(-rows // SIDE) * -(-columns // SIDE)
-    wanted, length = target.cores * GROUPS_PER_CORE, cost.count(tuple(sums))
-    parts = min(max(-(-wanted // max(1, groups)), -(-length // LONGEST)), length // SHORTEST)
-    is_idle = groups < wanted and parts >= FEWEST
-    if not is_idle or min(rows, columns) < SIDE or not all(isinstance(n, int) for n in sums):
+    batches, length = cost.count(tuple(shapes[0][i] for i in batch[0])), cost.count(tuple(sums))
+    if min(rows, columns) < SIDE or not all(isinstance(n, int) for n in sums):
         return None
-    number = max(range(len(sums)), key=lambda k: cost.count((sums[k],)))
-    extent = cost.count((sums[number],))
-    size = part_size(extent, -(-extent // parts))
-    return (number, size) if size < extent else None
+    # Parts of half types are added up in f32, which units for matrices do not multiply.
+    halves = any(("multiply", x.type.dtype) in target.native for x in operands)
+    scattered = sum(len(s) > len(c) + 1 + len(d) for s, c, d in zip(shapes, contracting, batch)) if len(sums) > 1 else 0
+    itemsize = max(wide(x.type.dtype).itemsize for x in operands)
+    across = sum(contracting[k][-1:] == (len(s) - 1,) for k, s in enumerate(shapes))
+    product = Product(batches, rows, columns, length, itemsize, across, scattered)
+    cut = _cut(product, tuple(map(cost.estimate, sums)), target, SHORTEST_OF_HALVES if halves else SHORTEST)
+    return None if cut is None or cut.parts < FEWEST else (cut.number, cut.size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """An axis of the sum, by number, of which a part has `size`; and how many parts there are."""
+
+    number: int
+    size: int
+    parts: int
+
+
+def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: int) -> _Cut | None:
+    """The cut that takes the least time, with the sum of the results; None: no cut pays."""
+    tiles = max(1, product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE))
+    wanted, fewest = target.cores * GROUPS_PER_CORE, -(-product.sums // LONGEST)
+    most = min(product.sums // shortest_part, -(-wanted * LARGE // (SIDE * tiles)))
+    if (tiles >= wanted and fewest <= 1) or most < FEWEST:
+        return None
+    cuts = dict.fromkeys(_Cut(k, size, 1) for k, size in enumerate(sums) if fewest <= 1)
+    for number, extent in enumerate(sums):
+        for parts in _counts(extent, wanted // tiles, most):
+            size = part_size(extent, -(-extent // parts))
+            cuts[_Cut(number, size, -(-extent // size))] = None
+    enough = [c for c in cuts if c.parts >= fewest] or list(cuts)
+    return min(enough, key=lambda c: _time(product, c.parts, target), default=None)
+
+
+def _counts(extent: int, filling: int, most: int) -> Iterator[int]:
+    """Numbers of parts of an axis, up to one: what divides it, and what fills a device."""
+    for parts in range(2, min(extent, most) + 1):
+        if (extent % parts == 0 and parts <= DIVISORS) or parts & (parts - 1) == 0 or parts == filling:
+            yield parts
+
+
+def _time(product: Product, parts: int, target: Target) -> float:
+    """Cycles of the parts, and of their sum."""
+    ahead = ("fetch", dtypes.f32) in target.native
+    time = shortest(parted(product, parts), target.cores, ahead=ahead)
+    if parts == 1:
+        return time
+    results = product.batch * product.rows * product.columns
+    # Many parts are summed in two steps themselves (two_step.py).
+    launches = 1 + (results * parts > cost.SPLIT_WORK and results < Parallelism.of(target).columns)
+    return time + launches * LAUNCH + results * product.itemsize * (2 * parts + 1) / (MEMORY * target.cores)

@@ -1,0 +1,58 @@
+"""Rounds of a loop that a compiler should write out, so that it reads ahead of what it multiplies.
+
+    for k in 16 serial {                    #pragma unroll 8
+      a: f32 = a_panel[64*k + row]          for (int k = 0; k < 16; k++) {
+      s add= a * b                            ...
+
+A thread waits some 30 cycles for what it reads of shared memory. In a loop it waits in every round;
+written out, what the next rounds need is read among the products of this one. Compilers for GPUs
+write out two rounds of a body of a hundred statements, and in between they wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from rune import dtypes
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import Accumulate, For, Kind, Let
+from rune.lowering.kernel.rewrite import Body, expressions, walk, walk_expr
+
+MOST_ROUNDS = 16
+MOST_STATEMENTS = 1_536  # that come out: machine code of 24 KB
+
+
+def rounds_ahead(loop: For, shared: Container[str]) -> int:
+    """How many rounds to write out; 1: the loop stays as it is.
+
+    shared: arrays of a group of threads
+    """
+    if loop.kind is not Kind.SERIAL or not isinstance(loop.extent, int) or not _adds_products(loop, shared):
+        return 1
+    most = min(loop.extent, MOST_ROUNDS, MOST_STATEMENTS // len(loop.body))
+    return next((n for n in range(most, 1, -1) if loop.extent % n == 0), max(1, most))
+
+
+def sums_of_products(body: Body, shared: Container[str]) -> frozenset[str]:
+    """The f32 variables to which such loops add.
+
+    Where they are stored as neighbours, they would be neighbours among the registers, too: at every
+    product then beside what it multiplies, in the same bank. A copy before the store leaves them
+    where there are no conflicts.
+    """
+    loops = (s for s in walk(body) if isinstance(s, For) and rounds_ahead(s, shared) > 1)
+    sums = (s for loop in loops for s in loop.body if isinstance(s, Accumulate))
+    return frozenset(s.name for s in sums if s.value.dtype == dtypes.f32)
+
+
+def _adds_products(loop: For, shared: Container[str]) -> bool:
+    """Whether a round reads what a group shares, and adds up; and nothing else."""
+    loads = (e for s in loop.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
+    return (
+        all(isinstance(s, Let | Accumulate) for s in loop.body)
+        and any(isinstance(s, Accumulate) for s in loop.body)
+        and any(load.buffer in shared for load in loads)
+    )
+
+
+__all__ = ["rounds_ahead", "sums_of_products"]

@@ -1,0 +1,156 @@
+"""How long groups of threads take for a product from shared memory, on a GPU; by few numbers.
+
+A multiprocessor issues instructions, reads shared memory, and gets what is beyond it, side by side:
+what takes longest counts. A group also waits: in every round for what it reads of memory, unless
+that was fetched a round before, and then for its own warps. Other groups fill the time, if there
+are some. So a long sum of few results needs deep panels, fetched ahead, and many warps; a large
+product needs large tiles alone.
+
+    64 x 64 results, a sum of 4096:     16 groups of 64, 16 deep      256 rounds of 1,100 cycles
+                                        16 groups of 64, 64 deep, fetched ahead    64 of 1,000
+
+The order of candidates is what this is for: numbers are those of an H100, and differ little among
+GPUs if counted in cycles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil
+
+SIDES = (2, 4, 8)  # rows and columns of a thread
+GROUPS = ((16, 16), (8, 16), (16, 8), (8, 8), (4, 8))  # threads along rows and columns
+DEPTHS = (16, 8, 32, 64)  # of a panel, about; the first of those that take as long
+SCHEDULERS = 4.0  # of a multiprocessor: instructions of warps in a cycle
+WARP = 32
+THREADS, REGISTERS, SHARED_BYTES = 2_048, 65_536, 227 << 10  # of a multiprocessor
+BESIDE = 30  # registers of a thread beside its sums, what it multiplies, and what it brings
+MOST_SUMS = 64  # registers of a thread for them
+WAIT = 500.0  # cycles of a round for memory
+BARRIER = 60.0
+WRITTEN_OUT = 16  # depths, at most (codegen/ahead.py)
+# Half of what a quarter of a warp reads is the same (build/stage.py).
+SHARED_READ = 0.5  # cycles of a multiprocessor for an element that each thread of a warp reads
+# Of a warp alone: cycles for what it reads of shared memory, and for each product. Compilers have
+# the reads of some rounds ahead, but not all, and the next product is another pipe's.
+SHARED_WAIT, PRODUCT_WAIT = 22.0, 1.75
+# Instructions to bring an element to shared memory: in pieces of 16 bytes, in pieces that are taken
+# apart since neighbours are none there, and alone. Single fetches are more than what they replace.
+PIECE, APART, ALONE, SCATTERED = 0.5, 2.0, 3.5, 8.0
+CONFLICTS = 1.6  # of stores apart, where panels are deeper than 8: two in a bank
+SHALLOW = 8
+CACHE, MEMORY = 24.0, 13.0  # bytes in a cycle, for each multiprocessor
+LAUNCH = 6_000.0  # cycles of another kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The sizes of a product: points of its other axes, rows, columns; what it adds up.
+
+    across: operands, of the two, whose neighbours lie along the sum, and so across a panel
+    scattered: operands whose neighbours lie nowhere near: their elements are brought one by one
+    """
+
+    batch: int
+    rows: int
+    columns: int
+    sums: int
+    itemsize: int = 4
+    across: int = 1
+    scattered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Threads by rows and columns, the tile of each, and panels: how deep, how early fetched."""
+
+    down: int
+    along: int
+    rows: int
+    columns: int
+    depth: int
+    is_ahead: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads of the group."""
+        return self.down * self.along
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Rows and columns of the group."""
+        return self.down * self.rows, self.along * self.columns
+
+    def resident(self, itemsize: int) -> int:
+        """How many of them a multiprocessor holds; 0: none."""
+        words = max(1, itemsize // 4)
+        brought = 0 if self.is_ahead else sum(self.lengths) * self.depth // self.threads
+        registers = words * (self.rows * self.columns + self.rows + self.columns + brought) + BESIDE
+        panels = (1 + self.is_ahead) * sum(self.lengths) * self.depth * itemsize
+        if words * self.rows * self.columns > MOST_SUMS:
+            return 0
+        return min(THREADS // self.threads, REGISTERS // (registers * self.threads), SHARED_BYTES // panels)
+
+
+def cycles(product: Product, group: Group, cores: int) -> float:
+    """The time of a product; infinite for a group that no multiprocessor holds."""
+    (down, along), most = group.lengths, group.resident(product.itemsize)
+    if not most:
+        return float("inf")
+    groups = product.batch * ceil(product.rows / down) * ceil(product.columns / along)
+    of_core = ceil(groups / cores)
+    waves, remainder = divmod(of_core, most)
+    times = waves * _wave(product, group, most) + (_wave(product, group, remainder) if remainder else 0.0)
+    beyond = groups * (down + along) * product.sums * product.itemsize / CACHE
+    once = product.batch * (product.rows + product.columns) * product.sums * product.itemsize / MEMORY
+    return max(times, beyond / cores, once / cores)
+
+
+def _wave(product: Product, group: Group, resident: int) -> float:
+    """Cycles of so many groups on one multiprocessor."""
+    products, reads = group.rows * group.columns, group.rows + group.columns
+    brought = _each(product, group) * sum(group.lengths) / group.threads
+    warps = resident * ceil(group.threads / WARP)
+    issued = products + reads / 4 + brought
+    busy = group.depth * warps * max(issued / SCHEDULERS, SHARED_READ * reads)
+    alone = group.depth * (SHARED_WAIT + PRODUCT_WAIT * products + brought)
+    rounds = ceil(product.sums / group.depth)
+    # What is written out together begins and ends with waits, as a round does.
+    ends = BARRIER * max(1.0, group.depth / WRITTEN_OUT)
+    of_group = max(busy / resident, alone)
+    if group.is_ahead:
+        return rounds * max(busy + ends, of_group + ends, WAIT) + WAIT
+    return rounds * max(busy + 2 * ends, of_group + WAIT) + WAIT
+
+
+def _each(product: Product, group: Group) -> float:
+    """Instructions to bring an element, on average over both panels."""
+    apart = ALONE if group.is_ahead else APART * (CONFLICTS if group.depth > SHALLOW else 1.0)
+    across = min(product.across, 2 - product.scattered)
+    pieces = 2 - across - product.scattered
+    return (pieces * PIECE + across * apart + product.scattered * SCATTERED) / 2
+
+
+def parted(product: Product, parts: int) -> Product:
+    """The product whose sum is in parts, which are points of another axis."""
+    return replace(product, batch=product.batch * parts, sums=ceil(product.sums / parts))
+
+
+def candidates(*, ahead: bool) -> Iterator[Group]:
+    """Groups of all kinds."""
+    ways = (True, False) if ahead else (False,)
+    for sides in itertools.product(SIDES, SIDES, GROUPS, DEPTHS, ways):
+        rows, columns, (down, along), depth, is_ahead = sides
+        yield Group(down, along, rows, columns, depth, is_ahead)
+
+
+@lru_cache(maxsize=1024)
+def shortest(product: Product, cores: int, *, ahead: bool) -> float:
+    """The time of the best group."""
+    return min(cycles(product, group, cores) for group in candidates(ahead=ahead))
+
+
+__all__ = ["DEPTHS", "GROUPS", "LAUNCH", "MEMORY", "SIDES", "Group", "Product", "cycles", "parted", "shortest"]
