@@ -346,14 +346,18 @@ class _Renderer(Statements):
             self.body(inside)
             return
         extent = self.expressions.size(loop.extent)
-        rounds = rounds_ahead(loop, self.shared) if self.dialect.unroll else 1
-        # The compiler puts an array of a thread into registers if it knows every index.
-        if self.dialect.unrolled and loop.extent in self.lengths(loop.body):
-            self.emit(self.dialect.unrolled)
-        elif rounds > 1:
+        rounds = self.rounds_ahead(loop) if self.dialect.unroll else 1
+        if rounds > 1:
             self.emit(self.dialect.unroll.format(rounds))
         head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
         self.block(head, loop.body)
+
+    def rounds_ahead(self, loop: For) -> int:
+        """How many rounds of a loop the compiler ought to write out."""
+        # It puts an array of a thread into registers if it knows every index.
+        if isinstance(loop.extent, int) and loop.extent in self.lengths(loop.body):
+            return loop.extent
+        return rounds_ahead(loop, self.shared)
 
     def lengths(self, body: Body) -> set[int]:
         """The lengths of the short arrays of one thread that a body uses."""

@@ -168,7 +168,6 @@ CUDA_C = Dialect(
     static_shared_bytes=48 << 10,
     pooled="extern __shared__ __align__(16) unsigned char {0}[]",
     barrier="__syncthreads()",
-    unrolled="#pragma unroll",
     barriers={SUBGROUP: "__syncwarp()"},
     index_type="long long",
     grid_point="({1})blockIdx.x * blockDim.x + threadIdx.x",
