@@ -65,7 +65,8 @@ ATOMICS = {
         for d in (dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64)
     },
 }
-_F32, _F64 = _floats("f"), _floats("")
+_F32 = {**_floats("f"), **{name: f"rune_{name}_nan({{0}}, {{1}})" for name in ("max", "min")}}
+_F64 = _floats("")
 
 
 def _half(name: str, parameter: str, letter: str) -> str:
@@ -87,6 +88,22 @@ BF16 = {
   return (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }}""",
 }
+
+
+def _extreme(name: str, sign: str) -> str:
+    """The larger or smaller of two, NaN where either is, by one instruction where there is one."""
+    return f"""{FUNCTION}float rune_{name}_nan(float a, float b) {{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("{name}.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a != a ? a : a {sign} b ? a : b;
+#endif
+}}"""
+
+
+EXTREMES = {"rune_max_nan": _extreme("max", ">"), "rune_min_nan": _extreme("min", "<")}
 _F16 = {
     "rune_f16_load": f"""{FUNCTION}float rune_f16_load(unsigned short bits) {{
   float value;
@@ -145,7 +162,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16, **UNITS},
+    helpers={**BF16, **EXTREMES, **_F16, **UNITS},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',

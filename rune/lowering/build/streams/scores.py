@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rune import dims, dtypes
+from rune import dtypes
 from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.streams.frame import Frame, Place, base_of, equal, is_least
+from rune.lowering.build.streams.panels import Panel, piece_of, slice_of
 from rune.lowering.build.streams.sums import scaled
-from rune.lowering.build.streams.tile import slice_of
 from rune.lowering.kernel.expr import Expr, Load, Local, Op, const
-from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernels import Reduce
+from rune.lowering.kernel.nodes import Accumulate, Assign, Kind, Let, Stmt, Store, Var
+from rune.lowering.kernels import Axis, Reduce
 
 
 def point(frame: Frame, row: Place, i: int, j: int, key: Size) -> Place:
@@ -25,7 +25,7 @@ def point(frame: Frame, row: Place, i: int, j: int, key: Size) -> Place:
     names = {name: f"{name}_{i}_{j}" for name in bound}
     if frame.stream.peak is not None:
         names[frame.stream.peak.name] = f"{frame.stream.peak.name}_base_{i}"
-    return Place({**row.sizes, frame.key_axis.name: key}, {**row.names, **names})
+    return Place({**row.sizes, **frame.outer, frame.key_axis.name: key}, {**row.names, **names})
 
 
 def values(frame: Frame, parts: Sequence[Let | Reduce], points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
@@ -41,57 +41,92 @@ def values(frame: Frame, parts: Sequence[Let | Reduce], points: Sequence[Sequenc
 
 def _dots(frame: Frame, dot: Reduce, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
     """A dot of every row and key of a thread, in one loop."""
-    inner: list[Stmt] = []
-    for i, row in enumerate(points):
-        for j, place in enumerate(row):
-            total = place.names[dot.name]
-            yield Var(f"{total}_acc", const(0, dot.dtype))
-            inner += _summand(frame, dot, place, i, j, f"{total}_acc")
-    yield from loops.nest(dot.axes, [Kind.SERIAL] * len(dot.axes), inner)
+    for row in points:
+        for place in row:
+            yield Var(f"{place.names[dot.name]}_acc", const(0, dot.dtype))
+    assert isinstance(dot.value, Op)
+    panels = [frame.panels.of_dots.get((dot.name, operand)) for operand in dot.value.args]
+    sides = {p in frame.panels.rows for p in panels}
+    if None in panels or len(sides) < 2:
+        inner = [s for i, row in enumerate(points) for j, p in enumerate(row) for s in _summand(frame, dot, p, i, j)]
+        yield from loops.nest(dot.axes, [Kind.SERIAL] * len(dot.axes), inner)
+    else:
+        yield from _staged_dots(frame, dot, [p for p in panels if p is not None], points)
     for row in points:
         for place in row:
             total = place.names[dot.name]
             yield Let(total, Local(f"{total}_acc", dot.dtype))
 
 
-def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int, total: str) -> list[Stmt]:
+def _staged_dots(
+    frame: Frame, dot: Reduce, panels: Sequence[Panel], points: Sequence[Sequence[Place]]
+) -> Iterator[Stmt]:
+    """The products of a dot whose operands are both in panels, a piece of both lines at a time."""
+    piece = piece_of(panels[0].elements)
+    step = Axis(f"{dot.axes[0].name}_step", panels[0].elements // piece)
+    body: list[Stmt] = []
+    for panel in panels:
+        by_row = panel in frame.panels.rows
+        for n in range(len(points) if by_row else len(points[0])):
+            position = frame.row_of(n) if by_row else frame.key_at(n)
+            for m in range(piece):
+                load = Load(panel.name, (panel.index(position, step.symbol * piece + m),), panel.value.dtype)
+                body.append(Let(f"{panel.name}_{n}_{m}", load))
+    for m in range(piece):
+        for i, row in enumerate(points):
+            for j, place in enumerate(row):
+                at = [i if p in frame.panels.rows else j for p in panels]
+                factors = tuple(Local(f"{p.name}_{n}_{m}", p.value.dtype) for p, n in zip(panels, at))
+                total = f"{place.names[dot.name]}_acc"
+                body.append(Accumulate(total, "add", Op("mul", factors, dot.dtype), contract=True))
+    yield from loops.nest([step], [Kind.SERIAL], body)
+
+
+def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int) -> list[Stmt]:
     """One product of a dot, its operands from shared memory where they are there."""
     held: dict[Expr, Load] = {}
-    for staged, name, count, at in (
-        (frame.tile.staged_rows, "rows", frame.tile.rows, frame.row_of(i)),
-        (frame.tile.staged_keys, "keys", frame.tile.keys, frame.column_of(j)),
-    ):
-        for other, operand in staged:
-            if other is dot:
-                index = dot.axes[0].symbol * (count + 1) + at
-                held[operand] = Load(f"{dot.name}_{name}", (index,), operand.dtype)
     assert isinstance(dot.value, Op)
+    for operand in dot.value.args:
+        panel = frame.panels.of_dots.get((dot.name, operand))
+        if panel is not None:
+            position = frame.row_of(i) if panel in frame.panels.rows else frame.key_at(j)
+            held[operand] = Load(panel.name, (panel.index(position, dot.axes[0].symbol),), operand.dtype)
     factors = [held.get(a) or place.expr(a) for a in dot.value.args]
     needed = [let for a in dot.value.args if a not in held for let in slice_of(a, dot.lets)]
     lets = place.lets(dict.fromkeys(needed))
+    total = f"{place.names[dot.name]}_acc"
     return [*lets, Accumulate(total, "add", Op("mul", tuple(factors), dot.dtype), contract=True)]
 
 
-def peaks(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
+def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
+    """The largest scores of each thread, for all threads of the row."""
+    peak = frame.stream.peak
+    assert peak is not None
+    dtype = peak.value.dtype
+    tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
+    for i, (first, *others) in enumerate(points):
+        yield Var(f"{peak.name}_most_{i}", first.expr(peak.value))
+        for place in others:
+            yield Accumulate(f"{peak.name}_most_{i}", "max", place.expr(peak.value))
+    for i in range(len(points)):
+        at = frame.row_cell(frame.thread % frame.tile.across, frame.row_of(i))
+        yield Store(tile, at, Local(f"{peak.name}_most_{i}", dtype))
+
+
+def raised(frame: Frame) -> Iterator[Stmt]:
     """The largest scores with those of the tile, and sums that answer to them."""
     peak = frame.stream.peak
-    if peak is None:
-        return
-    dtype = peak.value.dtype
-    tile = frame.scores(f"{peak.name}_scores", dtype)
-    for i, row in enumerate(points):
-        for j, place in enumerate(row):
-            yield Store(tile, frame.cell(frame.row_of(i), frame.column_of(j)), place.expr(peak.value))
-    yield Barrier()
-    key = dims.symbol("key", 0, frame.keys_here - 1)
-    for i in range(len(points)):
+    assert peak is not None
+    dtype, rows = peak.value.dtype, range(frame.tile.thread_rows)
+    tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
+    for i in rows:
         yield Var(f"{peak.name}_top_{i}", Local(frame.peak_name(i), dtype))
-    tops = tuple(
-        Accumulate(f"{peak.name}_top_{i}", "max", Load(tile, (frame.cell(frame.row_of(i), key),), dtype))
-        for i in range(len(points))
-    )
-    yield For("key", frame.keys_here, Kind.SERIAL, tops)
-    for i in range(len(points)):
+    for x in range(frame.tile.across):
+        for i in rows:
+            yield Let(f"{peak.name}_of_{x}_{i}", Load(tile, (frame.row_cell(x, frame.row_of(i)),), dtype))
+        for i in rows:
+            yield Accumulate(f"{peak.name}_top_{i}", "max", Local(f"{peak.name}_of_{x}_{i}", dtype))
+    for i in rows:
         yield from _raised(frame, i, dtype)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rune import dims
 from rune.dims import Size
+from rune.lowering.build.conditions import less
 from rune.lowering.build.streams.frame import Frame, Place, base_of, equal
-from rune.lowering.build.streams.tile import names_needed, slice_of
+from rune.lowering.build.streams.panels import Panel, names_needed, slice_of
+from rune.lowering.build.streams.tile import columns_of
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const
-from rune.lowering.kernel.nodes import Accumulate, Assign, For, Kind, Let, Stmt, Store, Var
+from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernels import Sum
 from rune.ops.family import wide
 
@@ -50,15 +52,54 @@ def corrected(frame: Frame) -> Iterator[Stmt]:
 
 
 def weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
-    """The weights of every row and key of a thread, for all."""
+    """The weights of every row and key of a thread, for all; scalars are added to its own sums."""
     for weight, tile in frame.weight_tiles().items():
-        for i, row in enumerate(points):
-            for j, place in enumerate(row):
-                yield Store(tile, frame.cell(frame.row_of(i), frame.column_of(j)), place.expr(weight))
+        for j in range(frame.tile.thread_keys):
+            for i, row in enumerate(points):
+                yield Store(tile, frame.row_cell(frame.key_at(j), frame.row_of(i)), row[j].expr(weight))
+    for j in range(frame.tile.thread_keys):
+        summands = [s for total in frame.scalar_sums for s in _scalars_added(frame, total, points, j)]
+        # Keys beyond the end have been computed like the last one.
+        yield from [If(less(frame.key_at(j), frame.keys_here), tuple(summands))] if frame.count() else summands
 
 
-def added(frame: Frame, places: Sequence[Place]) -> For:
+def _scalars_added(frame: Frame, total: Sum, points: Sequence[Sequence[Place]], j: int) -> Iterator[Stmt]:
+    """One key, added to a sum of scalars in every row."""
+    lets = [*frame.before, *(p for p in frame.parts() if isinstance(p, Let)), *total.lets]
+    for i, row in enumerate(points):
+        value = row[j].expr(total.weight)
+        if total.factor is not None:
+            name = f"{total.name}_factor_{i}_{j}"
+            yield from _factor(frame, total, name, row[j].sizes, lets)
+            value = Op("mul", (value, Local(name, value.dtype)), value.dtype)
+        yield Accumulate(frame.sum_names(total, i)[0], "add", value, contract=total.factor is not None)
+
+
+def totals(frame: Frame) -> Iterator[Stmt]:
+    """The sums of scalars, of all threads of a row."""
+    tiles = {s.name: frame.by_rows(f"{s.name}_parts", frame.tile.across, s.weight.dtype) for s in frame.scalar_sums}
+    rows = range(frame.tile.thread_rows)
+    for total in frame.scalar_sums:
+        for i in rows:
+            at = frame.row_cell(frame.thread % frame.tile.across, frame.row_of(i))
+            yield Store(tiles[total.name], at, Local(f"{total.name}_{i}", total.weight.dtype))
+    yield from [Barrier()] if tiles else ()
+    for total in frame.scalar_sums:
+        dtype = total.weight.dtype
+        for i in rows:
+            yield Var(f"{total.name}_{i}_total", const(0, dtype))
+        for x in range(frame.tile.across):
+            for i in rows:
+                load = Load(tiles[total.name], (frame.row_cell(x, frame.row_of(i)),), dtype)
+                yield Let(f"{total.name}_part_{x}_{i}", load)
+            for i in rows:
+                yield Accumulate(f"{total.name}_{i}_total", "add", Local(f"{total.name}_part_{x}_{i}", dtype))
+
+
+def added(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     """The keys of a tile, added to the sums of every row and column of a thread."""
+    if not frame.wide_sums:
+        return []
     name = f"{frame.key_axis.name}_key"
     key = dims.symbol(name, 0, frame.keys_here - 1)
     rows = range(frame.tile.thread_rows)
@@ -66,31 +107,45 @@ def added(frame: Frame, places: Sequence[Place]) -> For:
     tiles = frame.weight_tiles()
     for weight, tile in tiles.items():
         for i in rows:
-            load = Load(tile, (frame.cell(frame.row_of(i), key),), weight.dtype)
+            load = Load(tile, (frame.row_cell(key, frame.row_of(i)),), weight.dtype)
             body.append(Let(f"{tile}_{i}", load))
-    for total in frame.stream.sums:
-        body += _rows_added(frame, total, tiles[total.weight], frame.first_key + key, places)
-    return For(name, frame.keys_here, Kind.SERIAL, tuple(body))
+    for total in frame.wide_sums:
+        panel = frame.panels.of_sums.get(total.name)
+        if panel is None:
+            body += _rows_added(frame, total, tiles[total.weight], frame.first_key + key, places)
+        else:
+            body += _lines_added(frame, total, panel, tiles[total.weight], key)
+    return [For(name, frame.keys_here, Kind.SERIAL, tuple(body))]
+
+
+def _lines_added(frame: Frame, total: Sum, panel: Panel, tile: str, key: Size) -> Iterator[Stmt]:
+    """A line of a panel, added to a sum."""
+    dtype, columns = total.weight.dtype, len(frame.sum_names(total, 0))
+    places: list[Size] = []
+    for n in range(columns):
+        clamp, column = frame.column_inside(f"{total.name}_column", n, panel.elements)
+        yield from clamp
+        places.append(column)
+    for n, column in enumerate(places):
+        yield Let(f"{total.name}_factor_{n}", Load(panel.name, (panel.index(key, column),), panel.value.dtype))
+    for i in range(frame.tile.thread_rows):
+        for n, name in enumerate(frame.sum_names(total, i)):
+            factors = (Local(f"{tile}_{i}", dtype), Local(f"{total.name}_factor_{n}", dtype))
+            yield Accumulate(name, "add", Op("mul", factors, dtype), contract=True)
 
 
 def _rows_added(frame: Frame, total: Sum, tile: str, key: Size, places: Sequence[Place]) -> Iterator[Stmt]:
-    """One key, added to a sum."""
+    """One key, added to a sum whose factors are read from memory."""
     dtype, rows = total.weight.dtype, range(frame.tile.thread_rows)
-    if total.factor is None:
-        for i in rows:
-            yield Accumulate(frame.sum_names(total, i)[0], "add", Local(f"{tile}_{i}", dtype))
-        return
+    assert total.factor is not None
+    (axis,) = total.columns
     lets = [*frame.before, *(p for p in frame.parts() if isinstance(p, Let)), *total.lets]
     by_row = frame.row_axis.name in names_needed(total.factor, lets)
     for n in range(len(frame.sum_names(total, 0))):
-        columns: dict[str, Size] = {}
-        for axis in total.columns:
-            clamp, columns[axis.name] = frame.inside(
-                f"{total.name}_column_{n}", frame.column_of(n), axis, frame.tile.across
-            )
-            yield from clamp
+        clamp, column = frame.column_inside(f"{total.name}_column", n, columns_of(total))
+        yield from clamp
         for i in rows if by_row else (0,):
-            at = {**places[i].sizes, frame.key_axis.name: key, **columns}
+            at = {**places[i].sizes, **frame.outer, frame.key_axis.name: key, axis.name: column}
             yield from _factor(frame, total, f"{total.name}_factor_{i}_{n}", at, lets)
         for i in rows:
             factor = Local(f"{total.name}_factor_{i if by_row else 0}_{n}", dtype)
