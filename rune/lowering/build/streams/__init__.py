@@ -21,18 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build import loops
+from rune.lowering.build.conditions import less
 from rune.lowering.build.streams.frame import THREAD, Frame, Place
 from rune.lowering.build.streams.results import results
 from rune.lowering.build.streams.scores import largest, point, raised, values
 from rune.lowering.build.streams.staging import Filling, filling
-from rune.lowering.build.streams.sums import added, corrected, initial, totals, weights
+from rune.lowering.build.streams.sums import added, corrected, gathered, initial, totals, weights
 from rune.lowering.build.streams.tile import choose_tile
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Op, of_size
-from rune.lowering.kernel.nodes import Barrier, For, Kind, Let, Stmt
+from rune.lowering.kernel.nodes import Barrier, For, If, Kind, Let, Stmt
 from rune.lowering.kernels import Kernel, Statement, Stream
 
 
@@ -57,13 +56,17 @@ def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
     places = [_row_place(frame, i, row) for i, row in enumerate(rows)]
     for place in places:
         inside += place.lets(frame.before)
-    for filled in (_rows(frame), filling(frame, frame.panels.keys, frame.key_of(0), frame.outer_of(0), "_first")):
+    clamp, first = frame.tile_number("first_tile", frame.part, frame.is_even)
+    inside += clamp
+    for filled in (_rows(frame), _keys(frame, first, "_first")):
         inside += (*filled.reads, *filled.stores)
     inside += initial(frame)
-    inside.append(For(frame.tiles.name, frame.tiles.size, Kind.SERIAL, tuple(_tile(frame, places))))
+    inside.append(For(frame.rounds.name, frame.rounds.size, Kind.SERIAL, tuple(_tile(frame, places))))
     inside += corrected(frame)
     inside += totals(frame)
-    inside += results(frame, after, places)
+    inside += gathered(frame)
+    written = tuple(results(frame, after, places))
+    inside += written if frame.tile.parts == 1 else [If(less(frame.part, 1), written)]
     point = [*frame.shared.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
     return loops.nest(frame.domain, [Kind.GRID] * len(frame.kernel.domain), point)
 
@@ -78,6 +81,11 @@ def _rows(frame: Frame) -> Filling:
     return filling(frame, frame.panels.rows, frame.first_row, {}, "")
 
 
+def _keys(frame: Frame, number: Size, name: str) -> Filling:
+    """What dots read of a tile of keys."""
+    return filling(frame, frame.panels.keys, frame.key_of(number), frame.outer_of(number), name)
+
+
 def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     """What the threads do for one tile of keys."""
     clamps, points = _points(frame, places)
@@ -86,7 +94,7 @@ def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     add_up = added(frame, places)
     has_peak = frame.stream.peak is not None
     # All have read the last tile, and see what is stored of this one.
-    body: list[Stmt] = [Barrier(), *clamps, *clamp, *frame.count(), *factors.reads]
+    body: list[Stmt] = [Barrier(), *frame.number()[0], *clamps, *clamp, *frame.count(), *factors.reads]
     body += () if add_up else following.reads
     body += values(frame, frame.stream.scores, points)
     body += [*largest(frame, points), *factors.stores, Barrier(), *raised(frame)] if has_peak else ()
@@ -112,10 +120,8 @@ def _points(frame: Frame, places: Sequence[Place]) -> tuple[list[Stmt], list[lis
 
 def _following(frame: Frame) -> tuple[list[Stmt], Filling]:
     """The filling of what dots read of the next tile, or once more of the last."""
-    if frame.tiles.size == 1:
+    if frame.rounds.size == 1:
         return [], Filling()
-    name = f"{frame.tiles.name}_next"
-    least = Op("min", (of_size(frame.tiles.symbol + 1), of_size(frame.tiles.size - 1)), dtypes.i64)
-    number = dims.symbol(name, 0, frame.tiles.size - 1)
-    filled = filling(frame, frame.panels.keys, frame.key_of(number), frame.outer_of(number), "_next")
-    return [Let(name, least)] if filled.stores else [], filled
+    clamp, number = frame.number_after()
+    filled = _keys(frame, number, "_next")
+    return clamp if filled.stores else [], filled

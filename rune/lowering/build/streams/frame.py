@@ -13,7 +13,7 @@ import numpy as np
 
 from rune import dims, dtypes
 from rune.dims import Dim, Size
-from rune.lowering.build.streams.panels import Panels, line_of
+from rune.lowering.build.streams.panels import Panel, Panels, line_of
 from rune.lowering.build.streams.tile import Tile, columns_of
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Op, const, of_size
@@ -67,6 +67,16 @@ class Frame:
         return dims.symbol(THREAD, 0, self.tile.threads - 1)
 
     @property
+    def lane(self) -> Size:
+        """The number of a thread in its part."""
+        return self.thread if self.tile.parts == 1 else self.thread % self.tile.lanes
+
+    @property
+    def part(self) -> Size:
+        """The part of a thread."""
+        return 0 if self.tile.parts == 1 else self.thread // self.tile.lanes
+
+    @property
     def row_axis(self) -> Axis:
         """The axis of the domain that is tiled."""
         return self.kernel.domain[self.tile.axis]
@@ -99,9 +109,39 @@ class Frame:
         return -(-self.key_axis.size // self.tile.keys)
 
     @property
-    def tiles(self) -> Axis:
-        """The tiles of all keys, for each point of the other axes of the stream."""
-        return Axis(f"{self.key_axis.name}_tile", dims.product(a.size for a in self.stream.axes[:-1]) * self.key_tiles)
+    def tiles(self) -> Size:
+        """All tiles of keys, for each point of the other axes of the stream."""
+        return dims.product(a.size for a in self.stream.axes[:-1]) * self.key_tiles
+
+    @property
+    def rounds(self) -> Axis:
+        """The rounds in which every part has one tile."""
+        return Axis(f"{self.key_axis.name}_tile", -(-self.tiles // self.tile.parts))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all parts have a tile in every round."""
+        return dims.divides(self.tile.parts, self.tiles) is True
+
+    def tile_number(self, name: str, counted: Size, is_inside: bool) -> tuple[list[Stmt], Size]:
+        """The number of a tile, or of the last one where it is beyond the end."""
+        if is_inside:
+            return [], counted
+        least = Op("min", (of_size(counted), of_size(self.tiles - 1)), dtypes.i64)
+        return [Let(name, least)], dims.symbol(name, 0, self.tiles - 1)
+
+    @property
+    def counted(self) -> Size:
+        """The number of the tile, which is beyond the end where the last round has fewer."""
+        return self.rounds.symbol * self.tile.parts + self.part
+
+    def number(self) -> tuple[list[Stmt], Size]:
+        """The number of the tile."""
+        return self.tile_number(f"{self.rounds.name}_here", self.counted, self.is_even)
+
+    def number_after(self) -> tuple[list[Stmt], Size]:
+        """The number of the tile after this one."""
+        return self.tile_number(f"{self.rounds.name}_next", self.counted + self.tile.parts, False)
 
     def key_of(self, number: Size) -> Size:
         """The first key of a tile."""
@@ -118,26 +158,31 @@ class Frame:
     @property
     def first_key(self) -> Size:
         """The first key of the tile."""
-        return self.key_of(self.tiles.symbol)
+        return self.key_of(self.number()[1])
 
     @property
     def outer(self) -> dict[str, Size]:
         """Where the tile is along the other axes of the stream."""
-        return self.outer_of(self.tiles.symbol)
+        return self.outer_of(self.number()[1])
+
+    @property
+    def across(self) -> Size:
+        """Where a thread is among those of its rows."""
+        return self.lane % self.tile.across
 
     def row_of(self, number: int) -> Size:
         """A row of a thread, within the tile."""
         run = next(n for n in (4, 2, 1) if self.tile.thread_rows % n == 0)
-        return self.thread // self.tile.across * run + number % run + number // run * (run * self.tile.down)
+        return self.lane // self.tile.across * run + number % run + number // run * (run * self.tile.down)
 
     def key_at(self, number: int) -> Size:
         """A key of a thread, within the tile."""
-        return self.thread % self.tile.across + number * self.tile.across
+        return self.across + number * self.tile.across
 
     def column_of(self, number: int, columns: int) -> Size:
         """A column of a thread, of so many in all; it may be beyond the end."""
         run = self.tile.column_run(columns)
-        return (self.thread % self.tile.across + number // run * self.tile.across) * run + number % run
+        return (self.across + number // run * self.tile.across) * run + number % run
 
     def column_inside(self, name: str, number: int, columns: int) -> tuple[list[Stmt], Size]:
         """A column of a thread, or one of the last where it is beyond the end."""
@@ -146,7 +191,7 @@ class Frame:
             return [], self.column_of(number, columns)
         clamp, place = self.inside(
             f"{name}_{number // run}",
-            self.thread % self.tile.across + number // run * self.tile.across,
+            self.across + number // run * self.tile.across,
             Axis(name, columns // run),
             self.tile.across,
         )
@@ -169,8 +214,13 @@ class Frame:
         return position * line_of(self.tile.rows) + row
 
     def by_rows(self, name: str, positions: int, dtype: np.dtype) -> str:
-        """A tile of positions by rows."""
-        return self.memory(name, positions * line_of(self.tile.rows), dtype)
+        """A tile of positions by rows, for each part."""
+        return self.memory(name, self.tile.parts * positions * line_of(self.tile.rows), dtype)
+
+    def element(self, panel: Panel, position: Size, element: Size) -> Size:
+        """Where an element of a panel lies."""
+        first = 0 if panel in self.panels.rows else self.part * panel.alloc.size
+        return panel.index(position, element) + first
 
     def peak_name(self, row: int) -> str:
         """The largest score of a row so far."""
@@ -189,17 +239,20 @@ class Frame:
 
     def count(self) -> list[Stmt]:
         """How many keys the tile has, where the last one may have fewer."""
-        if dims.divides(self.tile.keys, self.key_axis.size) is True:
+        if self.is_even and dims.divides(self.tile.keys, self.key_axis.size) is True:
             return []
-        length = Op(
+        length: Expr = Op(
             "min", (const(self.tile.keys, dtypes.i64), of_size(self.key_axis.size - self.first_key)), dtypes.i64
         )
+        if not self.is_even:
+            inside = Op("lt", (of_size(self.counted), of_size(self.tiles)), dtypes.bool_)
+            length = Op("select", (inside, length, const(0, dtypes.i64)), dtypes.i64)
         return [Let("keys_here", length)]
 
     @property
     def keys_here(self) -> Size:
         """The keys of a tile."""
-        return dims.symbol("keys_here", 1, self.tile.keys) if self.count() else self.tile.keys
+        return dims.symbol("keys_here", 0, self.tile.keys) if self.count() else self.tile.keys
 
     @property
     def wide_sums(self) -> list[Sum]:

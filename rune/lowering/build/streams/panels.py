@@ -77,9 +77,9 @@ class Panels:
     of_sums: Mapping[str, Panel] = field(default_factory=dict)
 
     @property
-    def all(self) -> tuple[Panel, ...]:
-        """Every panel."""
-        return (*self.rows, *self.keys, *self.factors)
+    def of_keys(self) -> tuple[Panel, ...]:
+        """Those that are filled again for every tile."""
+        return (*self.keys, *self.factors)
 
     @property
     def are_shared(self) -> bool:

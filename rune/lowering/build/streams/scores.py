@@ -70,7 +70,7 @@ def _staged_dots(
         for n in range(len(points) if by_row else len(points[0])):
             position = frame.row_of(n) if by_row else frame.key_at(n)
             for m in range(piece):
-                load = Load(panel.name, (panel.index(position, step.symbol * piece + m),), panel.value.dtype)
+                load = Load(panel.name, (frame.element(panel, position, step.symbol * piece + m),), panel.value.dtype)
                 body.append(Let(f"{panel.name}_{n}_{m}", load))
     for m in range(piece):
         for i, row in enumerate(points):
@@ -90,7 +90,7 @@ def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int) -> list[St
         panel = frame.panels.of_dots.get((dot.name, operand))
         if panel is not None:
             position = frame.row_of(i) if panel in frame.panels.rows else frame.key_at(j)
-            held[operand] = Load(panel.name, (panel.index(position, dot.axes[0].symbol),), operand.dtype)
+            held[operand] = Load(panel.name, (frame.element(panel, position, dot.axes[0].symbol),), operand.dtype)
     factors = [held.get(a) or place.expr(a) for a in dot.value.args]
     needed = [let for a in dot.value.args if a not in held for let in slice_of(a, dot.lets)]
     lets = place.lets(dict.fromkeys(needed))
@@ -109,7 +109,7 @@ def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
         for place in others:
             yield Accumulate(f"{peak.name}_most_{i}", "max", place.expr(peak.value))
     for i in range(len(points)):
-        at = frame.row_cell(frame.thread % frame.tile.across, frame.row_of(i))
+        at = frame.row_cell(frame.part * frame.tile.across + frame.across, frame.row_of(i))
         yield Store(tile, at, Local(f"{peak.name}_most_{i}", dtype))
 
 
@@ -123,7 +123,8 @@ def raised(frame: Frame) -> Iterator[Stmt]:
         yield Var(f"{peak.name}_top_{i}", Local(frame.peak_name(i), dtype))
     for x in range(frame.tile.across):
         for i in rows:
-            yield Let(f"{peak.name}_of_{x}_{i}", Load(tile, (frame.row_cell(x, frame.row_of(i)),), dtype))
+            at = frame.row_cell(frame.part * frame.tile.across + x, frame.row_of(i))
+            yield Let(f"{peak.name}_of_{x}_{i}", Load(tile, (at,), dtype))
         for i in rows:
             yield Accumulate(f"{peak.name}_top_{i}", "max", Local(f"{peak.name}_of_{x}_{i}", dtype))
     for i in rows:

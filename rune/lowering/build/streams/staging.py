@@ -40,17 +40,17 @@ def filling(frame: Frame, panels: Sequence[Panel], first: Size, outer: Mapping[s
 
 
 def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size], name: str) -> Filling:
-    frame.shared.setdefault(panel.name, panel.alloc)
-    threads, piece = frame.tile.threads, _piece(frame, panel)
+    is_once = panel in frame.panels.rows
+    threads, thread = (frame.tile.threads, frame.thread) if is_once else (frame.tile.lanes, frame.lane)
+    frame.memory(panel.name, panel.alloc.size * (1 if is_once else frame.tile.parts), panel.alloc.dtype)
+    piece = _piece(panel, threads)
     pieces = panel.count * panel.elements // piece
     rounds = -(-pieces // threads)
     if pieces % threads == 0 and rounds * piece <= MOST_AHEAD:
-        parts = [
-            _pieces(frame, panel, n * threads + frame.thread, piece, first, outer, f"{name}_{n}") for n in range(rounds)
-        ]
+        parts = [_pieces(frame, panel, n * threads + thread, piece, first, outer, f"{name}_{n}") for n in range(rounds)]
         return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
     loop = f"{panel.name}{name}_round"
-    number = dims.symbol(loop, 0, rounds - 1) * threads + frame.thread if rounds > 1 else frame.thread
+    number = dims.symbol(loop, 0, rounds - 1) * threads + thread if rounds > 1 else thread
     part = _pieces(frame, panel, number, piece, first, outer, name)
     body = (*part.reads, *part.stores)
     if pieces % threads:
@@ -59,13 +59,13 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
     return Filling(stores=(For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body)
 
 
-def _piece(frame: Frame, panel: Panel) -> int:
+def _piece(panel: Panel, threads: int) -> int:
     """How many neighbours a thread reads at once: the most that leave work for all threads."""
     if not panel.is_along:
         return 1
     longest = piece_of(panel.elements)
     sizes = [n for n in (4, 2, 1) if n <= longest]
-    return next((n for n in sizes if panel.count * panel.elements % (n * frame.tile.threads) == 0), longest)
+    return next((n for n in sizes if panel.count * panel.elements % (n * threads) == 0), longest)
 
 
 def _pieces(
@@ -91,7 +91,7 @@ def _pieces(
     for n, place in enumerate(places):
         lets += place.lets(Let(let.name, _with(let.value, names[n])) for let in panel.lets)
         value = place.expr(_with(panel.value, names[n]))
-        stores.append(Store(panel.name, panel.index(one, inside * piece + n), value))
+        stores.append(Store(panel.name, frame.element(panel, one, inside * piece + n), value))
     return Filling(tuple(reads), (*lets, *stores))
 
 

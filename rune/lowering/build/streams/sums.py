@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.conditions import less
-from rune.lowering.build.streams.frame import Frame, Place, base_of, equal
+from rune.lowering.build.streams.frame import Frame, Place, base_of, equal, is_least
 from rune.lowering.build.streams.panels import Panel, names_needed, slice_of
 from rune.lowering.build.streams.tile import columns_of
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernels import Sum
+from rune.lowering.kernels import Peak, Sum
 from rune.ops.family import wide
 
 
@@ -42,13 +42,59 @@ def scaled(frame: Frame, i: int, before: Expr, after: Expr, same: Expr, suffix: 
 
 
 def corrected(frame: Frame) -> Iterator[Stmt]:
-    """The sums with the peak itself: a row of -inf counted as 0 so far."""
+    """The sums with the peak itself, that of all parts: a row of -inf counted as 0 so far."""
     if frame.stream.peak is None:
         return
-    for i in range(frame.tile.thread_rows):
-        peak = Local(frame.peak_name(i), frame.stream.peak.value.dtype)
-        base = base_of(peak)
-        yield from scaled(frame, i, base, peak, equal(base, peak), "_last")
+    if frame.tile.parts == 1:
+        for i in range(frame.tile.thread_rows):
+            peak = Local(frame.peak_name(i), frame.stream.peak.value.dtype)
+            base = base_of(peak)
+            yield from scaled(frame, i, base, peak, equal(base, peak), "_last")
+        return
+    yield from _corrected_in_parts(frame, frame.stream.peak)
+
+
+def _corrected_in_parts(frame: Frame, peak: Peak) -> Iterator[Stmt]:
+    """The sums of a part with the peak of all."""
+    dtype, rows = peak.value.dtype, range(frame.tile.thread_rows)
+    tile = frame.by_rows(f"{peak.name}_peaks", 1, dtype)
+    stores = (Store(tile, frame.row_cell(frame.part, frame.row_of(i)), Local(frame.peak_name(i), dtype)) for i in rows)
+    yield If(less(frame.across, 1), tuple(stores))
+    yield Barrier()
+    for i in rows:
+        name, own = f"{peak.name}_all_{i}", Local(frame.peak_name(i), dtype)
+        yield Var(name, own)
+        for part in range(frame.tile.parts):
+            yield Accumulate(name, "max", Load(tile, (frame.row_cell(part, frame.row_of(i)),), dtype))
+        base, top = base_of(own), Local(name, dtype)
+        # A part without scores above -inf has sums of 0, which exp(-top) may make NaN of.
+        nothing = Op("and", (is_least(own), Op("ne", (top, own), dtypes.bool_)), dtypes.bool_)
+        same = Op("or", (nothing, equal(base, top)), dtypes.bool_)
+        yield from scaled(frame, i, base, top, same, "_last")
+        yield Assign(frame.peak_name(i), top)
+
+
+def gathered(frame: Frame) -> Iterator[Stmt]:
+    """The sums of rows of columns of all parts, for the threads of the first part."""
+    if frame.tile.parts == 1 or not frame.wide_sums:
+        return
+    names = {
+        s.name: [name for i in range(frame.tile.thread_rows) for name in frame.sum_names(s, i)] for s in frame.wide_sums
+    }
+    stores: list[Stmt] = []
+    added: list[Stmt] = []
+    for total in frame.wide_sums:
+        lanes, count, dtype = frame.tile.lanes, len(names[total.name]), total.weight.dtype
+        memory = frame.memory(f"{total.name}_gathered", (frame.tile.parts - 1) * count * lanes, dtype)
+        for n, name in enumerate(names[total.name]):
+            at = ((frame.part - 1) * count + n) * lanes + frame.lane
+            stores.append(Store(memory, at, Local(name, dtype)))
+            for part in range(1, frame.tile.parts):
+                at = ((part - 1) * count + n) * lanes + frame.lane
+                added.append(Accumulate(name, "add", Load(memory, (at,), dtype)))
+    yield If(less(0, frame.part), tuple(stores))
+    yield Barrier()
+    yield If(less(frame.part, 1), tuple(added))
 
 
 def weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
@@ -56,7 +102,8 @@ def weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
     for weight, tile in frame.weight_tiles().items():
         for j in range(frame.tile.thread_keys):
             for i, row in enumerate(points):
-                yield Store(tile, frame.row_cell(frame.key_at(j), frame.row_of(i)), row[j].expr(weight))
+                at = frame.row_cell(frame.part * frame.tile.keys + frame.key_at(j), frame.row_of(i))
+                yield Store(tile, at, row[j].expr(weight))
     for j in range(frame.tile.thread_keys):
         summands = [s for total in frame.scalar_sums for s in _scalars_added(frame, total, points, j)]
         # Keys beyond the end have been computed like the last one.
@@ -81,14 +128,14 @@ def totals(frame: Frame) -> Iterator[Stmt]:
     rows = range(frame.tile.thread_rows)
     for total in frame.scalar_sums:
         for i in rows:
-            at = frame.row_cell(frame.thread % frame.tile.across, frame.row_of(i))
+            at = frame.row_cell(frame.part * frame.tile.across + frame.across, frame.row_of(i))
             yield Store(tiles[total.name], at, Local(f"{total.name}_{i}", total.weight.dtype))
     yield from [Barrier()] if tiles else ()
     for total in frame.scalar_sums:
         dtype = total.weight.dtype
         for i in rows:
             yield Var(f"{total.name}_{i}_total", const(0, dtype))
-        for x in range(frame.tile.across):
+        for x in range(frame.tile.parts * frame.tile.across):
             for i in rows:
                 load = Load(tiles[total.name], (frame.row_cell(x, frame.row_of(i)),), dtype)
                 yield Let(f"{total.name}_part_{x}_{i}", load)
@@ -107,8 +154,8 @@ def added(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     tiles = frame.weight_tiles()
     for weight, tile in tiles.items():
         for i in rows:
-            load = Load(tile, (frame.row_cell(key, frame.row_of(i)),), weight.dtype)
-            body.append(Let(f"{tile}_{i}", load))
+            at = frame.row_cell(frame.part * frame.tile.keys + key, frame.row_of(i))
+            body.append(Let(f"{tile}_{i}", Load(tile, (at,), weight.dtype)))
     for total in frame.wide_sums:
         panel = frame.panels.of_sums.get(total.name)
         if panel is None:
@@ -127,7 +174,7 @@ def _lines_added(frame: Frame, total: Sum, panel: Panel, tile: str, key: Size) -
         yield from clamp
         places.append(column)
     for n, column in enumerate(places):
-        yield Let(f"{total.name}_factor_{n}", Load(panel.name, (panel.index(key, column),), panel.value.dtype))
+        yield Let(f"{total.name}_factor_{n}", Load(panel.name, (frame.element(panel, key, column),), panel.value.dtype))
     for i in range(frame.tile.thread_rows):
         for n, name in enumerate(frame.sum_names(total, i)):
             factors = (Local(f"{tile}_{i}", dtype), Local(f"{total.name}_factor_{n}", dtype))

@@ -10,7 +10,8 @@ are many; it reads the keys least often.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from rune.lowering.build.streams.panels import Panels, line_of, mentions, panels_of
 from rune.lowering.codegen.target import Target
@@ -23,24 +24,34 @@ from rune.lowering.kernels import Kernel, Stream, Sum, expressions
 SHAPES = ((64, 64, 16, 16), (32, 64, 8, 16), (32, 32, 8, 16), (16, 32, 4, 16), (8, 32, 4, 16), (4, 32, 2, 32))
 SHAPES += ((1, 64, 1, 64), (1, 32, 1, 32))
 MOST_SUMS = 96  # of a thread, in registers
+PARTED_THREADS = 512  # of a group that has several tiles of keys at once
 NO_PANELS = Panels()
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The rows, keys and threads of a group; `axis` of the domain has the rows."""
+    """The rows, keys and threads of a group; `axis` of the domain has the rows.
+
+    parts: how many tiles of keys it has at once, each with threads of its own
+    """
 
     axis: int
     rows: int
     keys: int
     down: int
     across: int
+    parts: int = 1
     panels: Panels = NO_PANELS
+
+    @property
+    def lanes(self) -> int:
+        """The threads of a part."""
+        return self.down * self.across
 
     @property
     def threads(self) -> int:
         """The threads of a group."""
-        return self.down * self.across
+        return self.parts * self.lanes
 
     @property
     def thread_rows(self) -> int:
@@ -71,7 +82,7 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
     fitting = [_staged(t, kernel, stream) for t in tiles if _sums(t, stream) <= MOST_SUMS]
     for tile in fitting:
         if _bytes(tile, stream) * 2 <= target.shared_bytes:
-            return tile
+            return _in_parts(tile, kernel, stream, target)
     bare = [Tile(axis, *shape) for shape in shapes]
     return next((t for t in bare if t.rows < 2 * rows and _bytes(t, stream) <= target.shared_bytes), bare[-1])
 
@@ -79,7 +90,22 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
 def _staged(tile: Tile, kernel: Kernel, stream: Stream) -> Tile:
     """The tile with panels."""
     panels = panels_of(kernel, stream, kernel.domain[tile.axis], tile.rows, tile.keys)
-    return Tile(tile.axis, tile.rows, tile.keys, tile.down, tile.across, panels)
+    return replace(tile, panels=panels)
+
+
+def _in_parts(tile: Tile, kernel: Kernel, stream: Stream, target: Target) -> Tile:
+    """The tile with more threads, where there are too few groups for a device."""
+    groups = math.prod(cost.estimate(a.size) for n, a in enumerate(kernel.domain) if n != tile.axis)
+    groups *= -(-cost.estimate(kernel.domain[tile.axis].size) // tile.rows)
+    tiles = math.prod(cost.estimate(a.size) for a in stream.axes[:-1])
+    tiles *= -(-cost.estimate(stream.axes[-1].size) // tile.keys)
+    most = min(PARTED_THREADS, target.threads_per_workgroup)
+    while True:
+        twice = replace(tile, parts=2 * tile.parts)
+        busy = groups * tile.threads >= target.cores * most
+        if busy or twice.threads > most or twice.parts > tiles or _bytes(twice, stream) > target.shared_bytes:
+            return tile
+        tile = twice
 
 
 def _row_axis(kernel: Kernel, stream: Stream) -> int:
@@ -115,7 +141,14 @@ def _bytes(tile: Tile, stream: Stream) -> int:
     exchanged = [s.weight for s in stream.sums if not s.columns]
     exchanged += [] if stream.peak is None else [stream.peak.value]
     cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanged)
-    return line * cells + sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.all)
+    total = tile.parts * line * cells
+    total += sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.rows)
+    total += tile.parts * sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.of_keys)
+    if tile.parts > 1:
+        sums = sum(tile.thread_columns(columns_of(s)) * s.weight.dtype.itemsize for s in stream.sums if s.columns)
+        total += (tile.parts - 1) * tile.lanes * tile.thread_rows * sums
+        total += 0 if stream.peak is None else tile.parts * line * stream.peak.value.dtype.itemsize
+    return total
 
 
 __all__ = ["Tile", "choose_tile", "columns_of"]
