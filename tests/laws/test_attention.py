@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rune
-from rune import nn
+from rune import dtypes, nn
 from rune import numpy as rnp
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
@@ -58,6 +58,17 @@ def test_it_is_right_for_heads_of_every_width(case: Case, device: str):
     out = computed(attention(), case.arrays(), device)
 
     near(case.values(None), out, relative=1e-5, why="f32 sums")
+
+
+@on_every_executor
+@pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
+@pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 1, 16)], ids=str)
+def test_it_is_right_for_halves(case: Case, dtype: Any, device: str):
+    arrays = case.arrays(dtype)
+    out = rune.jit(attention(is_causal=True), device=device)(*(rnp.asarray(x, dtype=dtype) for x in arrays))
+
+    wide = np.asarray(out).astype(np.float64)
+    near(case.values(case.causal(), arrays=arrays), wide, relative=2e-2, why="weights are rounded")
 
 
 @on_every_executor

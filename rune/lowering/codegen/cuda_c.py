@@ -83,9 +83,15 @@ BF16 = {
   return __uint_as_float((unsigned int)bits << 16);
 }}""",
     "rune_bf16_store": f"""{FUNCTION}unsigned short rune_bf16_store(float value) {{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned int result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(0.0f), "f"(value));
+  return (unsigned short)result;
+#else
   const unsigned int bits = __float_as_uint(value);
   if (value != value) return (unsigned short)((bits >> 16) | 0x40);
   return (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+#endif
 }}""",
 }
 

@@ -24,12 +24,12 @@ from collections.abc import Sequence
 from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.conditions import less
+from rune.lowering.build.streams.choice import choose_tile
 from rune.lowering.build.streams.frame import THREAD, Frame, Place
 from rune.lowering.build.streams.results import results
 from rune.lowering.build.streams.scores import largest, point, raised, values
 from rune.lowering.build.streams.staging import Filling, filling
 from rune.lowering.build.streams.sums import added, corrected, gathered, initial, totals, weights
-from rune.lowering.build.streams.tile import choose_tile
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Barrier, For, If, Kind, Let, Stmt
 from rune.lowering.kernels import Kernel, Statement, Stream
@@ -124,4 +124,4 @@ def _following(frame: Frame) -> tuple[list[Stmt], Filling]:
         return [], Filling()
     clamp, number = frame.number_after()
     filled = _keys(frame, number, "_next")
-    return clamp if filled.stores else [], filled
+    return clamp if filled.reads or filled.stores else [], filled

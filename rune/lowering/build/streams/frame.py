@@ -172,17 +172,22 @@ class Frame:
 
     def row_of(self, number: int) -> Size:
         """A row of a thread, within the tile."""
-        run = next(n for n in (4, 2, 1) if self.tile.thread_rows % n == 0)
-        return self.lane // self.tile.across * run + number % run + number // run * (run * self.tile.down)
+        return self.tile.row(self.lane, number)
 
     def key_at(self, number: int) -> Size:
         """A key of a thread, within the tile."""
-        return self.across + number * self.tile.across
+        return self.tile.key(self.lane, number)
 
     def column_of(self, number: int, columns: int) -> Size:
         """A column of a thread, of so many in all; it may be beyond the end."""
-        run = self.tile.column_run(columns)
-        return (self.across + number // run * self.tile.across) * run + number % run
+        return self.tile.column(self.lane, number, columns)
+
+    def if_inside(self, number: int, value: Expr, otherwise: object) -> Expr:
+        """A value of a key of a thread, or another one where the key is beyond the end."""
+        if not self.count():
+            return value
+        condition = Op("lt", (of_size(self.key_at(number)), of_size(self.keys_here)), dtypes.bool_)
+        return Op("select", (condition, value, const(otherwise, value.dtype)), value.dtype)
 
     def column_inside(self, name: str, number: int, columns: int) -> tuple[list[Stmt], Size]:
         """A column of a thread, or one of the last where it is beyond the end."""

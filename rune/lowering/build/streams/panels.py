@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from rune import dims
 from rune.dims import Dim, Size, is_static
 from rune.lowering.kernel.expr import Expr, Load, Op
+from rune.lowering.kernel.matrices import NARROW
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let
 from rune.lowering.kernel.rewrite import names_in, rename, replace_symbols, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
 
 PIECE = 4  # elements that a thread reads at once, if it can
+HALVES = 8  # of 16 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,16 @@ class Panel:
     @property
     def alloc(self) -> Alloc:
         """Its memory."""
-        return Alloc(self.name, self.value.dtype, self.count * line_of(self.elements), AddressSpace.SHARED)
+        return Alloc(self.name, self.value.dtype, self.count * self.line, AddressSpace.SHARED)
+
+    @property
+    def line(self) -> int:
+        """From one line to the next."""
+        return line_of(self.elements, HALVES if self.value.dtype in NARROW else PIECE)
 
     def index(self, position: Size, element: Size) -> Size:
         """Where an element lies."""
-        return position * line_of(self.elements) + element
+        return position * self.line + element
 
     @property
     def loads(self) -> list[Load]:
@@ -87,11 +94,11 @@ class Panels:
         return any(p in self.keys for p in self.of_sums.values())
 
 
-def line_of(elements: int) -> int:
+def line_of(elements: int, piece: int = PIECE) -> int:
     """The length of a line of so many elements."""
-    if elements % PIECE:
+    if elements % piece:
         return elements | 1
-    return elements if elements // PIECE % 2 else elements + PIECE
+    return elements if elements // piece % 2 else elements + piece
 
 
 def piece_of(elements: int) -> int:

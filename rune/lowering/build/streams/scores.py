@@ -12,6 +12,7 @@ from rune.lowering.build import loops
 from rune.lowering.build.streams.frame import Frame, Place, base_of, equal, is_least
 from rune.lowering.build.streams.panels import Panel, piece_of, slice_of
 from rune.lowering.build.streams.sums import scaled
+from rune.lowering.build.streams.units import UnitTile, unit_dots
 from rune.lowering.kernel.expr import Expr, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Accumulate, Assign, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernels import Axis, Reduce
@@ -47,7 +48,9 @@ def _dots(frame: Frame, dot: Reduce, points: Sequence[Sequence[Place]]) -> Itera
     assert isinstance(dot.value, Op)
     panels = [frame.panels.of_dots.get((dot.name, operand)) for operand in dot.value.args]
     sides = {p in frame.panels.rows for p in panels}
-    if None in panels or len(sides) < 2:
+    if isinstance(frame.tile, UnitTile):
+        yield from unit_dots(frame, dot, points)
+    elif None in panels or len(sides) < 2:
         inner = [s for i, row in enumerate(points) for j, p in enumerate(row) for s in _summand(frame, dot, p, i, j)]
         yield from loops.nest(dot.axes, [Kind.SERIAL] * len(dot.axes), inner)
     else:
@@ -105,12 +108,18 @@ def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
     dtype = peak.value.dtype
     tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
     for i, (first, *others) in enumerate(points):
-        yield Var(f"{peak.name}_most_{i}", first.expr(peak.value))
-        for place in others:
-            yield Accumulate(f"{peak.name}_most_{i}", "max", place.expr(peak.value))
+        yield Var(f"{peak.name}_most_{i}", _counted(frame, 0, first.expr(peak.value)))
+        for j, place in enumerate(others, 1):
+            yield Accumulate(f"{peak.name}_most_{i}", "max", _counted(frame, j, place.expr(peak.value)))
     for i in range(len(points)):
         at = frame.row_cell(frame.part * frame.tile.across + frame.across, frame.row_of(i))
         yield Store(tile, at, Local(f"{peak.name}_most_{i}", dtype))
+
+
+def _counted(frame: Frame, j: int, score: Expr) -> Expr:
+    """A score of a key of a thread, the least of all where units have made it of zeros."""
+    # Elsewhere it is that of the last key once more.
+    return frame.if_inside(j, score, -np.inf) if isinstance(frame.tile, UnitTile) else score
 
 
 def raised(frame: Frame) -> Iterator[Stmt]:

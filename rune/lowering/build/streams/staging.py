@@ -15,8 +15,9 @@ from rune.dims import Size
 from rune.lowering.build.conditions import less
 from rune.lowering.build.streams.frame import Frame, Place
 from rune.lowering.build.streams.panels import Panel, piece_of
+from rune.lowering.build.streams.units import FETCHED, UnitTile
 from rune.lowering.kernel.expr import Expr, Load, Local
-from rune.lowering.kernel.nodes import For, If, Kind, Let, Stmt, Store
+from rune.lowering.kernel.nodes import Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, names_in
 
 MOST_AHEAD = 32  # elements that a thread holds of a panel
@@ -43,6 +44,8 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
     is_once = panel in frame.panels.rows
     threads, thread = (frame.tile.threads, frame.thread) if is_once else (frame.tile.lanes, frame.lane)
     frame.memory(panel.name, panel.alloc.size * (1 if is_once else frame.tile.parts), panel.alloc.dtype)
+    if isinstance(frame.tile, UnitTile):
+        return Filling(reads=_fetches(frame, panel, threads, thread, first, outer, name))
     piece = _piece(panel, threads)
     pieces = panel.count * panel.elements // piece
     rounds = -(-pieces // threads)
@@ -57,6 +60,26 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
         # Beyond the end nothing is read, so nothing is clamped twice.
         body = (If(less(number, pieces), body),)
     return Filling(stores=(For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body)
+
+
+def _fetches(
+    frame: Frame, panel: Panel, threads: int, thread: Size, first: Size, outer: Mapping[str, Size], name: str
+) -> tuple[Stmt, ...]:
+    """The fetches of a thread; what is beyond the end is zero."""
+    each = panel.elements // FETCHED
+    rounds = -(-panel.count * each // threads)
+    loop = f"{panel.name}{name}_round"
+    number = dims.symbol(loop, 0, rounds - 1) * threads + thread if rounds > 1 else thread
+    one, element = number // each, number % each * FETCHED
+    place = Place({**outer, panel.axis.name: first + one, panel.along.name: element}, {})
+    load = place.expr(panel.value)
+    assert isinstance(load, Load)
+    guard = None if dims.divides(panel.count, panel.axis.size) is True else less(first + one, panel.axis.size)
+    fetch = Fetch(panel.name, frame.element(panel, one, element), load.buffer, load.indices[0], FETCHED, guard)
+    body: tuple[Stmt, ...] = (fetch,)
+    if panel.count * each % threads:
+        body = (If(less(number, panel.count * each), body),)
+    return (For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body
 
 
 def _piece(panel: Panel, threads: int) -> int:

@@ -10,6 +10,7 @@ from rune.lowering.build.conditions import less
 from rune.lowering.build.streams.frame import Frame, Place, base_of, equal, is_least
 from rune.lowering.build.streams.panels import Panel, names_needed, slice_of
 from rune.lowering.build.streams.tile import columns_of
+from rune.lowering.build.streams.units import UnitTile, unit_added, unit_weights
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
@@ -99,15 +100,23 @@ def gathered(frame: Frame) -> Iterator[Stmt]:
 
 def weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
     """The weights of every row and key of a thread, for all; scalars are added to its own sums."""
+    if isinstance(frame.tile, UnitTile):
+        yield from unit_weights(frame, points)
+    else:
+        yield from _stored(frame, points)
+    for j in range(frame.tile.thread_keys):
+        summands = [s for total in frame.scalar_sums for s in _scalars_added(frame, total, points, j)]
+        # Keys beyond the end have been computed like the last one.
+        yield from [If(less(frame.key_at(j), frame.keys_here), tuple(summands))] if frame.count() else summands
+
+
+def _stored(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
+    """The weights of every row and key of a thread, for all."""
     for weight, tile in frame.weight_tiles().items():
         for j in range(frame.tile.thread_keys):
             for i, row in enumerate(points):
                 at = frame.row_cell(frame.part * frame.tile.keys + frame.key_at(j), frame.row_of(i))
                 yield Store(tile, at, row[j].expr(weight))
-    for j in range(frame.tile.thread_keys):
-        summands = [s for total in frame.scalar_sums for s in _scalars_added(frame, total, points, j)]
-        # Keys beyond the end have been computed like the last one.
-        yield from [If(less(frame.key_at(j), frame.keys_here), tuple(summands))] if frame.count() else summands
 
 
 def _scalars_added(frame: Frame, total: Sum, points: Sequence[Sequence[Place]], j: int) -> Iterator[Stmt]:
@@ -147,6 +156,8 @@ def added(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     """The keys of a tile, added to the sums of every row and column of a thread."""
     if not frame.wide_sums:
         return []
+    if isinstance(frame.tile, UnitTile):
+        return unit_added(frame)
     name = f"{frame.key_axis.name}_key"
     key = dims.symbol(name, 0, frame.keys_here - 1)
     rows = range(frame.tile.thread_rows)

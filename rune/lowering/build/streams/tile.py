@@ -2,29 +2,17 @@
 
 Threads stand in `down` rows of `across`. Rows and columns of a thread are in runs of neighbours,
 with those of the other threads between them, so that it reads several at once; its keys are single.
-
-A tile has to fit the memory of a group twice, so that two groups hide each other's waits, and a
-thread's registers. Of those that fit the largest is chosen that is not much larger than the rows
-are many; it reads the keys least often.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from rune.lowering.build.streams.panels import Panels, line_of, mentions, panels_of
-from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Expr, Load
-from rune.lowering.kernel.rewrite import walk_expr
-from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Kernel, Stream, Sum, expressions
+from rune.dims import Size
+from rune.lowering.build.streams.panels import Panels
+from rune.lowering.kernels import Sum
 
-# Rows, keys, and threads down and across.
-SHAPES = ((64, 64, 16, 16), (32, 64, 8, 16), (32, 32, 8, 16), (16, 32, 4, 16), (8, 32, 4, 16), (4, 32, 2, 32))
-SHAPES += ((1, 64, 1, 64), (1, 32, 1, 32))
-MOST_SUMS = 96  # of a thread, in registers
-PARTED_THREADS = 512  # of a group that has several tiles of keys at once
+NO_PANELS = Panels()
 NO_PANELS = Panels()
 
 
@@ -63,6 +51,20 @@ class Tile:
         """Keys of a thread."""
         return self.keys // self.across
 
+    def row(self, lane: Size, number: int) -> Size:
+        """A row of a thread, within the tile."""
+        run = next(n for n in (4, 2, 1) if self.thread_rows % n == 0)
+        return lane // self.across * run + number % run + number // run * (run * self.down)
+
+    def key(self, lane: Size, number: int) -> Size:
+        """A key of a thread, within the tile."""
+        return lane % self.across + number * self.across
+
+    def column(self, lane: Size, number: int, columns: int) -> Size:
+        """A column of a thread, of so many in all; it may be beyond the end."""
+        run = self.column_run(columns)
+        return (lane % self.across + number // run * self.across) * run + number % run
+
     def column_run(self, columns: int) -> int:
         """How many columns of a thread are neighbours, of so many in all."""
         return next((n for n in (4, 2) if columns % n == 0 and columns >= n * self.across), 1)
@@ -73,82 +75,8 @@ class Tile:
         return -(-columns // (run * self.across)) * run
 
 
-def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
-    """The tile of a stream on a device; the smallest there is where none fits well."""
-    axis = _row_axis(kernel, stream)
-    rows = cost.estimate(kernel.domain[axis].size)
-    shapes = [shape for shape in SHAPES if shape[2] * shape[3] <= target.threads_per_workgroup]
-    tiles = [Tile(axis, *shape) for shape in shapes if shape[0] < 2 * rows]
-    fitting = [_staged(t, kernel, stream) for t in tiles if _sums(t, stream) <= MOST_SUMS]
-    for tile in fitting:
-        if _bytes(tile, stream) * 2 <= target.shared_bytes:
-            return _in_parts(tile, kernel, stream, target)
-    bare = [Tile(axis, *shape) for shape in shapes]
-    return next((t for t in bare if t.rows < 2 * rows and _bytes(t, stream) <= target.shared_bytes), bare[-1])
-
-
-def _staged(tile: Tile, kernel: Kernel, stream: Stream) -> Tile:
-    """The tile with panels."""
-    panels = panels_of(kernel, stream, kernel.domain[tile.axis], tile.rows, tile.keys)
-    return replace(tile, panels=panels)
-
-
-def _in_parts(tile: Tile, kernel: Kernel, stream: Stream, target: Target) -> Tile:
-    """The tile with more threads, where there are too few groups for a device."""
-    groups = math.prod(cost.estimate(a.size) for n, a in enumerate(kernel.domain) if n != tile.axis)
-    groups *= -(-cost.estimate(kernel.domain[tile.axis].size) // tile.rows)
-    tiles = math.prod(cost.estimate(a.size) for a in stream.axes[:-1])
-    tiles *= -(-cost.estimate(stream.axes[-1].size) // tile.keys)
-    most = min(PARTED_THREADS, target.threads_per_workgroup)
-    while True:
-        twice = replace(tile, parts=2 * tile.parts)
-        busy = groups * tile.threads >= target.cores * most
-        if busy or twice.threads > most or twice.parts > tiles or _bytes(twice, stream) > target.shared_bytes:
-            return tile
-        tile = twice
-
-
-def _row_axis(kernel: Kernel, stream: Stream) -> int:
-    """The axis of the domain whose points read the same keys: of these the longest."""
-    loads = [e for x in expressions(stream) for e in walk_expr(x) if isinstance(e, Load)]
-    keyed = [x for x in loads if any(mentions(x.indices[0], axis) for axis in stream.axes)]
-
-    def merit(number: int) -> tuple[int, int, int]:
-        axis = kernel.domain[number]
-        shared = sum(not mentions(x.indices[0], axis) for x in keyed)
-        return shared, cost.estimate(axis.size), number
-
-    return max(range(len(kernel.domain)), key=merit)
-
-
 def columns_of(total: Sum) -> int:
     """How many columns a sum has."""
     (axis,) = total.columns
     assert isinstance(axis.size, int)
     return axis.size
-
-
-def _sums(tile: Tile, stream: Stream) -> int:
-    """What a thread sums up at once."""
-    columns = sum(tile.thread_columns(columns_of(s)) if s.columns else 1 for s in stream.sums)
-    return tile.thread_rows * (columns + tile.thread_keys)
-
-
-def _bytes(tile: Tile, stream: Stream) -> int:
-    """Shared memory of a group."""
-    line = line_of(tile.rows)
-    tiles: dict[Expr, int] = {s.weight: s.weight.dtype.itemsize for s in stream.sums if s.columns}
-    exchanged = [s.weight for s in stream.sums if not s.columns]
-    exchanged += [] if stream.peak is None else [stream.peak.value]
-    cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanged)
-    total = tile.parts * line * cells
-    total += sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.rows)
-    total += tile.parts * sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.of_keys)
-    if tile.parts > 1:
-        sums = sum(tile.thread_columns(columns_of(s)) * s.weight.dtype.itemsize for s in stream.sums if s.columns)
-        total += (tile.parts - 1) * tile.lanes * tile.thread_rows * sums
-        total += 0 if stream.peak is None else tile.parts * line * stream.peak.value.dtype.itemsize
-    return total
-
-
-__all__ = ["Tile", "choose_tile", "columns_of"]
