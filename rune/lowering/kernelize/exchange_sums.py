@@ -93,15 +93,15 @@ class _Exchange:
         equation = self.definitions.get(var)
         return equation is not None and equation.primitive is exp
 
-    def score(self, factor: Var, whole: Var, along: int) -> _Score | None:
+    def score(self, factor: Var, product: Var, along: int) -> _Score | None:
         """The dot that a factor shows, if one operand of it alone changes along the sum."""
-        base, at = trace(factor, generic(whole.type.shape), self.definitions)
+        base, at = trace(factor, generic(product.type.shape), self.definitions)
         equation = self.definitions.get(base) if isinstance(base, Var) else None
         if equation is None or not isinstance(equation.primitive.lower, Contraction):
             return None
-        places = _places(at, base.type.shape, whole.type.shape)
+        places = _places(at, base.type.shape, product.type.shape)
         contracting, batch = equation.params["dimension_numbers"]
-        if places is None or len(contracting[0]) != 1 or base.type.dtype != whole.type.dtype:
+        if places is None or len(contracting[0]) != 1 or base.type.dtype != product.type.dtype:
             return None
         products = equation.operands[0].type.shape[contracting[0][0]]
         if not is_static(products) or products > cost.SUM_COLUMNS:
@@ -141,15 +141,15 @@ class _Exchange:
         return apply(self.equations, transpose, atom, permutation=permutation)
 
 
-def _places(at: Sequence[Size], shape: Sequence[Size], whole: Sequence[Size]) -> Axes | None:
+def _places(at: Sequence[Size], shape: Sequence[Size], walked: Sequence[Size]) -> Axes | None:
     """For each axis of a dot that of the summands; None where one is no axis of the other."""
-    names = [str(i) for i in generic(whole)]
+    names = [str(i) for i in generic(walked)]
     places = [names.index(str(i)) if size != 1 and str(i) in names else -1 for i, size in zip(at, shape)]
     if any(p == -1 and size != 1 for p, size in zip(places, shape)):
         return None
     # Axes of one point stand for each other in their order.
     single = [n for n in range(len(names)) if n not in places]
-    if len(single) != places.count(-1) or any(whole[n] != 1 for n in single):
+    if len(single) != places.count(-1) or any(walked[n] != 1 for n in single):
         return None
     return tuple(single.pop(0) if p == -1 else p for p in places)
 

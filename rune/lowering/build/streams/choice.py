@@ -57,10 +57,10 @@ def _in_parts(tile: Tile, kernel: Kernel, stream: Stream, target: Target) -> Til
         twice = replace(tile, parts=2 * tile.parts)
         busy = groups * tile.threads >= target.cores * most
         # Units have no tiles beyond the end.
-        whole = not isinstance(tile, UnitTile) or tiles % twice.parts == 0
+        is_even = not isinstance(tile, UnitTile) or tiles % twice.parts == 0
         if (
             busy
-            or not whole
+            or not is_even
             or twice.threads > most
             or twice.parts > tiles
             or _bytes(twice, stream) > target.shared_bytes

@@ -63,13 +63,13 @@ def _corrected_in_parts(frame: Frame, peak: Peak) -> Iterator[Stmt]:
     yield If(less(frame.across, 1), tuple(stores))
     yield Barrier()
     for i in rows:
-        name, own = f"{peak.name}_all_{i}", Local(frame.peak_name(i), dtype)
-        yield Var(name, own)
+        name, before = f"{peak.name}_all_{i}", Local(frame.peak_name(i), dtype)
+        yield Var(name, before)
         for part in range(frame.tile.parts):
             yield Accumulate(name, "max", Load(tile, (frame.row_cell(part, frame.row_of(i)),), dtype))
-        base, top = base_of(own), Local(name, dtype)
+        base, top = base_of(before), Local(name, dtype)
         # A part without scores above -inf has sums of 0, which exp(-top) may make NaN of.
-        nothing = Op("and", (is_least(own), Op("ne", (top, own), dtypes.bool_)), dtypes.bool_)
+        nothing = Op("and", (is_least(before), Op("ne", (top, before), dtypes.bool_)), dtypes.bool_)
         same = Op("or", (nothing, equal(base, top)), dtypes.bool_)
         yield from scaled(frame, i, base, top, same, "_last")
         yield Assign(frame.peak_name(i), top)
@@ -83,7 +83,7 @@ def gathered(frame: Frame) -> Iterator[Stmt]:
         s.name: [name for i in range(frame.tile.thread_rows) for name in frame.sum_names(s, i)] for s in frame.wide_sums
     }
     stores: list[Stmt] = []
-    added: list[Stmt] = []
+    sums: list[Stmt] = []
     for total in frame.wide_sums:
         lanes, count, dtype = frame.tile.lanes, len(names[total.name]), total.weight.dtype
         memory = frame.memory(f"{total.name}_gathered", (frame.tile.parts - 1) * count * lanes, dtype)
@@ -92,10 +92,10 @@ def gathered(frame: Frame) -> Iterator[Stmt]:
             stores.append(Store(memory, at, Local(name, dtype)))
             for part in range(1, frame.tile.parts):
                 at = ((part - 1) * count + n) * lanes + frame.lane
-                added.append(Accumulate(name, "add", Load(memory, (at,), dtype)))
+                sums.append(Accumulate(name, "add", Load(memory, (at,), dtype)))
     yield If(less(0, frame.part), tuple(stores))
     yield Barrier()
-    yield If(less(frame.part, 1), tuple(added))
+    yield If(less(frame.part, 1), tuple(sums))
 
 
 def weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
