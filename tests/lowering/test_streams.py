@@ -344,6 +344,17 @@ def test_units_make_both_products_of_halves(case: Case, dtype: Any, causal: bool
     near(case.values(mask, arrays=arrays), out.astype(np.float64), relative=2e-2, why="weights are rounded")
 
 
+def test_gradients_of_halves_store_no_wider_copies():
+    case = Case(1, 33, 70, 2, 2, 16)
+    arrays = [x.astype(dtypes.bf16) for x in (*case.arrays(), case.cotangent())]
+    result = lowered(gradient(), *arrays, device=UNITS)
+
+    assert len(result.kernels.steps) == len(streams_of(result)) == 3
+    out = run(gradient(), *arrays, device=UNITS)
+    for actual, expected in zip(out, case.gradients(None), strict=True):
+        near(expected, actual.astype(np.float64), relative=1e-1, absolute=2e-2, why="halves, thrice")
+
+
 def test_hard_halves_are_weighed_with_what_they_are():
     case = Case(1, 17, 70, 1, 1, 16)
     q, k, v = case.arrays(dtypes.bf16)

@@ -21,8 +21,8 @@ from rune.lowering.build.streams.panels import Panel, Panels
 from rune.lowering.build.streams.tile import Tile, columns_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
-from rune.lowering.kernel.expr import Cast, Expr, Load
-from rune.lowering.kernel.nodes import Factor, Kind, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local
+from rune.lowering.kernel.nodes import Factor, Kind, Let, MatrixProduct, Stmt, Store
 from rune.lowering.kernels import Axis, Reduce, Stream, Sum
 
 FETCHED = 8  # halves of a piece
@@ -99,8 +99,10 @@ def _with(panels: Panels, narrow: dict[Panel, Panel | None]) -> Panels:
 
 def _narrowed(panel: Panel) -> Panel | None:
     """The panel of halves, if it can be fetched as such."""
-    match panel.value:
-        case Cast(arg=Load(guard=None) as load) if load.dtype in matrices.NARROW and not panel.lets:
+    match panel.value, panel.lets:
+        case (Local(name=name), (Let(name=bound, value=value),)) if name == bound:
+            return _narrowed(replace(panel, value=value, lets=()))
+        case (Cast(arg=Load(guard=None) as load), ()) if load.dtype in matrices.NARROW:
             narrow = replace(panel, value=load)
             piece = dims.substitute(_index(load), {panel.along.name: FETCHED * dims.symbol("piece", 0)})
             return narrow if narrow.is_along and dims.divides(FETCHED, piece) is True else None
