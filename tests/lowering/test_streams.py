@@ -28,9 +28,12 @@ from rune.lowering.build.streams.panels import panels_of
 from rune.lowering.build.streams.tile import Tile
 from rune.lowering.codegen.target import natively
 from rune.lowering.explain import Lowered
+from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, MatrixProduct
-from rune.lowering.kernel.rewrite import walk
-from rune.lowering.kernels import Kernel, Reduce, Stream
+from rune.lowering.kernel.rewrite import walk, walk_expr
+from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
+from rune.lowering.kernelize.scores import find_components
+from rune.lowering.kernels import Kernel, Reduce, Stream, Sum
 from rune.lowering.kernels_check import check_kernel
 from rune.lowering.kernels_parse import parse, parse_program
 from rune.lowering.kernels_text import program_text, to_text
@@ -114,6 +117,28 @@ def test_inner_products_of_rows_with_the_result_need_no_scores(case: Case):
     assert len(streams_of(result)) == 3
     dots = [p for s in streams_of(result) for p in (*s.scores, *s.weights) if isinstance(p, Reduce)]
     assert len(dots) == 5
+
+
+def test_scores_are_divided_by_no_sum_of_weights():
+    result = lowered(gradient_of_squares(), *Case(1, 33, 65, 2, 2, 8).arrays())
+
+    parts = [p for s in streams_of(result) for p in (*s.scores, *s.weights, *s.sums)]
+    values = [p.weight if isinstance(p, Sum) else p.value for p in parts]
+    assert not any(isinstance(e, Op) and e.name == "div" for x in values for e in walk_expr(x))
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_only_sums_that_are_at_least_one_are_multiplied_by_their_reciprocals(shifted: bool):
+    def shares(q: Any, k: Any, v: Any) -> Any:
+        s = q @ k.T
+        m = rnp.max(s, 1, keepdims=True)
+        e = rnp.exp(s - m) if shifted else rnp.exp(s)
+        return rnp.exp(s - m) @ v, (e / rnp.sum(e, 1, keepdims=True)) @ v
+
+    program = rune.make_program(shares)(*(np.ones(s, np.float32) for s in ((9, 4), (70, 4), (70, 5))))
+    changed = multiply_by_reciprocals(program, find_components(program))
+    scores = [e for e in changed.equations if e.primitive.name == "div" and e.results[0].type.shape == (9, 70)]
+    assert len(scores) == (0 if shifted else 1)
 
 
 def test_its_kernel_reads_like_the_algebra(expect):
@@ -234,7 +259,8 @@ def test_every_tile_in_parts_is_right(shape: tuple[int, ...], parts: int, monkey
     def choose(kernel: Kernel, stream: Stream, target: Any) -> Tile:
         tile = choose_tile(kernel, stream, target)
         axis = kernel.domain[tile.axis]
-        return Tile(tile.axis, *shape, parts, panels_of(kernel, stream, axis, shape[0], shape[1]))
+        rows, keys, down, across = shape
+        return Tile(tile.axis, rows, keys, down, across, parts, panels_of(kernel, stream, axis, rows, keys))
 
     monkeypatch.setattr(streams, "choose_tile", choose)
     case = Case(1, 21, 29, 2, 1, 12)

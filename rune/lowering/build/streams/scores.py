@@ -67,21 +67,29 @@ def _staged_dots(
     """The products of a dot whose operands are both in panels, a piece of both lines at a time."""
     piece = piece_of(panels[0].elements)
     step = Axis(f"{dot.axes[0].name}_step", panels[0].elements // piece)
-    body: list[Stmt] = []
-    for panel in panels:
-        by_row = panel in frame.panels.rows
-        for n in range(len(points) if by_row else len(points[0])):
-            position = frame.row_of(n) if by_row else frame.key_at(n)
-            for m in range(piece):
-                load = Load(panel.name, (frame.element(panel, position, step.symbol * piece + m),), panel.value.dtype)
-                body.append(Let(f"{panel.name}_{n}_{m}", load))
-    for m in range(piece):
-        for i, row in enumerate(points):
-            for j, place in enumerate(row):
-                at = [i if p in frame.panels.rows else j for p in panels]
-                factors = tuple(Local(f"{p.name}_{n}_{m}", p.value.dtype) for p, n in zip(panels, at))
-                total = f"{place.names[dot.name]}_acc"
-                body.append(Accumulate(total, "add", Op("mul", factors, dot.dtype), contract=True))
+
+    def line(panel: Panel, n: int) -> Iterator[Stmt]:
+        position = frame.row_of(n) if panel in frame.panels.rows else frame.key_at(n)
+        for m in range(piece):
+            at = frame.element(panel, position, step.symbol * piece + m)
+            yield Let(f"{panel.name}_{n}_{m}", Load(panel.name, (at,), panel.value.dtype))
+
+    def products(i: int, j: int) -> Iterator[Stmt]:
+        for m in range(piece):
+            lines = [(p, i if p in frame.panels.rows else j) for p in panels]
+            factors = tuple(Local(f"{p.name}_{n}_{m}", p.value.dtype) for p, n in lines)
+            total = f"{points[i][j].names[dot.name]}_acc"
+            yield Accumulate(total, "add", Op("mul", factors, dot.dtype), contract=True)
+
+    # The lines of one side stay in registers, those of the longer side come one by one.
+    (by_row,), (by_key,) = ([p for p in panels if (p in frame.panels.rows) is rows] for rows in (True, False))
+    rows, keys = len(points), len(points[0])
+    first, second = (by_row, by_key) if rows <= keys else (by_key, by_row)
+    body = [s for n in range(min(rows, keys)) for s in line(first, n)]
+    for outer in range(max(rows, keys)):
+        body += line(second, outer)
+        for inner in range(min(rows, keys)):
+            body += products(*((inner, outer) if rows <= keys else (outer, inner)))
     yield from loops.nest([step], [Kind.SERIAL], body)
 
 
