@@ -26,10 +26,9 @@ from rune.lowering.build.streams import build_stream
 from rune.lowering.build.streams.choice import choose_tile
 from rune.lowering.build.streams.panels import panels_of
 from rune.lowering.build.streams.tile import Tile
-from rune.lowering.codegen.target import natively
 from rune.lowering.explain import Lowered
 from rune.lowering.kernel.expr import Op
-from rune.lowering.kernel.nodes import AddressSpace, Alloc, MatrixProduct
+from rune.lowering.kernel.nodes import AddressSpace, Alloc
 from rune.lowering.kernel.rewrite import walk, walk_expr
 from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
 from rune.lowering.kernelize.scores import find_components
@@ -43,8 +42,6 @@ from tests.support.close import near
 from tests.support.lowering import run_kernel_program, run_plan, target
 
 GPU = replace(target(language="cuda"), cores=4, threads_per_workgroup=1024, shared_bytes=1 << 17)
-HALVES = (dtypes.bf16, dtypes.f16)
-UNITS = replace(GPU, native=natively(multiply=HALVES, fetch=HALVES))
 SMALL = replace(GPU, shared_bytes=1 << 14)
 CASES = (
     Case(1, 5, 7, 1, 1, 3),
@@ -135,7 +132,7 @@ def test_only_sums_that_are_at_least_one_are_multiplied_by_their_reciprocals(shi
         e = rnp.exp(s - m) if shifted else rnp.exp(s)
         return rnp.exp(s - m) @ v, (e / rnp.sum(e, 1, keepdims=True)) @ v
 
-    program = rune.make_program(shares)(*(np.ones(s, np.float32) for s in ((9, 4), (70, 4), (70, 5))))
+    program = lowered(shares, *(np.ones(s, np.float32) for s in ((9, 4), (70, 4), (70, 5)))).program
     changed = multiply_by_reciprocals(program, find_components(program))
     scores = [e for e in changed.equations if e.primitive.name == "div" and e.results[0].type.shape == (9, 70)]
     assert len(scores) == (0 if shifted else 1)
@@ -346,58 +343,6 @@ def test_other_floats_stream(dtype: Any):
     out = run(attention(), *arrays)[0]
     relative = 1e-5 if dtype == dtypes.f64 else 2e-2
     near(case.values(None, arrays=arrays), out.astype(np.float64), relative=relative, why="weights are rounded")
-
-
-# Whole tiles and not; one part and more; rows in one subgroup and in several.
-HALF_CASES = (
-    Case(1, 64, 128, 1, 1, 64),
-    Case(1, 70, 131, 2, 1, 16),
-    Case(2, 17, 257, 1, 1, 32),
-    Case(1, 33, 192, 1, 1, 48),
-)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("case", HALF_CASES, ids=str)
-def test_units_make_both_products_of_halves(case: Case, dtype: Any, causal: bool):
-    arrays, mask = case.arrays(dtype), case.causal() if causal else None
-    codes = lowered(attention(is_causal=causal), *arrays, device=UNITS).codes
-    products = [s for code in codes.values() for s in walk(code.body) if isinstance(s, MatrixProduct)]
-    assert {s.a.buffer.split("_")[-1] for s in products} == {"rows", "0"}
-
-    out = run(attention(is_causal=causal), *arrays, device=UNITS)[0]
-    near(case.values(mask, arrays=arrays), out.astype(np.float64), relative=2e-2, why="weights are rounded")
-
-
-def test_gradients_of_halves_store_no_wider_copies():
-    case = Case(1, 33, 70, 2, 2, 16)
-    arrays = [x.astype(dtypes.bf16) for x in (*case.arrays(), case.cotangent())]
-    result = lowered(gradient(), *arrays, device=UNITS)
-
-    assert len(result.kernels.steps) == len(streams_of(result)) == 3
-    out = run(gradient(), *arrays, device=UNITS)
-    for actual, expected in zip(out, case.gradients(None), strict=True):
-        near(expected, actual.astype(np.float64), relative=1e-1, absolute=2e-2, why="halves, thrice")
-
-
-def test_hard_halves_are_weighed_with_what_they_are():
-    case = Case(1, 17, 70, 1, 1, 16)
-    q, k, v = case.arrays(dtypes.bf16)
-    v[0, 69, 0, 0], v[0, 5, 0, 1], v[0, 69, 0, 2] = np.inf, -np.inf, np.nan
-    # Scores of -1000 and less: zeros beyond the end would be larger.
-    q[0, :, 0, 0], k[0, :, 0, 0] = 100, -40
-
-    out = run(attention(), q, k, v, device=UNITS)[0].astype(np.float64)
-    special = np.array([np.inf, -np.inf, np.nan])
-    np.testing.assert_array_equal(out[0, :, 0, :3], np.tile(special, (17, 1)))
-    assert np.all(np.isfinite(out[0, :, 0, 3:]))
-
-
-def test_sizes_that_are_no_multiples_of_a_product_have_no_units():
-    codes = lowered(attention(), *Case(1, 64, 64, 1, 1, 24).arrays(dtypes.bf16), device=UNITS).codes
-
-    assert not any(isinstance(s, MatrixProduct) for code in codes.values() for s in walk(code.body))
 
 
 # --- random chains ----------------------------------------------------------------------------

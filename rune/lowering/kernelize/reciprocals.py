@@ -21,7 +21,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program, Var
 from rune.core.types import ArrayType
 from rune.lowering.kernelize.scores import Component
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import Definitions, generic, same_elements, trace
 from rune.lowering.kernelize.two_step import apply
 from rune.ops.arithmetic import div, mul, sub
 from rune.ops.family import broadcast, reduce_sum
@@ -55,9 +55,11 @@ def _divisor(equation: Equation, definitions: Definitions) -> tuple[Equation, Va
         return None
     spread = definitions.get(equation.operands[1])
     total = spread.operands[0] if spread is not None and spread.primitive is broadcast else None
-    if spread is None or not isinstance(total, Var) or not _is_least_one(definitions.get(total), definitions):
+    if spread is None or not isinstance(total, Var):
         return None
-    return spread, total
+    base = same_elements(total, definitions)
+    summed = definitions.get(base) if isinstance(base, Var) else None
+    return (spread, total) if _is_least_one(summed, definitions) else None
 
 
 def _is_least_one(total: Equation | None, definitions: Definitions) -> bool:
