@@ -28,7 +28,7 @@ MOST_SUMS = 96  # of a thread, in registers
 UNIT_GROUPS = 2  # for each multiprocessor: then they hide each other's waits as well as parts do
 MOST_HELD = 3 << 13  # of a group that has several tiles of keys at once
 # Where a group may have no more memory than that, several have theirs side by side.
-GROUP_BYTES = 48 << 10
+GROUP_BYTES = 64 << 10
 
 
 def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
