@@ -27,6 +27,10 @@ _FLAGS = ("-O1", "-w", "-std=gnu++17", "-shared", "-fPIC")
 _OF_KERNELS = ("-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fwrapv")
 # What is written for the device's own instructions, and the same for the host's.
 _INSTRUCTIONS = {
+    # Not compiled for the host, which has the other branches.
+    'asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));': "",
+    'asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));': "",
+    'asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(0.0f), "f"(value));': "",
     'asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));': "value = from_half(bits);",
     'asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(value));': "copy = value;",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));': "bits = to_half(value);",

@@ -13,16 +13,18 @@ import numpy as np
 import pytest
 
 import rune
-from rune import nn
+from rune import dtypes, nn
 from rune import numpy as rnp
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
-from tests.support.attention import Case, attention, gradient
+from tests.support.attention import Case, attention, gradient, gradient_of_squares
 from tests.support.close import near, same
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
 CASES = (Case(1, 5, 7, 1, 1, 3), Case(2, 13, 67, 2, 1, 5), Case(1, 67, 131, 2, 2, 17), Case(2, 1, 65, 4, 2, 8))
+# Heads of as many elements as vectors have, some, and as threads stand side by side, or more.
+WIDE = (Case(1, 33, 70, 1, 1, 16), Case(1, 65, 129, 1, 1, 64), Case(1, 1, 300, 2, 1, 128), Case(1, 64, 192, 1, 1, 48))
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +50,34 @@ def test_it_is_right_at_odd_sizes(case: Case, causal: bool, device: str):
     out = computed(attention(is_causal=causal), case.arrays(), device)
 
     near(case.values(case.causal() if causal else None), out, relative=1e-5, why="f32 sums")
+
+
+@on_every_executor
+@pytest.mark.parametrize("case", WIDE, ids=str)
+def test_it_is_right_for_heads_of_every_width(case: Case, device: str):
+    out = computed(attention(), case.arrays(), device)
+
+    near(case.values(None), out, relative=1e-5, why="f32 sums")
+
+
+@on_every_executor
+@pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
+@pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 1, 16)], ids=str)
+def test_it_is_right_for_halves(case: Case, dtype: Any, device: str):
+    arrays = case.arrays(dtype)
+    out = rune.jit(attention(is_causal=True), device=device)(*(rnp.asarray(x, dtype=dtype) for x in arrays))
+
+    wide = np.asarray(out).astype(np.float64)
+    near(case.values(case.causal(), arrays=arrays), wide, relative=2e-2, why="weights are rounded")
+
+
+@on_every_executor
+@pytest.mark.parametrize("case", [CASES[2], *WIDE[::2]], ids=str)
+def test_gradients_that_depend_on_the_result_are_right(case: Case, device: str):
+    out = computed(gradient_of_squares(is_causal=True), case.arrays(), device)
+
+    for expected, actual in zip(case.gradients(case.causal(), cotangent=2 * case.values(case.causal())), out):
+        near(expected, actual, relative=1e-4, why="f32 sums, of a result that is one")
 
 
 @on_every_executor

@@ -20,17 +20,24 @@ import rune
 from rune import dtypes, nn
 from rune import numpy as rnp
 from rune.errors import CheckError
+from rune.lowering.build import streams
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.streams import build_stream
+from rune.lowering.build.streams.choice import choose_tile
+from rune.lowering.build.streams.panels import panels_of
+from rune.lowering.build.streams.tile import Tile
 from rune.lowering.explain import Lowered
+from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import AddressSpace, Alloc
-from rune.lowering.kernel.rewrite import walk
-from rune.lowering.kernels import Kernel, Stream
+from rune.lowering.kernel.rewrite import walk, walk_expr
+from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
+from rune.lowering.kernelize.scores import find_components
+from rune.lowering.kernels import Kernel, Reduce, Stream, Sum
 from rune.lowering.kernels_check import check_kernel
 from rune.lowering.kernels_parse import parse, parse_program
 from rune.lowering.kernels_text import program_text, to_text
 from rune.lowering.pipeline import stages
-from tests.support.attention import Case, attention, gradient
+from tests.support.attention import Case, attention, gradient, gradient_of_squares
 from tests.support.close import near
 from tests.support.lowering import run_kernel_program, run_plan, target
 
@@ -97,6 +104,38 @@ def test_the_gradient_of_grouped_heads_is_no_more():
     case = Case(1, 33, 65, 4, 2, 8)
 
     assert len(lowered(gradient(), *case.arrays(), case.cotangent()).kernels.steps) <= 4
+
+
+@pytest.mark.parametrize("case", [Case(2, 33, 65, 4, 2, 8), Case(1, 9, 13, 1, 1, 4)], ids=str)
+def test_inner_products_of_rows_with_the_result_need_no_scores(case: Case):
+    result = lowered(gradient_of_squares(), *case.arrays())
+
+    # The forward pass, two gradients of keys, and one of queries compute scores.
+    assert len(streams_of(result)) == 3
+    dots = [p for s in streams_of(result) for p in (*s.scores, *s.weights) if isinstance(p, Reduce)]
+    assert len(dots) == 5
+
+
+def test_scores_are_divided_by_no_sum_of_weights():
+    result = lowered(gradient_of_squares(), *Case(1, 33, 65, 2, 2, 8).arrays())
+
+    parts = [p for s in streams_of(result) for p in (*s.scores, *s.weights, *s.sums)]
+    values = [p.weight if isinstance(p, Sum) else p.value for p in parts]
+    assert not any(isinstance(e, Op) and e.name == "div" for x in values for e in walk_expr(x))
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_only_sums_that_are_at_least_one_are_multiplied_by_their_reciprocals(shifted: bool):
+    def shares(q: Any, k: Any, v: Any) -> Any:
+        s = q @ k.T
+        m = rnp.max(s, 1, keepdims=True)
+        e = rnp.exp(s - m) if shifted else rnp.exp(s)
+        return rnp.exp(s - m) @ v, (e / rnp.sum(e, 1, keepdims=True)) @ v
+
+    program = lowered(shares, *(np.ones(s, np.float32) for s in ((9, 4), (70, 4), (70, 5)))).program
+    changed = multiply_by_reciprocals(program, find_components(program))
+    scores = [e for e in changed.equations if e.primitive.name == "div" and e.results[0].type.shape == (9, 70)]
+    assert len(scores) == (0 if shifted else 1)
 
 
 def test_its_kernel_reads_like_the_algebra(expect):
@@ -195,6 +234,38 @@ def test_its_gradients_are_right_at_odd_sizes(case: Case, causal: bool):
     out = run(gradient(is_causal=causal), *case.arrays(), case.cotangent())
 
     for actual, expected in zip(out, case.gradients(case.causal() if causal else None), strict=True):
+        near(expected, actual, relative=3e-5, why="f32 sums")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("case", [*CASES[:5], Case(1, 9, 13, 1, 1, 4)], ids=str)
+def test_gradients_that_depend_on_the_result_are_right(case: Case, causal: bool):
+    mask = case.causal() if causal else None
+    out = run(gradient_of_squares(is_causal=causal), *case.arrays())
+
+    for actual, expected in zip(out, case.gradients(mask, cotangent=2 * case.values(mask)), strict=True):
+        near(expected, actual, relative=1e-4, why="f32 sums, of a result that is one")
+
+
+TILES = ((4, 8, 2, 4), (8, 8, 2, 2), (8, 4, 1, 2), (6, 9, 3, 3), (1, 8, 1, 8), (16, 16, 4, 8))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+@pytest.mark.parametrize("shape", TILES, ids=str)
+def test_every_tile_in_parts_is_right(shape: tuple[int, ...], parts: int, monkeypatch: pytest.MonkeyPatch):
+    def choose(kernel: Kernel, stream: Stream, target: Any) -> Tile:
+        tile = choose_tile(kernel, stream, target)
+        axis = kernel.domain[tile.axis]
+        rows, keys, down, across = shape
+        return Tile(tile.axis, rows, keys, down, across, parts, panels_of(kernel, stream, axis, rows, keys))
+
+    monkeypatch.setattr(streams, "choose_tile", choose)
+    case = Case(1, 21, 29, 2, 1, 12)
+
+    out = run(attention(is_causal=True), *case.arrays())
+    near(case.values(case.causal()), out[0], relative=1e-5, why="f32 sums")
+    slopes = run(gradient(), *case.arrays(), case.cotangent())
+    for actual, expected in zip(slopes, case.gradients(None), strict=True):
         near(expected, actual, relative=3e-5, why="f32 sums")
 
 

@@ -68,9 +68,11 @@ class Case:
         with np.errstate(invalid="ignore"):
             return np.einsum("bnts,bsnh->btnh", self.shares(q, k, mask, bias), v)
 
-    def gradients(self, mask: np.ndarray | None, bias: Any = 0.0) -> list[np.ndarray]:
-        """The gradients of the result times the cotangent."""
-        (q, k, v), w = self.wide(), self.cotangent().astype(np.float64)
+    def gradients(
+        self, mask: np.ndarray | None, bias: Any = 0.0, cotangent: np.ndarray | None = None
+    ) -> list[np.ndarray]:
+        """The gradients of the result times the cotangent, or another one."""
+        (q, k, v), w = self.wide(), self.cotangent().astype(np.float64) if cotangent is None else cotangent
         p = self.shares(q, k, mask, bias)
         dp = np.einsum("btnh,bsnh->bnts", w, v)
         ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / np.sqrt(self.h)
@@ -89,3 +91,9 @@ def gradient(**options: Any) -> Callable[..., Any]:
     """The gradients of attention times a cotangent."""
     function = attention(**options)
     return rune.grad(lambda q, k, v, w: rnp.sum(function(q, k, v) * w), (0, 1, 2))
+
+
+def gradient_of_squares(**options: Any) -> Callable[..., Any]:
+    """The gradients of the sum of the squares of attention: the cotangent is twice the result."""
+    function = attention(**options)
+    return rune.grad(lambda q, k, v: rnp.sum(function(q, k, v) ** 2), (0, 1, 2))

@@ -68,7 +68,8 @@ ATOMICS = {
         for d, c in _C_INTEGERS.items()
     },
 }
-_F32, _F64 = _floats("f"), _floats("")
+_F32 = {**_floats("f"), **{name: f"rune_{name}_nan({{0}}, {{1}})" for name in ("max", "min")}}
+_F64 = _floats("")
 
 
 def _half(name: str, parameter: str, letter: str) -> str:
@@ -85,11 +86,33 @@ BF16 = {
   return __uint_as_float((unsigned int)bits << 16);
 }}""",
     "rune_bf16_store": f"""{FUNCTION}unsigned short rune_bf16_store(float value) {{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned int result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(0.0f), "f"(value));
+  return (unsigned short)result;
+#else
   const unsigned int bits = __float_as_uint(value);
   if (value != value) return (unsigned short)((bits >> 16) | 0x40);
   return (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+#endif
 }}""",
 }
+
+
+def _extreme(name: str, sign: str) -> str:
+    """The larger or smaller of two, NaN where either is, by one instruction where there is one."""
+    return f"""{FUNCTION}float rune_{name}_nan(float a, float b) {{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("{name}.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a != a ? a : a {sign} b ? a : b;
+#endif
+}}"""
+
+
+EXTREMES = {"rune_max_nan": _extreme("max", ">"), "rune_min_nan": _extreme("min", "<")}
 _F16 = {
     "rune_f16_load": f"""{FUNCTION}float rune_f16_load(unsigned short bits) {{
   float value;
@@ -156,7 +179,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16, **UNITS, "rune_copy": _COPY},
+    helpers={**BF16, **EXTREMES, **_F16, **UNITS, "rune_copy": _COPY},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rune.lowering.codegen.cuda_c import BF16, CUDA_C, FUNCTION
+from rune.lowering.codegen.cuda_c import BF16, CUDA_C, EXTREMES, FUNCTION
 
 
 def _half(name: str, parameter: str) -> str:
@@ -24,6 +24,7 @@ HIP = replace(
     preamble="#include <hip/hip_runtime.h>\n#pragma clang fp contract(off)",
     helpers={
         **BF16,
+        **EXTREMES,
         "rune_f16_load": f"""{FUNCTION}float rune_f16_load(unsigned short bits) {{
   return (float)__builtin_bit_cast(_Float16, bits);
 }}""",

@@ -62,7 +62,8 @@ def choose(program: Program, again: frozenset[Var] = frozenset()) -> Stored:
             if isinstance(operand, Var):
                 uses[operand] = uses.get(operand, 0) + 1
     dots = _dots(equations, again)
-    chosen = _choose_forward(equations, forced, _demands(equations, forced), dots) - again
+    demands = _demands(equations, forced)
+    chosen = _choose_forward(equations, forced, demands, dots) - again - _unpacked(equations, demands, again)
     stored = _drop_needless(equations, forced, chosen, dots)
     in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions))
     return Stored(stored, equations, definitions, uses, in_place, outputs, again)
@@ -288,6 +289,14 @@ def _dots(equations: tuple[Equation, ...], again: frozenset[Var]) -> frozenset[i
         n
         for n, e in enumerate(equations)
         if isinstance(e.primitive.lower, Contraction) or any(a in again for a in e.operands)
+    )
+
+
+def _unpacked(equations: tuple[Equation, ...], demands: Mapping[Var, Demand], again: frozenset[Var]) -> frozenset[Var]:
+    """Numbers in more bits that streams alone need: they read the fewer bits, once for a tile."""
+    streams = {n for n, e in enumerate(equations) if any(a in again for a in e.operands)}
+    return frozenset(
+        e.results[0] for e in equations if is_unpacking(e) and {r for r, _ in demands.get(e.results[0], {})} <= streams
     )
 
 

@@ -33,7 +33,9 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.exchange_sums import exchange_sums
 from rune.lowering.kernelize.factors import pull_factors
+from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
 from rune.lowering.kernelize.roots import Request, axis_symbols, needs
 from rune.lowering.kernelize.scores import Component, Sink, find_components, is_mapped
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
@@ -82,7 +84,8 @@ def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
     components = find_components(program)
     if not components:
         return program, Streams()
-    changed = eliminate_dead(pull_factors(program, components))
+    changed = eliminate_dead(exchange_sums(pull_factors(program, components)))
+    changed = multiply_by_reciprocals(changed, find_components(changed))
     again: frozenset[Var] = frozenset()
     streams: list[Stream] = []
     for component in find_components(changed):

@@ -4,54 +4,35 @@ The rows of a group lie along one axis of the domain, its keys along the axis th
 
     for each tile of keys
       each thread: some rows by some keys of the scores, in registers
-      each thread: the largest score of its rows, as the tile has them in shared memory
+      each thread: the largest of its own scores; all threads of a row: the largest of these
       what was summed up is made smaller where the peak has grown; the weights go to shared memory
       each thread: its rows of all sums, by some columns, in registers
     what is made of the sums is written
 
-What a score's dot reads by row lies in shared memory from the start, what it reads by key is put
-there tile by tile: neighbouring threads then read neighbours, whichever way it lies.
+What dots read by row lies in shared memory from the start. What is read by key is read ahead while
+the threads compute: of the next tile while they add up, of factors while they make scores.
 
-Invariant: sums are made in one fixed order. No score is written to memory but a group's own.
+Invariant: sums are made in one fixed order, those of scalars by each thread for its own keys
+first. No score is written to memory but a group's own.
 Source: Dao et al. 2022, arXiv:2205.14135.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-import numpy as np
-
-from rune import dims, dtypes
-from rune.dims import Dim, Size
+from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.conditions import less
+from rune.lowering.build.streams.choice import choose_tile
 from rune.lowering.build.streams.frame import THREAD, Frame, Place
 from rune.lowering.build.streams.results import results
-from rune.lowering.build.streams.scores import peaks, point, values
-from rune.lowering.build.streams.staging import staged_keys, staged_rows
-from rune.lowering.build.streams.sums import added, corrected, initial, weights
-from rune.lowering.build.streams.tile import Tile, choose_tile, names_needed, slice_of
+from rune.lowering.build.streams.scores import largest, point, raised, values
+from rune.lowering.build.streams.staging import Filling, filling
+from rune.lowering.build.streams.sums import added, corrected, gathered, initial, totals, weights
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.check import COMBINE
-from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const, of_size
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    AddressSpace,
-    Alloc,
-    Assign,
-    Barrier,
-    For,
-    If,
-    Kind,
-    Let,
-    Stmt,
-    Store,
-    Var,
-)
-from rune.lowering.kernel.rewrite import map_expr, rename, replace_symbols
-from rune.lowering.kernels import Axis, Kernel, Statement, Stream
+from rune.lowering.kernel.nodes import Barrier, For, If, Kind, Let, Stmt
+from rune.lowering.kernels import Kernel, Statement, Stream
 
 
 def build_stream(kernel: Kernel, target: Target) -> tuple[Stmt, ...]:
@@ -75,13 +56,17 @@ def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
     places = [_row_place(frame, i, row) for i, row in enumerate(rows)]
     for place in places:
         inside += place.lets(frame.before)
-    inside += staged_rows(frame)
-    if frame.tile.staged_rows and not frame.tile.staged_keys:
-        inside.append(Barrier())
+    clamp, first = frame.tile_number("first_tile", frame.part, frame.is_even)
+    inside += clamp
+    for filled in (_rows(frame), _keys(frame, first, "_first")):
+        inside += (*filled.reads, *filled.stores)
     inside += initial(frame)
-    inside += _tiles(frame, places)
+    inside.append(For(frame.rounds.name, frame.rounds.size, Kind.SERIAL, tuple(_tile(frame, places))))
     inside += corrected(frame)
-    inside += results(frame, after, places)
+    inside += totals(frame)
+    inside += gathered(frame)
+    written = tuple(results(frame, after, places))
+    inside += written if frame.tile.parts == 1 else [If(less(frame.part, 1), written)]
     point = [*frame.shared.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
     return loops.nest(frame.domain, [Kind.GRID] * len(frame.kernel.domain), point)
 
@@ -91,28 +76,52 @@ def _row_place(frame: Frame, number: int, row: Size) -> Place:
     return Place({frame.row_axis.name: row}, {let.name: f"{let.name}_r{number}" for let in frame.before})
 
 
-def _tiles(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
-    """The loop over tiles of keys, within those over the other axes of the stream."""
-    body: list[Stmt] = []
-    if frame.tile.staged_keys:
-        body += [*staged_keys(frame), Barrier()]
-    elif frame.stream.peak is None:
-        # Weights are stored again while other threads may still add those of the last tile.
-        body.append(Barrier())
-    keys: list[Size] = []
-    for j in range(frame.tile.thread_keys):
-        clamp, key = frame.inside(f"key_{j}", frame.first_key + frame.column_of(j), frame.key_axis, frame.tile.keys)
-        body += clamp
-        keys.append(key)
-    body += frame.count()
-    points = [[point(frame, places[i], i, j, key) for j, key in enumerate(keys)] for i in range(len(places))]
+def _rows(frame: Frame) -> Filling:
+    """What dots read by row, which stays."""
+    return filling(frame, frame.panels.rows, frame.first_row, {}, "")
+
+
+def _keys(frame: Frame, number: Size, name: str) -> Filling:
+    """What dots read of a tile of keys."""
+    return filling(frame, frame.panels.keys, frame.key_of(number), frame.outer_of(number), name)
+
+
+def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
+    """What the threads do for one tile of keys."""
+    clamps, points = _points(frame, places)
+    factors = filling(frame, frame.panels.factors, frame.first_key, frame.outer, "")
+    clamp, following = _following(frame)
+    add_up = added(frame, places)
+    has_peak = frame.stream.peak is not None
+    # All have read the last tile, and see what is stored of this one.
+    body: list[Stmt] = [Barrier(), *frame.number()[0], *clamps, *clamp, *frame.count(), *factors.reads]
+    body += () if add_up else following.reads
     body += values(frame, frame.stream.scores, points)
-    body += peaks(frame, points)
+    body += [*largest(frame, points), *factors.stores, Barrier(), *raised(frame)] if has_peak else ()
     body += values(frame, frame.stream.weights, points)
     body += weights(frame, points)
-    body.append(Barrier())
-    body.append(added(frame, places))
-    outer = frame.stream.axes[:-1]
-    count = -(-frame.key_axis.size // frame.tile.keys)
-    nest = loops.nest([*outer, Axis(frame.tile_name, count)], [Kind.SERIAL] * (1 + len(outer)), body)
-    return nest
+    if add_up:
+        body += [*(() if has_peak else factors.stores), Barrier(), *following.reads, *add_up]
+    if following.stores and (frame.panels.are_shared or not add_up):
+        body.append(Barrier())
+    return [*body, *following.stores]
+
+
+def _points(frame: Frame, places: Sequence[Place]) -> tuple[list[Stmt], list[list[Place]]]:
+    """The places of the rows and keys of a thread, and what they need."""
+    clamps: list[Stmt] = []
+    keys: list[Size] = []
+    for j in range(frame.tile.thread_keys):
+        clamp, key = frame.inside(f"key_{j}", frame.first_key + frame.key_at(j), frame.key_axis, frame.tile.keys)
+        clamps += clamp
+        keys.append(key)
+    return clamps, [[point(frame, place, i, j, key) for j, key in enumerate(keys)] for i, place in enumerate(places)]
+
+
+def _following(frame: Frame) -> tuple[list[Stmt], Filling]:
+    """The filling of what dots read of the next tile, or once more of the last."""
+    if frame.rounds.size == 1:
+        return [], Filling()
+    clamp, number = frame.number_after()
+    filled = _keys(frame, number, "_next")
+    return clamp if filled.reads or filled.stores else [], filled

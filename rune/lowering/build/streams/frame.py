@@ -13,7 +13,8 @@ import numpy as np
 
 from rune import dims, dtypes
 from rune.dims import Dim, Size
-from rune.lowering.build.streams.tile import Tile
+from rune.lowering.build.streams.panels import Panel, Panels, line_of
+from rune.lowering.build.streams.tile import Tile, columns_of
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Op, const, of_size
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let, Stmt, Store
@@ -66,6 +67,16 @@ class Frame:
         return dims.symbol(THREAD, 0, self.tile.threads - 1)
 
     @property
+    def lane(self) -> Size:
+        """The number of a thread in its part."""
+        return self.thread if self.tile.parts == 1 else self.thread % self.tile.lanes
+
+    @property
+    def part(self) -> Size:
+        """The part of a thread."""
+        return 0 if self.tile.parts == 1 else self.thread // self.tile.lanes
+
+    @property
     def row_axis(self) -> Axis:
         """The axis of the domain that is tiled."""
         return self.kernel.domain[self.tile.axis]
@@ -88,23 +99,108 @@ class Frame:
         return self.domain[self.tile.axis].symbol * self.tile.rows
 
     @property
-    def first_key(self) -> Size:
-        """The first key of a tile."""
-        count = -(-self.key_axis.size // self.tile.keys)
-        return Axis(self.tile_name, count).symbol * self.tile.keys
+    def panels(self) -> Panels:
+        """What rows and keys share of what is read."""
+        return self.tile.panels
 
     @property
-    def tile_name(self) -> str:
-        """The loop variable of tiles of keys."""
-        return f"{self.key_axis.name}_tile"
+    def key_tiles(self) -> Size:
+        """Tiles along the keys."""
+        return -(-self.key_axis.size // self.tile.keys)
+
+    @property
+    def tiles(self) -> Size:
+        """All tiles of keys, for each point of the other axes of the stream."""
+        return dims.product(a.size for a in self.stream.axes[:-1]) * self.key_tiles
+
+    @property
+    def rounds(self) -> Axis:
+        """The rounds in which every part has one tile."""
+        return Axis(f"{self.key_axis.name}_tile", -(-self.tiles // self.tile.parts))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all parts have a tile in every round."""
+        return dims.divides(self.tile.parts, self.tiles) is True
+
+    def tile_number(self, name: str, counted: Size, is_inside: bool) -> tuple[list[Stmt], Size]:
+        """The number of a tile, or of the last one where it is beyond the end."""
+        if is_inside:
+            return [], counted
+        least = Op("min", (of_size(counted), of_size(self.tiles - 1)), dtypes.i64)
+        return [Let(name, least)], dims.symbol(name, 0, self.tiles - 1)
+
+    @property
+    def counted(self) -> Size:
+        """The number of the tile, which is beyond the end where the last round has fewer."""
+        return self.rounds.symbol * self.tile.parts + self.part
+
+    def number(self) -> tuple[list[Stmt], Size]:
+        """The number of the tile."""
+        return self.tile_number(f"{self.rounds.name}_here", self.counted, self.is_even)
+
+    def number_after(self) -> tuple[list[Stmt], Size]:
+        """The number of the tile after this one."""
+        return self.tile_number(f"{self.rounds.name}_next", self.counted + self.tile.parts, False)
+
+    def key_of(self, number: Size) -> Size:
+        """The first key of a tile."""
+        return (number % self.key_tiles if len(self.stream.axes) > 1 else number) * self.tile.keys
+
+    def outer_of(self, number: Size) -> dict[str, Size]:
+        """Where a tile is along the other axes of the stream."""
+        at: dict[str, Size] = {}
+        outer = number // self.key_tiles
+        for axis in reversed(self.stream.axes[:-1]):
+            at[axis.name], outer = outer % axis.size, outer // axis.size
+        return at
+
+    @property
+    def first_key(self) -> Size:
+        """The first key of the tile."""
+        return self.key_of(self.number()[1])
+
+    @property
+    def outer(self) -> dict[str, Size]:
+        """Where the tile is along the other axes of the stream."""
+        return self.outer_of(self.number()[1])
+
+    @property
+    def across(self) -> Size:
+        """Where a thread is among those of its rows."""
+        return self.lane % self.tile.across
 
     def row_of(self, number: int) -> Size:
         """A row of a thread, within the tile."""
-        return self.thread // self.tile.across + number * self.tile.down
+        return self.tile.row(self.lane, number)
 
-    def column_of(self, number: int) -> Size:
-        """A key or column of a thread, within the tile."""
-        return self.thread % self.tile.across + number * self.tile.across
+    def key_at(self, number: int) -> Size:
+        """A key of a thread, within the tile."""
+        return self.tile.key(self.lane, number)
+
+    def column_of(self, number: int, columns: int) -> Size:
+        """A column of a thread, of so many in all; it may be beyond the end."""
+        return self.tile.column(self.lane, number, columns)
+
+    def if_inside(self, number: int, value: Expr, otherwise: object) -> Expr:
+        """A value of a key of a thread, or another one where the key is beyond the end."""
+        if not self.count():
+            return value
+        condition = Op("lt", (of_size(self.key_at(number)), of_size(self.keys_here)), dtypes.bool_)
+        return Op("select", (condition, value, const(otherwise, value.dtype)), value.dtype)
+
+    def column_inside(self, name: str, number: int, columns: int) -> tuple[list[Stmt], Size]:
+        """A column of a thread, or one of the last where it is beyond the end."""
+        run = self.tile.column_run(columns)
+        if columns % (run * self.tile.across) == 0:
+            return [], self.column_of(number, columns)
+        clamp, place = self.inside(
+            f"{name}_{number // run}",
+            self.across + number // run * self.tile.across,
+            Axis(name, columns // run),
+            self.tile.across,
+        )
+        return clamp if number % run == 0 else [], place * run + number % run
 
     def inside(self, name: str, index: Size, axis: Axis, count: int) -> tuple[list[Stmt], Size]:
         """An index of an axis that is cut into `count`, or the last one where it is beyond that."""
@@ -118,13 +214,18 @@ class Frame:
         self.shared.setdefault(name, Alloc(name, dtype, size, AddressSpace.SHARED))
         return name
 
-    def cell(self, row: Size, key: Size) -> Size:
-        """The place of a row and key in a tile; one more than its width keeps banks apart."""
-        return row * (self.tile.keys + 1) + key
+    def row_cell(self, position: Size, row: Size) -> Size:
+        """Where the element of a row lies at a position, with the other rows beside it."""
+        return position * line_of(self.tile.rows) + row
 
-    def scores(self, name: str, dtype: np.dtype) -> str:
-        """A tile of rows by keys."""
-        return self.memory(name, self.tile.rows * (self.tile.keys + 1), dtype)
+    def by_rows(self, name: str, positions: int, dtype: np.dtype) -> str:
+        """A tile of positions by rows, for each part."""
+        return self.memory(name, self.tile.parts * positions * line_of(self.tile.rows), dtype)
+
+    def element(self, panel: Panel, position: Size, element: Size) -> Size:
+        """Where an element of a panel lies."""
+        first = 0 if panel in self.panels.rows else self.part * panel.alloc.size
+        return panel.index(position, element) + first
 
     def peak_name(self, row: int) -> str:
         """The largest score of a row so far."""
@@ -135,7 +236,7 @@ class Frame:
         """The sums of a row of a thread: one for each of its columns."""
         if not total.columns:
             return [f"{total.name}_{row}"]
-        return [f"{total.name}_{row}_{n}" for n in range(self.tile.thread_columns(total))]
+        return [f"{total.name}_{row}_{n}" for n in range(self.tile.thread_columns(columns_of(total)))]
 
     def parts(self) -> tuple[Part, ...]:
         """Everything at an inner point, in order."""
@@ -143,22 +244,35 @@ class Frame:
 
     def count(self) -> list[Stmt]:
         """How many keys the tile has, where the last one may have fewer."""
-        if dims.divides(self.tile.keys, self.key_axis.size) is True:
+        if self.is_even and dims.divides(self.tile.keys, self.key_axis.size) is True:
             return []
-        length = Op(
+        length: Expr = Op(
             "min", (const(self.tile.keys, dtypes.i64), of_size(self.key_axis.size - self.first_key)), dtypes.i64
         )
+        if not self.is_even:
+            inside = Op("lt", (of_size(self.counted), of_size(self.tiles)), dtypes.bool_)
+            length = Op("select", (inside, length, const(0, dtypes.i64)), dtypes.i64)
         return [Let("keys_here", length)]
 
     @property
     def keys_here(self) -> Size:
         """The keys of a tile."""
-        return dims.symbol("keys_here", 1, self.tile.keys) if self.count() else self.tile.keys
+        return dims.symbol("keys_here", 0, self.tile.keys) if self.count() else self.tile.keys
+
+    @property
+    def wide_sums(self) -> list[Sum]:
+        """The sums of rows of columns."""
+        return [s for s in self.stream.sums if s.columns]
+
+    @property
+    def scalar_sums(self) -> list[Sum]:
+        """The sums of scalars."""
+        return [s for s in self.stream.sums if not s.columns]
 
     def weight_tiles(self) -> dict[Expr, str]:
-        """The tile in shared memory for each weight."""
-        weights = dict.fromkeys(s.weight for s in self.stream.sums)
-        return {w: self.scores(f"weights_{n}", w.dtype) for n, w in enumerate(weights)}
+        """The tile in shared memory for each weight that threads of all columns read."""
+        weights = dict.fromkeys(s.weight for s in self.wide_sums)
+        return {w: self.by_rows(f"weights_{n}", self.tile.keys, w.dtype) for n, w in enumerate(weights)}
 
 
 def base_of(peak: Expr) -> Expr:

@@ -17,7 +17,7 @@ def results(frame: Frame, after: Sequence[Statement], places: Sequence[Place]) -
     """What is made of the sums of every row of a thread."""
     for i, place in enumerate(places):
         body: list[Stmt] = []
-        names = {s.name: f"{s.name}_{i}" for s in frame.stream.sums if not s.columns}
+        names = {s.name: f"{s.name}_{i}_total" for s in frame.scalar_sums}
         if frame.stream.peak is not None:
             names[frame.stream.peak.name] = frame.peak_name(i)
         names |= {s.name: f"{s.name}_r{i}" for s in after if isinstance(s, Let)}
@@ -43,13 +43,19 @@ def _written(frame: Frame, write: Write, place: Place, i: int) -> list[Stmt]:
     (axis,) = write.axes
     assert isinstance(axis.size, int)
     out: list[Stmt] = []
-    for n in range(-(-axis.size // frame.tile.across)):
-        column = frame.column_of(n)
-        names = {let.name: f"{let.name}_{n}" for let in write.lets}
-        here = Place({**place.sizes, axis.name: column}, {**place.names, **names})
-        body = [*here.lets(write.lets), _store(frame, write, here, i, n)]
-        inside = axis.size % frame.tile.across == 0
-        out += body if inside else [If(less(column, axis.size), tuple(body))]
+    run = frame.tile.column_run(axis.size)
+    for first in range(0, frame.tile.thread_columns(axis.size), run):
+        lets: list[Stmt] = []
+        stores: list[Stmt] = []
+        for n in range(first, first + run):
+            names = {let.name: f"{let.name}_{n}" for let in write.lets}
+            at = {**place.sizes, axis.name: frame.column_of(n, axis.size)}
+            here = Place(at, {**place.names, **names})
+            lets += here.lets(write.lets)
+            stores.append(_store(frame, write, here, i, n))
+        inside = axis.size % (run * frame.tile.across) == 0
+        condition = less(frame.column_of(first, axis.size), axis.size)
+        out += [*lets, *stores] if inside else [If(condition, (*lets, *stores))]
     return out
 
 

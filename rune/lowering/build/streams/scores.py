@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rune import dims, dtypes
+from rune import dtypes
 from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.streams.frame import Frame, Place, base_of, equal, is_least
+from rune.lowering.build.streams.panels import Panel, piece_of, slice_of
 from rune.lowering.build.streams.sums import scaled
-from rune.lowering.build.streams.tile import slice_of
+from rune.lowering.build.streams.units import UnitTile, unit_dots
 from rune.lowering.kernel.expr import Expr, Load, Local, Op, const
-from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernels import Reduce
+from rune.lowering.kernel.nodes import Accumulate, Assign, Kind, Let, Stmt, Store, Var
+from rune.lowering.kernels import Axis, Reduce
 
 
 def point(frame: Frame, row: Place, i: int, j: int, key: Size) -> Place:
@@ -25,7 +26,7 @@ def point(frame: Frame, row: Place, i: int, j: int, key: Size) -> Place:
     names = {name: f"{name}_{i}_{j}" for name in bound}
     if frame.stream.peak is not None:
         names[frame.stream.peak.name] = f"{frame.stream.peak.name}_base_{i}"
-    return Place({**row.sizes, frame.key_axis.name: key}, {**row.names, **names})
+    return Place({**row.sizes, **frame.outer, frame.key_axis.name: key}, {**row.names, **names})
 
 
 def values(frame: Frame, parts: Sequence[Let | Reduce], points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
@@ -41,57 +42,109 @@ def values(frame: Frame, parts: Sequence[Let | Reduce], points: Sequence[Sequenc
 
 def _dots(frame: Frame, dot: Reduce, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
     """A dot of every row and key of a thread, in one loop."""
-    inner: list[Stmt] = []
-    for i, row in enumerate(points):
-        for j, place in enumerate(row):
-            total = place.names[dot.name]
-            yield Var(f"{total}_acc", const(0, dot.dtype))
-            inner += _summand(frame, dot, place, i, j, f"{total}_acc")
-    yield from loops.nest(dot.axes, [Kind.SERIAL] * len(dot.axes), inner)
+    for row in points:
+        for place in row:
+            yield Var(f"{place.names[dot.name]}_acc", const(0, dot.dtype))
+    assert isinstance(dot.value, Op)
+    panels = [frame.panels.of_dots.get((dot.name, operand)) for operand in dot.value.args]
+    sides = {p in frame.panels.rows for p in panels}
+    if isinstance(frame.tile, UnitTile):
+        yield from unit_dots(frame, dot, points)
+    elif None in panels or len(sides) < 2:
+        inner = [s for i, row in enumerate(points) for j, p in enumerate(row) for s in _summand(frame, dot, p, i, j)]
+        yield from loops.nest(dot.axes, [Kind.SERIAL] * len(dot.axes), inner)
+    else:
+        yield from _staged_dots(frame, dot, [p for p in panels if p is not None], points)
     for row in points:
         for place in row:
             total = place.names[dot.name]
             yield Let(total, Local(f"{total}_acc", dot.dtype))
 
 
-def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int, total: str) -> list[Stmt]:
+def _staged_dots(
+    frame: Frame, dot: Reduce, panels: Sequence[Panel], points: Sequence[Sequence[Place]]
+) -> Iterator[Stmt]:
+    """The products of a dot whose operands are both in panels, a piece of both lines at a time."""
+    piece = piece_of(panels[0].elements)
+    step = Axis(f"{dot.axes[0].name}_step", panels[0].elements // piece)
+
+    def line(panel: Panel, n: int) -> Iterator[Stmt]:
+        position = frame.row_of(n) if panel in frame.panels.rows else frame.key_at(n)
+        for m in range(piece):
+            at = frame.element(panel, position, step.symbol * piece + m)
+            yield Let(f"{panel.name}_{n}_{m}", Load(panel.name, (at,), panel.value.dtype))
+
+    def products(i: int, j: int) -> Iterator[Stmt]:
+        for m in range(piece):
+            lines = [(p, i if p in frame.panels.rows else j) for p in panels]
+            factors = tuple(Local(f"{p.name}_{n}_{m}", p.value.dtype) for p, n in lines)
+            total = f"{points[i][j].names[dot.name]}_acc"
+            yield Accumulate(total, "add", Op("mul", factors, dot.dtype), contract=True)
+
+    # The lines of one side stay in registers, those of the longer side come one by one.
+    (by_row,), (by_key,) = ([p for p in panels if (p in frame.panels.rows) is rows] for rows in (True, False))
+    rows, keys = len(points), len(points[0])
+    first, second = (by_row, by_key) if rows <= keys else (by_key, by_row)
+    body = [s for n in range(min(rows, keys)) for s in line(first, n)]
+    for outer in range(max(rows, keys)):
+        body += line(second, outer)
+        for inner in range(min(rows, keys)):
+            body += products(*((inner, outer) if rows <= keys else (outer, inner)))
+    yield from loops.nest([step], [Kind.SERIAL], body)
+
+
+def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int) -> list[Stmt]:
     """One product of a dot, its operands from shared memory where they are there."""
     held: dict[Expr, Load] = {}
-    for staged, name, count, at in (
-        (frame.tile.staged_rows, "rows", frame.tile.rows, frame.row_of(i)),
-        (frame.tile.staged_keys, "keys", frame.tile.keys, frame.column_of(j)),
-    ):
-        for other, operand in staged:
-            if other is dot:
-                index = dot.axes[0].symbol * (count + 1) + at
-                held[operand] = Load(f"{dot.name}_{name}", (index,), operand.dtype)
     assert isinstance(dot.value, Op)
+    for operand in dot.value.args:
+        panel = frame.panels.of_dots.get((dot.name, operand))
+        if panel is not None:
+            position = frame.row_of(i) if panel in frame.panels.rows else frame.key_at(j)
+            held[operand] = Load(panel.name, (frame.element(panel, position, dot.axes[0].symbol),), operand.dtype)
     factors = [held.get(a) or place.expr(a) for a in dot.value.args]
     needed = [let for a in dot.value.args if a not in held for let in slice_of(a, dot.lets)]
     lets = place.lets(dict.fromkeys(needed))
+    total = f"{place.names[dot.name]}_acc"
     return [*lets, Accumulate(total, "add", Op("mul", tuple(factors), dot.dtype), contract=True)]
 
 
-def peaks(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
+def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
+    """The largest scores of each thread, for all threads of the row."""
+    peak = frame.stream.peak
+    assert peak is not None
+    dtype = peak.value.dtype
+    tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
+    for i, (first, *others) in enumerate(points):
+        yield Var(f"{peak.name}_most_{i}", _counted(frame, 0, first.expr(peak.value)))
+        for j, place in enumerate(others, 1):
+            yield Accumulate(f"{peak.name}_most_{i}", "max", _counted(frame, j, place.expr(peak.value)))
+    for i in range(len(points)):
+        at = frame.row_cell(frame.part * frame.tile.across + frame.across, frame.row_of(i))
+        yield Store(tile, at, Local(f"{peak.name}_most_{i}", dtype))
+
+
+def _counted(frame: Frame, j: int, score: Expr) -> Expr:
+    """A score of a key of a thread, the least of all where units have made it of zeros."""
+    # Elsewhere it is that of the last key once more.
+    return frame.if_inside(j, score, -np.inf) if isinstance(frame.tile, UnitTile) else score
+
+
+def raised(frame: Frame) -> Iterator[Stmt]:
     """The largest scores with those of the tile, and sums that answer to them."""
     peak = frame.stream.peak
-    if peak is None:
-        return
-    dtype = peak.value.dtype
-    tile = frame.scores(f"{peak.name}_scores", dtype)
-    for i, row in enumerate(points):
-        for j, place in enumerate(row):
-            yield Store(tile, frame.cell(frame.row_of(i), frame.column_of(j)), place.expr(peak.value))
-    yield Barrier()
-    key = dims.symbol("key", 0, frame.keys_here - 1)
-    for i in range(len(points)):
+    assert peak is not None
+    dtype, rows = peak.value.dtype, range(frame.tile.thread_rows)
+    tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
+    for i in rows:
         yield Var(f"{peak.name}_top_{i}", Local(frame.peak_name(i), dtype))
-    tops = tuple(
-        Accumulate(f"{peak.name}_top_{i}", "max", Load(tile, (frame.cell(frame.row_of(i), key),), dtype))
-        for i in range(len(points))
-    )
-    yield For("key", frame.keys_here, Kind.SERIAL, tops)
-    for i in range(len(points)):
+    for x in range(frame.tile.across):
+        for i in rows:
+            at = frame.row_cell(frame.part * frame.tile.across + x, frame.row_of(i))
+            yield Let(f"{peak.name}_of_{x}_{i}", Load(tile, (at,), dtype))
+        for i in rows:
+            yield Accumulate(f"{peak.name}_top_{i}", "max", Local(f"{peak.name}_of_{x}_{i}", dtype))
+    for i in rows:
         yield from _raised(frame, i, dtype)
 
 

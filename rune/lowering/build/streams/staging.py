@@ -1,72 +1,138 @@
-"""Put what dots read into shared memory, so that neighbouring threads read neighbours.
+"""Put what dots and sums read into panels (panels.py), some of it ahead of its use.
 
-Row operands are put there once, key operands for every tile of keys. An operand lies there by
-products first: what threads of neighbouring keys read for one product are neighbours.
+What is put ahead is read from memory into registers while the threads compute something else, and
+stored when nobody needs any more what lies in its place. Only few registers may wait so; longer
+panels are filled in a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rune import dims
 from rune.dims import Size
 from rune.lowering.build.conditions import less
 from rune.lowering.build.streams.frame import Frame, Place
-from rune.lowering.build.streams.tile import slice_of
-from rune.lowering.kernel.expr import Expr
-from rune.lowering.kernel.nodes import For, If, Kind, Let, Stmt, Store
-from rune.lowering.kernels import Axis, Reduce
+from rune.lowering.build.streams.panels import Panel, piece_of
+from rune.lowering.build.streams.units import FETCHED, UnitTile
+from rune.lowering.kernel.expr import Expr, Load, Local
+from rune.lowering.kernel.nodes import Fetch, For, If, Kind, Let, Stmt, Store
+from rune.lowering.kernel.rewrite import map_expr, names_in
+
+MOST_AHEAD = 32  # elements that a thread holds of a panel
 
 
-def staged_rows(frame: Frame) -> list[Stmt]:
-    """What dots read by row, put into shared memory once."""
-    out: list[Stmt] = []
-    for dot, operand in frame.tile.staged_rows:
-        needed = slice_of(operand, (*frame.before, *dot.lets))
-        where = Place({}, {let.name: f"{let.name}_{dot.name}_row" for let in needed})
-        out += _stage(
-            frame, dot, operand, needed, where, frame.row_axis, frame.first_row, frame.tile.rows, f"{dot.name}_rows"
-        )
-    return out
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """The filling of some panels: what is read, then what is stored."""
+
+    reads: tuple[Stmt, ...] = ()
+    stores: tuple[Stmt, ...] = ()
 
 
-def staged_keys(frame: Frame) -> list[Stmt]:
-    """What dots read by key, put into shared memory for a tile of keys."""
-    out: list[Stmt] = []
-    lets = [p for p in frame.parts() if isinstance(p, Let)]
-    for dot, operand in frame.tile.staged_keys:
-        needed = slice_of(operand, (*frame.before, *lets, *dot.lets))
-        where = Place({}, {let.name: f"{let.name}_{dot.name}_key" for let in needed})
-        out += _stage(
-            frame, dot, operand, needed, where, frame.key_axis, frame.first_key, frame.tile.keys, f"{dot.name}_keys"
-        )
-    return out
+def filling(frame: Frame, panels: Sequence[Panel], first: Size, outer: Mapping[str, Size], name: str) -> Filling:
+    """The filling of panels from a position of their axis on.
+
+    outer: where the other axes of the stream are;  name: what sets names apart from other fillings
+    """
+    parts = [_filling(frame, panel, first, outer, name) for panel in panels]
+    return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
 
 
-def _stage(
-    frame: Frame,
-    dot: Reduce,
-    operand: Expr,
-    lets: Sequence[Let],
-    where: Place,
-    axis: Axis,
-    first: Size,
-    count: int,
-    name: str,
-) -> list[Stmt]:
-    """`count` rows or keys of an operand, its products along the other side of an array."""
-    (along,) = dot.axes
-    assert isinstance(along.size, int)
-    total, threads = along.size * count, frame.tile.threads
-    memory = frame.memory(name, along.size * (count + 1), operand.dtype)
-    round_name = f"{name}_round"
-    rounds = -(-total // threads)
-    number = dims.symbol(round_name, 0, rounds - 1) * threads + frame.thread if rounds > 1 else frame.thread
-    one, k = number // along.size, number % along.size
-    clamp, position = frame.inside(f"{name}_at", first + one, axis, count)
-    place = Place({axis.name: position, along.name: k}, where.names)
-    body: tuple[Stmt, ...] = (*clamp, *place.lets(lets), Store(memory, k * (count + 1) + one, place.expr(operand)))
-    if total % threads:
+def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size], name: str) -> Filling:
+    is_once = panel in frame.panels.rows
+    threads, thread = (frame.tile.threads, frame.thread) if is_once else (frame.tile.lanes, frame.lane)
+    frame.memory(panel.name, panel.alloc.size * (1 if is_once else frame.tile.parts), panel.alloc.dtype)
+    if isinstance(frame.tile, UnitTile):
+        return Filling(reads=_fetches(frame, panel, threads, thread, first, outer, name))
+    piece = _piece(panel, threads)
+    pieces = panel.count * panel.elements // piece
+    rounds = -(-pieces // threads)
+    if pieces % threads == 0 and rounds * piece <= MOST_AHEAD:
+        parts = [_pieces(frame, panel, n * threads + thread, piece, first, outer, f"{name}_{n}") for n in range(rounds)]
+        return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
+    loop = f"{panel.name}{name}_round"
+    number = dims.symbol(loop, 0, rounds - 1) * threads + thread if rounds > 1 else thread
+    part = _pieces(frame, panel, number, piece, first, outer, name)
+    body = (*part.reads, *part.stores)
+    if pieces % threads:
         # Beyond the end nothing is read, so nothing is clamped twice.
-        body = (If(less(number, total), body),)
-    return [For(round_name, rounds, Kind.SERIAL, body)] if rounds > 1 else list(body)
+        body = (If(less(number, pieces), body),)
+    return Filling(stores=(For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body)
+
+
+def _fetches(
+    frame: Frame, panel: Panel, threads: int, thread: Size, first: Size, outer: Mapping[str, Size], name: str
+) -> tuple[Stmt, ...]:
+    """The fetches of a thread; what is beyond the end is zero."""
+    each = panel.elements // FETCHED
+    rounds = -(-panel.count * each // threads)
+    loop = f"{panel.name}{name}_round"
+    number = dims.symbol(loop, 0, rounds - 1) * threads + thread if rounds > 1 else thread
+    one, element = number // each, number % each * FETCHED
+    place = Place({**outer, panel.axis.name: first + one, panel.along.name: element}, {})
+    load = place.expr(panel.value)
+    assert isinstance(load, Load)
+    guard = None if dims.divides(panel.count, panel.axis.size) is True else less(first + one, panel.axis.size)
+    fetch = Fetch(panel.name, frame.element(panel, one, element), load.buffer, load.indices[0], FETCHED, guard)
+    body: tuple[Stmt, ...] = (fetch,)
+    if panel.count * each % threads:
+        body = (If(less(number, panel.count * each), body),)
+    return (For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body
+
+
+def _piece(panel: Panel, threads: int) -> int:
+    """How many neighbours a thread reads at once: the most that leave work for all threads."""
+    if not panel.is_along:
+        return 1
+    longest = piece_of(panel.elements)
+    sizes = [n for n in (4, 2, 1) if n <= longest]
+    return next((n for n in sizes if panel.count * panel.elements % (n * threads) == 0), longest)
+
+
+def _pieces(
+    frame: Frame, panel: Panel, number: Size, piece: int, first: Size, outer: Mapping[str, Size], name: str
+) -> Filling:
+    """One piece of a thread."""
+    each = panel.elements // piece
+    by_line = panel.is_along or not _is_across(panel)
+    # Neighbouring threads read neighbours in memory.
+    one, inside = (number // each, number % each) if by_line else (number % panel.count, number // panel.count)
+    clamp, position = frame.inside(f"{panel.name}{name}_at", first + one, panel.axis, panel.count)
+    reads: list[Stmt] = [*clamp]
+    sizes = [{**outer, panel.axis.name: position, panel.along.name: inside * piece + n} for n in range(piece)]
+    places = [
+        Place(at, {let.name: f"{let.name}_{panel.name}{name}_{n}" for let in panel.lets}) for n, at in enumerate(sizes)
+    ]
+    loads = _simple_loads(panel)
+    names = [{load: f"{panel.name}{name}_{m}_{n}" for m, load in enumerate(loads)} for n in range(piece)]
+    # Side by side, so that one access reads them all.
+    reads += [Let(names[n][load], place.expr(load)) for load in loads for n, place in enumerate(places)]
+    lets: list[Stmt] = []
+    stores: list[Stmt] = []
+    for n, place in enumerate(places):
+        lets += place.lets(Let(let.name, _with(let.value, names[n])) for let in panel.lets)
+        value = place.expr(_with(panel.value, names[n]))
+        stores.append(Store(panel.name, frame.element(panel, one, inside * piece + n), value))
+    return Filling(tuple(reads), (*lets, *stores))
+
+
+def _is_across(panel: Panel) -> bool:
+    """Whether neighbours in memory belong to neighbouring lines."""
+    return any(dims.coefficient(x.indices[0], panel.axis.name) == 1 for x in panel.loads)
+
+
+def _simple_loads(panel: Panel) -> list[Load]:
+    """Loads that may come before what is bound beside them."""
+    bound = {let.name for let in panel.lets}
+    return [x for x in panel.loads if not names_in(x) & bound]
+
+
+def _with(expr: Expr, names: Mapping[Load, str]) -> Expr:
+    """The expression with loads that have been done."""
+
+    def on_node(part: Expr) -> Expr:
+        return Local(names[part], part.dtype) if isinstance(part, Load) and part in names else part
+
+    return map_expr(on_node, expr)

@@ -1,0 +1,204 @@
+"""Panels: what a stream reads by row alone, or by key alone, in memory that its group shares.
+
+A panel has a line for each row of a tile, or for each key: the products of a dot, or the columns of
+a sum, as neighbours. So threads read several of them at once, and what a dot and a sum both read
+of a key lies there once. A line is an odd number of pieces long: threads in step that read lines
+next to each other read different banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rune import dims
+from rune.dims import Dim, Size, is_static
+from rune.lowering.kernel.expr import Expr, Load, Op
+from rune.lowering.kernel.matrices import NARROW
+from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let
+from rune.lowering.kernel.rewrite import names_in, rename, replace_symbols, walk_expr
+from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
+
+PIECE = 4  # elements that a thread reads at once, if it can
+HALVES = 8  # of 16 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`count` positions of an axis, each with a line of the elements of `along`.
+
+    value: an element, where `lets` are bound
+    """
+
+    name: str
+    value: Expr
+    lets: tuple[Let, ...]
+    axis: Axis
+    along: Axis
+    count: int
+
+    @property
+    def elements(self) -> int:
+        """The elements of a line."""
+        assert isinstance(self.along.size, int)
+        return self.along.size
+
+    @property
+    def alloc(self) -> Alloc:
+        """Its memory."""
+        return Alloc(self.name, self.value.dtype, self.count * self.line, AddressSpace.SHARED)
+
+    @property
+    def line(self) -> int:
+        """From one line to the next."""
+        return line_of(self.elements, HALVES if self.value.dtype in NARROW else PIECE)
+
+    def index(self, position: Size, element: Size) -> Size:
+        """Where an element lies."""
+        return position * self.line + element
+
+    @property
+    def loads(self) -> list[Load]:
+        """What is read of memory for an element, and changes along a line."""
+        exprs = (self.value, *(let.value for let in self.lets))
+        loads = dict.fromkeys(e for x in exprs for e in walk_expr(x) if isinstance(e, Load))
+        return [x for x in loads if mentions(x.indices[0], self.along)]
+
+    @property
+    def is_along(self) -> bool:
+        """Whether the elements of a line are neighbours in memory, too."""
+        return all(dims.coefficient(x.indices[0], self.along.name) == 1 for x in self.loads)
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """The panels of a stream: of rows, of keys that dots read, and of keys that sums alone read.
+
+    of_dots: that of an operand of a dot, by its name     of_sums: that of a sum's factor
+    """
+
+    rows: tuple[Panel, ...] = ()
+    keys: tuple[Panel, ...] = ()
+    factors: tuple[Panel, ...] = ()
+    of_dots: Mapping[tuple[str, Expr], Panel] = field(default_factory=dict)
+    of_sums: Mapping[str, Panel] = field(default_factory=dict)
+
+    @property
+    def of_keys(self) -> tuple[Panel, ...]:
+        """Those that are filled again for every tile."""
+        return (*self.keys, *self.factors)
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether sums read what dots read."""
+        return any(p in self.keys for p in self.of_sums.values())
+
+
+def line_of(elements: int, piece: int = PIECE) -> int:
+    """The length of a line of so many elements."""
+    if elements % piece:
+        return elements | 1
+    return elements if elements // piece % 2 else elements + piece
+
+
+def piece_of(elements: int) -> int:
+    """How many elements of a line are read at once."""
+    return next(n for n in (PIECE, PIECE // 2, 1) if elements % n == 0)
+
+
+def mentions(index: Size, axis: Axis) -> bool:
+    """Whether an index changes along an axis."""
+    return isinstance(index, Dim) and any(s.name == axis.name for s in dims.symbols(index))
+
+
+def panels_of(kernel: Kernel, stream: Stream, row_axis: Axis, rows: int, keys: int) -> Panels:
+    """The panels of a stream whose tiles have so many rows and keys."""
+    return _Search(kernel, stream, row_axis, rows, keys).panels()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    kernel: Kernel
+    stream: Stream
+    row_axis: Axis
+    rows: int
+    keys: int
+
+    def panels(self) -> Panels:
+        by_row: dict[object, Panel] = {}
+        by_key: dict[object, Panel] = {}
+        of_dots: dict[tuple[str, Expr], Panel] = {}
+        for dot, operand in self.operands():
+            for panels, kind, axis, count in (
+                (by_row, "rows", self.row_axis, self.rows),
+                (by_key, "keys", self.stream.axes[-1], self.keys),
+            ):
+                if self.reads(operand, dot.lets) == kind:
+                    panel = self.panel(f"{dot.name}_{kind}", operand, dot.lets, axis, dot.axes[0], count)
+                    of_dots[dot.name, operand] = panels.setdefault(_meaning(panel), panel)
+        in_dots = tuple(by_key.values())
+        of_sums = {s.name: by_key.setdefault(_meaning(p), p) for s, p in self.factors()}
+        factors = tuple(p for p in by_key.values() if p not in in_dots)
+        return Panels(tuple(by_row.values()), in_dots, factors, of_dots, of_sums)
+
+    def operands(self) -> Iterator[tuple[Reduce, Expr]]:
+        """The operands of dots along one axis."""
+        for dot in (*self.stream.scores, *self.stream.weights):
+            if isinstance(dot, Reduce) and len(dot.axes) == 1 and is_static(dot.axes[0].size):
+                assert isinstance(dot.value, Op)
+                for operand in dict.fromkeys(dot.value.args):
+                    if dot.axes[0].name in names_needed(operand, self.lets(dot.lets)):
+                        yield dot, operand
+
+    def factors(self) -> Iterator[tuple[Sum, Panel]]:
+        """The factors of sums that change along columns and keys."""
+        for total in self.stream.sums:
+            if total.factor is None or not total.columns:
+                continue
+            (axis,) = total.columns
+            along = axis.name in names_needed(total.factor, self.lets(total.lets))
+            if along and self.reads(total.factor, total.lets) == "keys":
+                name, keys = f"{total.name}_factors", self.stream.axes[-1]
+                yield total, self.panel(name, total.factor, total.lets, keys, axis, self.keys)
+
+    def panel(self, name: str, value: Expr, inner: Sequence[Let], axis: Axis, along: Axis, count: int) -> Panel:
+        return Panel(name, value, tuple(slice_of(value, self.lets(inner))), axis, along, count)
+
+    def lets(self, inner: Sequence[Let]) -> list[Let]:
+        """What is bound where a dot or a sum is."""
+        before = self.kernel.body[: self.kernel.body.index(self.stream)]
+        parts = (*before, *self.stream.scores, *self.stream.weights)
+        return [*(p for p in parts if isinstance(p, Let)), *inner]
+
+    def reads(self, value: Expr, inner: Sequence[Let]) -> str | None:
+        """Whether a value changes along rows alone, or keys alone."""
+        needed, peak = names_needed(value, self.lets(inner)), self.stream.peak
+        parts = (*self.stream.scores, *self.stream.weights)
+        scores = {p.name for p in parts if isinstance(p, Reduce)} | ({peak.name} if peak else set())
+        by_row, by_key = self.row_axis.name in needed, not needed.isdisjoint(a.name for a in self.stream.axes)
+        if needed & scores or by_row == by_key:
+            return None
+        return "rows" if by_row else "keys"
+
+
+def _meaning(panel: Panel) -> object:
+    """What two panels share if their elements are the same."""
+    names = {let.name: f"let_{n}" for n, let in enumerate(panel.lets)}
+    along = {panel.along.name: dims.symbol("along", 0, panel.elements - 1)}
+    return panel.elements, replace_symbols(rename((*panel.lets, Let("_", panel.value)), names), along)
+
+
+def slice_of(expr: Expr, lets: Sequence[Let]) -> list[Let]:
+    """The lets that an expression needs, in order."""
+    needed = set(names_in(expr))
+    chosen: list[Let] = []
+    for let in reversed(lets):
+        if let.name in needed:
+            chosen.append(let)
+            needed |= names_in(let.value)
+    return chosen[::-1]
+
+
+def names_needed(expr: Expr, lets: Sequence[Let]) -> set[str]:
+    """What an expression and the lets that it needs read."""
+    return set(names_in(expr)).union(*(names_in(let.value) for let in slice_of(expr, lets)))

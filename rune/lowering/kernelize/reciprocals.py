@@ -1,0 +1,89 @@
+"""Reciprocals: scores that are divided by a sum of scores are multiplied by its reciprocal.
+
+Before   p = e / broadcast l                       l, the sum of e: one for each row
+After    r = 1 / l;  p = e · broadcast r
+
+A quotient is ten instructions or more, and scores are many; sums are few. A sum of weights that
+have a peak is at least 1, so no reciprocal overflows that the quotient does not.
+
+Invariant: values stay the same but for rounding.
+Cost: linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Literal, Program, Var
+from rune.core.types import ArrayType
+from rune.lowering.kernelize.scores import Component
+from rune.lowering.kernelize.tracing import Definitions, generic, same_elements, trace
+from rune.lowering.kernelize.two_step import apply
+from rune.ops.arithmetic import div, mul, sub
+from rune.ops.family import broadcast, reduce_sum
+from rune.ops.reduction import reduce_max
+from rune.ops.transcendental import exp
+
+
+def multiply_by_reciprocals(program: Program, components: Iterable[Component]) -> Program:
+    """The program with quotients of scores and sums of exponentials made products."""
+    definitions = {v: e for e in program.equations for v in e.results}
+    scores = {v for c in components for v in c.values}
+    reciprocals: dict[Var, Var] = {}
+    body: list[Equation] = []
+    for equation in program.equations:
+        divisor = _divisor(equation, definitions) if equation.results and equation.results[0] in scores else None
+        if divisor is None:
+            body.append(equation)
+            continue
+        spread, total = divisor
+        if total not in reciprocals:
+            one = Literal(np.ones((), total.type.dtype), ArrayType((), total.type.dtype))
+            reciprocals[total] = apply(body, div, one, total)
+        again = apply(body, broadcast, reciprocals[total], **spread.params)
+        body.append(replace(equation, primitive=mul, operands=(equation.operands[0], again)))
+    return program.with_equations(body, program.outputs)
+
+
+def _divisor(equation: Equation, definitions: Definitions) -> tuple[Equation, Var] | None:
+    """The broadcast of a sum of exponentials that an equation divides by, and the sum."""
+    if equation.primitive is not div or not isinstance(equation.operands[1], Var):
+        return None
+    spread = definitions.get(equation.operands[1])
+    total = spread.operands[0] if spread is not None and spread.primitive is broadcast else None
+    if spread is None or not isinstance(total, Var):
+        return None
+    base = same_elements(total, definitions)
+    summed = definitions.get(base) if isinstance(base, Var) else None
+    return (spread, total) if _is_least_one(summed, definitions) else None
+
+
+def _is_least_one(total: Equation | None, definitions: Definitions) -> bool:
+    """Whether a sum is one of exponentials of differences to the largest, which has 1 itself."""
+    if total is None or total.primitive is not reduce_sum:
+        return False
+    weight = definitions.get(total.operands[0]) if isinstance(total.operands[0], Var) else None
+    shift = _definition(weight, exp, definitions)
+    if shift is None or shift.primitive is not sub:
+        return False
+    score, peak = shift.operands
+    base, _ = trace(peak, generic(peak.type.shape), definitions)
+    largest = definitions.get(base) if isinstance(base, Var) else None
+    if largest is None or largest.primitive is not reduce_max or largest.params["axes"] != total.params["axes"]:
+        return False
+    indices = generic(score.type.shape)
+    return trace(score, indices, definitions) == trace(largest.operands[0], indices, definitions)
+
+
+def _definition(equation: Equation | None, primitive: Primitive, definitions: Definitions) -> Equation | None:
+    """What defines the operand of an equation of a primitive."""
+    if equation is None or equation.primitive is not primitive or not isinstance(equation.operands[0], Var):
+        return None
+    return definitions.get(equation.operands[0])
+
+
+__all__ = ["multiply_by_reciprocals"]
