@@ -97,8 +97,8 @@ def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
 def shared(flat: Kernel, ways: Sequence[Schedule], target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel by groups of threads that share its points."""
     for share, way in itertools.product(_shares(target), ways):
-        # Those that read panels together are groups already.
-        if way.has_groups or (share.points > 1 and (way.tile or way.squares)):
+        # Those that read panels together are groups already; a tile has columns of its own.
+        if way.has_groups or ((way.tile or way.squares) and share != Share(share.threads)):
             continue
         schedule = replace(way, share=share)
         if share.points == 1 or is_legal(flat, schedule, target):
