@@ -140,4 +140,4 @@ def test_the_script_prints_a_row_for_a_workload_and_writes_all_figures(tmp_path:
     assert done.returncode == 0, done.stderr
     assert "| add f32 16M | 1, 1 | 16384 x 256 |" in done.stdout
     (figures,) = json.loads(file.read_text())
-    assert figures["rows"][0]["trace"]["sectors"] == 4
+    assert figures["rows"][0]["trace"]["sectors"] == 16

@@ -232,7 +232,7 @@ def test_explain_says_of_each_kernel_what_bounds_it():
 
     text = stages(program, target()).text("predictions")
     assert text.startswith("exp_0: ")
-    assert "on H100 SXM, bound by memory; 65536 groups of 256, 4.0 sectors a request" in text
+    assert "on H100 SXM, bound by memory; 16384 groups of 256, 16.0 sectors a request" in text
 
 
 def test_products_of_matrices_take_the_units_for_them_and_rows_of_shared_memory():
