@@ -8,7 +8,7 @@ remainders), whose operands groups read into shared memory (stage, panels), also
 twice), and multiply on units for matrices (units); the domain becomes GRID loops, statements become
 loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice, stage_choice, units_choice).
+each kind of device (heuristics, tile_choice, stage_choice, units_choice, share_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -35,6 +35,7 @@ from rune.lowering.build.parts import parted
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.rows import in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
+from rune.lowering.build.share_choice import choose_share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
@@ -46,7 +47,7 @@ from rune.lowering.build.twice import staged_twice
 from rune.lowering.build.units import multiplied
 from rune.lowering.build.units_choice import choose_units
 from rune.lowering.build.vectors import choose_neighbours, choose_vectors, with_vectors
-from rune.lowering.build.workgroups import Shared, choose_share, placed, share_point
+from rune.lowering.build.workgroups import Shared, placed, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import names_bound
