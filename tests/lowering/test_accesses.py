@@ -79,22 +79,19 @@ def test_halves_that_are_copied_keep_their_bits():
 
 def test_what_lies_at_places_is_read_behind_them(expect):
     expect(
-        to_text(code("vectors(2, lanes=1)", lambda x, i: x[i[0]] * x[i[0] + i], f32(64), of(dtypes.i32, 8))),
+        to_text(code("vectors(2, lanes=1)", lambda x, i: x[i] * 2.0, f32(6, 4), of(dtypes.i32, 3))),
         """
-        code mul_0(x0: read i32[8], x1: read f32[64], y0: write f32[8]) {
-          for i0 in 4 grid {
-            x0_element: i32 = x0[2*i0]
-            x0_element_2: i32 = x0[2*i0 + 1]
-            g1_c0: i64 in 0..63 = min(max(i64(select(x0[0] < 0_i32, x0[0] + 64_i32, x0[0])), 0_i64), 63_i64)
-            g1_c1: i64 in 0..63 = min(max(i64(select(x0[0] < 0_i32, x0[0] + 64_i32, x0[0])), 0_i64), 63_i64)
-            t2_c0: i32 = x0[0] + x0_element
-            t2_c1: i32 = x0[0] + x0_element_2
-            g3_c0: i64 in 0..63 = min(max(i64(select(t2_c0 < 0_i32, t2_c0 + 64_i32, t2_c0)), 0_i64), 63_i64)
-            g3_c1: i64 in 0..63 = min(max(i64(select(t2_c1 < 0_i32, t2_c1 + 64_i32, t2_c1)), 0_i64), 63_i64)
-            y0_value: f32 = x1[g1_c0] * x1[g3_c0]
-            y0_value_2: f32 = x1[g1_c1] * x1[g3_c1]
-            store y0[2*i0] = y0_value
-            store y0[2*i0 + 1] = y0_value_2
+        code mul_0(x0: read i32[3], x1: read f32[24], y0: write f32[12]) {
+          for i0 in 3 grid {
+            for i1 in 2 grid {
+              g1: i64 in 0..5 = min(max(i64(select(x0[i0] < 0_i32, x0[i0] + 6_i32, x0[i0])), 0_i64), 5_i64)
+              x1_element: f32 = x1[4*g1 + 2*i1]
+              x1_element_2: f32 = x1[4*g1 + 2*i1 + 1]
+              y0_value: f32 = x1_element * 2.0_f32
+              y0_value_2: f32 = x1_element_2 * 2.0_f32
+              store y0[4*i0 + 2*i1] = y0_value
+              store y0[4*i0 + 2*i1 + 1] = y0_value_2
+            }
           }
         }""",
     )

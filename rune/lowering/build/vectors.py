@@ -21,9 +21,9 @@ from rune.lowering.build.schedule import Vectors
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.tile import copy_body
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import names_in, walk_expr
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Write, expressions, inner_axes
+from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, expressions, inner_axes
 
 MOST_NEIGHBOURS = 8  # at a point
 
@@ -85,10 +85,23 @@ def with_vectors(kernel: Kernel, vectors: Vectors) -> Kernel:
     block = Axis(last.name, last.size // (lanes * count))
     lane = (Axis(f"{last.name}_lane", lanes),) if lanes > 1 else ()
     first = block.symbol * (lanes * count) + sum(a.symbol for a in lane)
-    copies = [copy_body(kernel, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)]
+    of_columns = _of_columns(kernel)
+    several = replace(kernel, body=of_columns)
+    copies = zip(*(copy_body(several, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)), strict=True)
     # The copies of a statement stand side by side, so that their sums share one loop.
-    body = tuple(statement for same in zip(*copies) for statement in same)
+    body = tuple(x for s in kernel.body for x in (next(copies) if s in of_columns else (s,)))
     return replace(kernel, domain=(*outer, block, *lane), body=body)
+
+
+def _of_columns(kernel: Kernel) -> tuple[Statement, ...]:
+    """The statements that differ from column to column."""
+    names, differing = {kernel.domain[-1].name}, []
+    for statement in kernel.body:
+        used = {name for x in expressions(statement) for name in names_in(x)}
+        if isinstance(statement, Write) or used & names:
+            differing.append(statement)
+            names |= {statement.name} if isinstance(statement, Let | Reduce) else set()
+    return tuple(differing)
 
 
 def copies_alone(kernel: Kernel) -> bool:
