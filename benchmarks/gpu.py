@@ -30,6 +30,7 @@ from gpu_workloads import WORKLOADS, Workload
 
 import rune
 from rune.backends import device_named
+from rune.lowering.kernelize.cost import estimate
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, all_steps
 
@@ -41,14 +42,14 @@ PROBE = 4099  # elements of a result that are compared with the other library's
 Line = dict[str, Any]
 
 
-def arguments(workload: Workload, limit: int = 1 << 15) -> list[np.ndarray]:
+def arguments(workload: Workload) -> list[np.ndarray]:
     """Values of a normal distribution, and indices below the first argument's length."""
     generator = np.random.default_rng(0)
-    first = workload.types[0].shape
+    length = estimate(workload.types[0].shape[0])
     arrays = []
     for kind in workload.types:
         if np.issubdtype(kind.dtype, np.integer):
-            arrays.append(generator.integers(0, first[0] if len(first) else limit, kind.shape).astype(kind.dtype))
+            arrays.append(generator.integers(0, length, kind.shape).astype(kind.dtype))
         else:
             arrays.append(generator.standard_normal(kind.shape, np.float32).astype(kind.dtype))
     return arrays

@@ -59,13 +59,13 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
     free afterwards: the interpreter hears of them after a call and not within one, and the call
     that takes the lock notes that it did.
     """
-    taken: list[bool] = []
+    answers: list[bool] = []
     try:
-        taken.extend(map(lock.acquire, (False,)))
-        if True in taken:
+        answers.extend(map(lock.acquire, (False,)))
+        if True in answers:
             work()
     finally:
-        if True in taken:
+        if True in answers:
             lock.release()
 
 

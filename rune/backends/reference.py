@@ -76,6 +76,11 @@ class ReferenceBackend(CheckingBackend):
         check_plan(plan)
         return ReferenceExecutable(plan, Concretes(plan), self.work)
 
+    @property
+    def has_clock(self) -> bool:
+        """Never: the host is the device."""
+        return False
+
     def record_timed(self, plan: Plan, meter: Meter) -> ReferenceExecutable:
         """The plan, checked, with its steps timed. Errors: CheckError."""
         check_plan(plan)

@@ -161,6 +161,14 @@ API cuStreamWaitEvent(void* handle, Event* event, unsigned) {
   if (stream) stream_of(handle)->put([=] { stream->wait(behind); });
   return SUCCESS;
 }
+// Until the number there has come to be `number` or later, counted round 2^32.
+API cuStreamWaitValue32_v2(void* handle, volatile uint32_t* word, uint32_t number, unsigned) {
+  WITH_CONTEXT
+  stream_of(handle)->put([=] {
+    while (int32_t(*word - number) < 0) std::this_thread::sleep_for(std::chrono::microseconds(10));
+  });
+  return SUCCESS;
+}
 API cuEventCreate(Event** event, unsigned) { WITH_CONTEXT *event = new Event; return SUCCESS; }
 API cuEventDestroy_v2(Event* event) { return delete event, SUCCESS; }
 API cuEventRecord(Event* event, void* handle) {

@@ -15,7 +15,7 @@ from rune.lowering.build import build_by_default
 from rune.lowering.build.schedule import Merge, Schedule
 from rune.lowering.codegen.target import Target
 from tests.lowering.test_build import AB, ABT, ATB, dot
-from tests.lowering.test_schedules import GPU, UNITS, kernel_of, of
+from tests.lowering.test_schedules import GPU, PROCESSOR, UNITS, kernel_of, of
 from tests.support.lowering import f32
 
 LARGE = replace(GPU, cores=132)
@@ -102,6 +102,9 @@ def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
     assert not stage.twice
 
 
+# --- where accesses are wide -----------------------------------------------------------------
+
+
 CUDA = replace(UNITS, cores=132, shared_bytes=227 << 10)
 M16 = 1 << 24
 
@@ -128,3 +131,27 @@ def rms_norm(x: Any, scale: Any) -> Any:
 )
 def test_threads_of_a_gpu_take_neighbours_at_once_where_there_are_some(function: Any, types: Any, schedule: str):
     assert str(default(function, *types, device=CUDA)) == schedule
+
+
+# --- on a processor behind OpenCL -------------------------------------------------------------
+
+
+def sum_of(axis: int) -> Any:
+    return lambda x: rnp.sum(x, axis=axis)
+
+
+@pytest.mark.parametrize(("columns", "schedule"), [(7, "plain"), (8, "parts(2)"), (17, "parts(4)"), (999, "parts(8)")])
+def test_a_sum_of_a_row_is_in_as_many_parts_as_have_four_rounds(columns: int, schedule: str):
+    assert str(default(sum_of(1), f32(1000, columns), device=PROCESSOR)) == schedule
+
+
+def test_a_sum_of_columns_is_one_of_eight_neighbours_at_a_point():
+    assert str(default(sum_of(0), f32(1000, 1000), device=PROCESSOR)) == "vectors(8, lanes=1)"
+
+
+def test_a_sum_of_integers_is_left_to_the_compiler():
+    assert str(default(sum_of(1), of(dtypes.i32, 1000, 1000), device=PROCESSOR)) == "plain"
+
+
+def test_a_sum_whose_neighbours_lie_apart_is_left_as_it_is():
+    assert str(default(lambda x: rnp.sum(x[:, ::2], axis=1), f32(1000, 998), device=PROCESSOR)) == "plain"

@@ -181,6 +181,11 @@ class CpuBackend:
         """The executables as a crew of native threads, where they are of the processor."""
         return crew_for(executables, grid)
 
+    @property
+    def has_clock(self) -> bool:
+        """Never: the host is the device."""
+        return False
+
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""
         host = replace(self.host, clock=Clock(plan))

@@ -28,6 +28,7 @@ from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
 from rune.backends.cuda.devices import load, release, target_of
 from rune.backends.cuda.driver import Device, Driver, Event
+from rune.backends.cuda.gate import Gate
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Program, Retired
 from rune.backends.cuda.loans import Chunk, Loans, Sharing
@@ -168,6 +169,7 @@ class CudaBackend(Sharing, QueuedBackend):
         self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
         self._own: Program | None = None
         self._marks: Marks | None = None
+        self._gate: Gate | None = None
         self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
@@ -265,6 +267,14 @@ class CudaBackend(Sharing, QueuedBackend):
             with self.entered:
                 self._marks = Marks(self)
         return self._marks
+
+    @property
+    def gate(self) -> Gate:
+        """In its stream, for those who measure."""
+        if self._gate is None:
+            with self.entered:
+                self._gate = Gate(self)
+        return self._gate
 
     def pinned_table(self, nbytes: int) -> int:
         """Pinned memory for a table that is copied at once. Errors: DeviceError."""

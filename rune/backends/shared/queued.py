@@ -149,6 +149,11 @@ class QueuedBackend(ABC):
     work: Work
     check: Callable[[], None]
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether times of steps are the device's own."""
+        return True
+
     def room(self, nbytes: int) -> int:
         """The bytes to ask the pool for."""
         return nbytes

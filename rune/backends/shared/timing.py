@@ -25,7 +25,34 @@ from rune.profiling import StepProfile
 Sizes = Mapping[str, int]
 
 
-class Meter:
+class Meter(Protocol):
+    """What an executor tells the times of its steps."""
+
+    def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
+        """A step ran `calls` times at these sizes, in `seconds` altogether."""
+        ...
+
+    def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int, calls: int = 1) -> None:
+        """A kernel ran: of the plan, or of the executor and moving `nbytes` bytes."""
+        ...
+
+
+class Stopwatch:
+    """A meter that adds up. Units: s."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
+        """Count the time of a step."""
+        self.seconds += seconds
+
+    def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int, calls: int = 1) -> None:
+        """Count the time of a kernel."""
+        self.seconds += seconds
+
+
+class StepMeter:
     """Tells the profile in force of the steps of one plan; knows their costs and lines."""
 
     def __init__(self, lowered: Lowered, device: str):
@@ -114,6 +141,11 @@ class TimedWalker:
 class TimesSteps(Protocol):
     """A backend that times the steps of a plan."""
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether times are the device's own, without what the host does meanwhile."""
+        ...
+
     def record_timed(self, plan: Plan, meter: Meter) -> Executable:
         """Compile a plan whose calls tell the meter of their steps, and wait for them."""
         ...
@@ -153,7 +185,7 @@ class Profiled:
 
 def record(lowered: Lowered, device: str, backend: Backend) -> Profiled:
     """Compile a plan for profiling. Errors: CompileError."""
-    meter = Meter(lowered, device)
+    meter = StepMeter(lowered, device)
     timed = isinstance(backend, TimesSteps)
     executable = backend.record_timed(meter.plan, meter) if timed else backend.record(meter.plan)
     return Profiled(executable, backend, device)

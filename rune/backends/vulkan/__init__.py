@@ -198,6 +198,11 @@ class VulkanBackend:
         """The plan, compiled. Errors: CompileError."""
         return VulkanExecutable(self, plan)
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether times of steps are the device's own."""
+        return self.physical.stamp_bits > 0
+
     def record_timed(self, plan: Plan, meter: Meter) -> VulkanExecutable:
         """The plan, its steps timed. Errors: CompileError."""
         return VulkanExecutable(self, plan, meter)

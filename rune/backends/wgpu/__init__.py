@@ -278,6 +278,11 @@ class WgpuBackend(QueuedBackend):
 
     # --- programs ----------------------------------------------------------------------------
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether times of steps are the device's own."""
+        return STAMPS in self.device.features
+
     def record(self, plan: Plan) -> WgpuExecutable:
         """The plan with its kernels compiled. Errors: CompileError with the numbered source."""
         self.check()

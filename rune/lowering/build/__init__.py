@@ -31,7 +31,7 @@ from rune.lowering.build.lanes import ordered_loops
 from rune.lowering.build.legal import is_legal, refuse, require_legal
 from rune.lowering.build.merge import merged
 from rune.lowering.build.order import reordered
-from rune.lowering.build.parts import parted
+from rune.lowering.build.parts import choose_parts, parted
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.rows import in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
@@ -144,13 +144,18 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     turn = choose_turn(flat, choice.turned_side)
     if turn is not None and is_legal(flat, Schedule(turn=turn), target):
         return Schedule(turn=turn)
-    lanes, points = max(1, target.vector_bytes // item), target.cores * choice.column_points
-    vectors = choose_vectors(flat, lanes, choice.columns, points)
+    lanes = choice.column_lanes or max(1, target.vector_bytes // item)
+    vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
     if vectors is None and choice.row_lanes > 1:
         vectors = choose_neighbours(flat, choice.access_bytes, target.cores * choice.full_threads // 2)
     if vectors is not None:
         return Schedule(vectors=vectors)
-    return choose_units(flat, target) or choose_stage(flat, target) or Schedule(tile=choose_tile(flat, target))
+    tile = choose_tile(flat, target)
+    if tile is None:
+        parts = choose_parts(flat, choice.parts)
+        if parts is not None:
+            return Schedule(parts=parts)
+    return choose_units(flat, target) or choose_stage(flat, target) or Schedule(tile=tile)
 
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:

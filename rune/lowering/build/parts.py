@@ -20,14 +20,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.schedule import Parts
 from rune.lowering.build.tile import place_body
-from rune.lowering.kernel.expr import Expr, Local, Op
+from rune.lowering.kernel.expr import Expr, Load, Local, Op
 from rune.lowering.kernel.nodes import Let
-from rune.lowering.kernels import Axis, Kernel, Reduce, Statement
+from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, expressions
 
 LEAST_ROUNDS = 4  # of a part
+
+
+def choose_parts(kernel: Kernel, most: int) -> Parts | None:
+    """The most parts, at most `most`, in which a reduction of neighbours has rounds enough.
+
+    Integers have none: compilers may reorder their sums.
+    """
+    if not any(_reads_neighbours(s) for s in kernel.body):
+        return None
+    counts = (most >> k for k in range(most.bit_length() - 1))
+    return next((Parts(n) for n in counts if has_long_reduction(kernel, Parts(n))), None)
+
+
+def _reads_neighbours(statement: Statement) -> bool:
+    """Whether it is a reduction of floats whose last axis goes from an element to the next."""
+    if not isinstance(statement, Reduce) or not statement.axes or statement.dtype not in dtypes.FLOATING:
+        return False
+    name = statement.axes[-1].name
+    loads = [part for e in expressions(statement) for part in walk_expr(e) if isinstance(part, Load)]
+    return any(dims.coefficient(load.indices[0], name) == 1 for load in loads)
 
 
 def parted(kernel: Kernel, parts: Parts) -> Kernel:

@@ -5,13 +5,14 @@ arrays in the device's memory, warm. The first schedule, the default, says what 
 every other has to agree, integers bit by bit, floats within the square root of their precision,
 because the order of sums differs. A short kernel is run several times for one time, and small
 arguments lie at several places in turn: where arrays begin decides which of their parts share a
-place in a cache, a third of some kernels' time.
+place in a cache, a third of some kernels' time. A device with a clock of its own tells how long its
+kernels took; else the host's clock says how long a run took until it was waited for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from time import perf_counter
@@ -21,7 +22,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends import Device
-from rune.backends.shared.protocol import Buffer, Executable
+from rune.backends.shared.protocol import Backend, Buffer, Executable
+from rune.backends.shared.timing import Stopwatch, TimesSteps
 from rune.errors import RuneError
 from rune.lowering.build import build
 from rune.lowering.build.schedule import Schedule
@@ -29,6 +31,7 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import optimised
+from rune.lowering.plan import Plan
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.search import Dropped, Run
 
@@ -39,6 +42,22 @@ WARM = 2  # runs before the times
 DEADLINE = 10  # times the default's warm run, and DEADLINE_S: slower ones get no other run
 DEADLINE_S = 0.005
 MOST_STATEMENTS = 3_000  # more take long to compile
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What runs, and the clock that goes while it does. Units: s."""
+
+    executable: Executable
+    clock: Callable[[], float]
+
+    @classmethod
+    def of(cls, plan: Plan, backend: Backend) -> Timed:
+        """A plan on a device. Errors: CompileError."""
+        if isinstance(backend, TimesSteps) and backend.has_clock:
+            watch = Stopwatch()
+            return cls(backend.record_timed(plan, watch), lambda: watch.seconds)
+        return cls(backend.record(plan), perf_counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +95,15 @@ class Trials:
         code = optimised(build(self.kernel, schedule, target), target)
         if self.sample is not None and _statements(code) > MOST_STATEMENTS:
             raise Dropped(f"too long to compile, {_statements(code)} statements")
-        executable = self.device.backend.record(plan_of(self.kernel, code, target.name))
-        results = self._results(executable(self.places[0]))
-        seconds = min(self._run(executable, self.places[0], 1) for _ in range(WARM))
+        timed = Timed.of(plan_of(self.kernel, code, target.name), self.device.backend)
+        results = self._results(timed.executable(self.places[0]))
+        start = perf_counter()
+        seconds = min(self._run(timed, self.places[0], 1) for _ in range(WARM))
         if self.sample is None:
-            runs = math.ceil(BURST_S / max(seconds, 1e-9))
+            runs = math.ceil(BURST_S * WARM / (perf_counter() - start))
             self.sample = Sample(results, seconds, max(1, min(MOST_RUNS, runs)))
         self._require_fit(self.sample, schedule, results, seconds)
-        return self._timer(executable, self.sample.runs)
+        return self._timer(timed, self.sample.runs)
 
     def _require_fit(self, sample: Sample, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
         for name, wanted, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
@@ -92,26 +112,26 @@ class Trials:
         if seconds > DEADLINE * sample.seconds + DEADLINE_S:
             raise Dropped(f"beyond its deadline, {seconds / sample.seconds:.0f} times the default")
 
-    def _timer(self, executable: Executable, runs: int) -> Run:
+    def _timer(self, timed: Timed, runs: int) -> Run:
         """Times runs on the arguments at one place after another."""
         places = cycle(self.places)
 
         def run() -> float:
             buffers = next(places)
             if len(self.places) > 1:
-                executable(buffers)
-            return self._run(executable, buffers, runs)
+                timed.executable(buffers)
+            return self._run(timed, buffers, runs)
 
         return run
 
-    def _run(self, executable: Executable, buffers: Sequence[Buffer], runs: int) -> float:
+    def _run(self, timed: Timed, buffers: Sequence[Buffer], runs: int) -> float:
         backend = self.device.backend
         backend.synchronize()
-        start = perf_counter()
+        start = timed.clock()
         for _ in range(runs):
-            executable(buffers)
+            timed.executable(buffers)
         backend.synchronize()
-        return (perf_counter() - start) / runs
+        return (timed.clock() - start) / runs
 
     def _results(self, buffers: Sequence[Buffer]) -> tuple[np.ndarray, ...]:
         copies = zip(buffers, self.result_types, strict=True)

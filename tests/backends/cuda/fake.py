@@ -191,6 +191,7 @@ class FakeCuda(Kernels):
         self.host: list[np.ndarray] = []  # page-locked
         self.shared: dict[str, int] = {}  # bytes that a function may get, if they are more than usual
         self.waits: list[tuple[int, int]] = []  # others' streams, and what they wait for
+        self.gates: list[tuple[int, int, int]] = []  # words that the stream waits for, and their numbers
         self.images: list[str] = []  # loaded, by name
         self.held: list[object] = []  # functions whose addresses are known
         self.graphs: dict[int, tuple[Callable[[], None], ...]] = {}  # by handle

@@ -85,6 +85,7 @@ def memory_calls(fake: Any) -> dict[str, Any]:
         "cuMemcpyDtoHAsync": dtoh,
         "cuMemcpyDtoDAsync": fake.dtod,
         "cuStreamWaitEvent": lambda stream, event, flags: fake.waits.append((stream, fake.enqueued)),
+        "cuStreamWaitValue32": lambda stream, word, number, flags: fake.gates.append((word, number, fake.enqueued)),
         "cuMemsetD32Async": memset,
         "cuMemsetD8Async": lambda target, number, count, stream: fake.memset_bytes(target, number, count, stream),
     }

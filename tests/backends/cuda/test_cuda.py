@@ -24,7 +24,7 @@ from rune.backends.cuda import by_bindings
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.backends.cuda.staging import SIZES
 from rune.backends.shared import forks
-from rune.backends.shared.timing import Meter
+from rune.backends.shared.timing import StepMeter
 from rune.errors import DeviceError
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import stages
@@ -321,7 +321,7 @@ def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(de
     lowered = stages(program, cuda_fake.TARGET)
     device.record(lowered.plan)  # which lets the driver know its kernels
     with rune.configure(cache_dir=""):
-        timed = device.record_timed(lowered.plan, Meter(lowered, "cuda:0"))
+        timed = device.record_timed(lowered.plan, StepMeter(lowered, "cuda:0"))
 
     with rune.debug.profile() as profile:
         (result,) = timed([device.copy_in(np.ones(64, np.float32))])

@@ -14,13 +14,14 @@ import rune
 import rune.numpy as rnp
 from rune.backends import device_named
 from rune.errors import ArgumentError, OutOfMemory
+from rune.lowering.build import build
 from rune.lowering.build.schedule import Schedule, parse
 from rune.lowering.kernels import Kernel
 from rune.transforms.tuning import trials, tune, winners
-from rune.transforms.tuning.one_kernel import arguments, types_at
+from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.report import Progress
 from rune.transforms.tuning.search import Dropped, Loser, Outcome
-from rune.transforms.tuning.trials import Trials, agrees
+from rune.transforms.tuning.trials import Timed, Trials, agrees
 
 X = np.random.default_rng(0).normal(size=(8, 12, 35)).astype(np.float32)
 
@@ -171,6 +172,19 @@ def test_candidates_agree_with_the_default_on_an_executor(device: str):
 
     for text in ("parts(4)", "vectors(2, lanes=1)", "parts(8) vectors(3, lanes=4)"):
         assert trial.prepare(parse(text))() > 0
+
+
+@pytest.mark.parametrize("device", ["opencl:0", "vulkan:0"])
+def test_a_device_with_a_clock_is_timed_by_it_and_not_by_the_host(device: str):
+    (kernel,) = rune.explain(sums, device=device)(X).lowered.kernels.kernels.values()
+    where = device_named(device)
+    timed = Timed.of(plan_of(kernel, build(kernel, parse("plain"), where.target), device), where.backend)
+    values = [where.backend.copy_in(v) for v in arguments(kernel, types_at(kernel.inputs, {}), 0)]
+
+    before = timed.clock()
+    assert timed.clock() == before
+    timed.executable(values)
+    assert timed.clock() > before
 
 
 # --- what is dropped ------------------------------------------------------------------------------
