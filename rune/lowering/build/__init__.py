@@ -33,7 +33,7 @@ from rune.lowering.build.merge import merged
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import choose_parts, parted
 from rune.lowering.build.remainders import tiled
-from rune.lowering.build.rows import in_rows
+from rune.lowering.build.rows import choose_rows, in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.share_choice import choose_share
 from rune.lowering.build.squares import choose_squares, squared
@@ -150,6 +150,8 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         vectors = choose_neighbours(flat, choice.access_bytes, target.cores * choice.full_threads // 2)
     if vectors is not None:
         return Schedule(vectors=vectors)
+    if choice.row_lanes > 1 and (rows := choose_rows(flat, target.cores * choice.full_threads * choice.row_lanes)):
+        return Schedule(rows=rows)
     tile = choose_tile(flat, target)
     if tile is None:
         parts = choose_parts(flat, choice.parts)
