@@ -31,11 +31,7 @@ def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
     elements: that are left for each row of a point, so that there are points enough
     """
     reduces = [s for s in kernel.body if isinstance(s, Reduce)]
-    if (
-        len(reduces) != 1
-        or not kernel.domain
-        or any(inner_axes(s) for s in kernel.body if s not in reduces)
-    ):
+    if len(reduces) != 1 or not kernel.domain or any(inner_axes(s) for s in kernel.body if s not in reduces):
         return None
     (reduce,), axis = reduces, kernel.domain[-1]
     columns = cost.count(tuple(a.size for a in reduce.axes))

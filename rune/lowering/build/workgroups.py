@@ -40,7 +40,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
 
 Point = Sequence[Stmt]
-MOST_ROUNDS = 8  # of a loop that is written out
+MOST_ELEMENTS = 32  # of a thread in a loop that is written out
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
     name = f"{loop.var}_round"
     rounds: Size = -(-loop.extent // step)
     one_round = isinstance(rounds, int) and rounds <= 1
-    if not _divides(lanes, loop.extent) or (share.registers and not _is_short(rounds, step, loop)):
+    if not _divides(lanes, loop.extent) or (share.registers and not _is_short(rounds, step, loop, lanes)):
         return ()
     number: Size = 0 if one_round else dims.symbol(name, 0, rounds - 1)
     numbers = range(rounds) if share.registers and isinstance(rounds, int) else (number,)
@@ -233,9 +233,9 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
     return (For(name, rounds, Kind.SERIAL, tuple(body)),)
 
 
-def _is_short(rounds: Size, step: int, loop: For) -> bool:
+def _is_short(rounds: Size, step: int, loop: For, lanes: int) -> bool:
     """Whether a loop may be written out: every thread does the same, and not too much."""
-    return isinstance(rounds, int) and rounds * step == loop.extent and rounds <= MOST_ROUNDS
+    return isinstance(rounds, int) and rounds * step == loop.extent and rounds * lanes <= MOST_ELEMENTS
 
 
 def _renamed(body: Point, names: set[str]) -> Point:
