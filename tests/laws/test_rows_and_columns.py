@@ -75,3 +75,32 @@ def test_a_result_that_takes_the_memory_of_an_argument_is_right(device: str):
     function = rune.jit(lambda x: x / rnp.sqrt(rnp.sum(x * x, -1, keepdims=True)), device=device, donate_argnums=0)
 
     near(norm(np, x.astype(float))[0], function(rune.device_put(x, device)), relative=1e-5, why="sums in f32")
+
+
+WITH_GROUPS = [d.name for d in rune.devices() if d.name in DEVICES and d.target.threads_per_workgroup > 1]
+
+
+@pytest.mark.parametrize("device", WITH_GROUPS)
+@pytest.mark.parametrize(
+    ("axis", "text"),
+    [
+        (1, "share(32, lanes=4)"),
+        (1, "share(32, lanes=4, registers)"),
+        (1, "share(64, registers)"),
+        (1, "share(64, lanes=4, points=4)"),
+        (1, "share(256, points=4)"),
+        (1, "rows(i0=2) share(32, lanes=2, points=4)"),
+        (0, "share(64, points=8, across)"),
+        (0, "vectors(4, lanes=1) share(128, points=16, across)"),
+        (0, "vectors(4, lanes=1)"),
+    ],
+)
+def test_threads_share_rows_and_columns_in_every_way(axis: int, text: str, device: str):
+    x = np.random.default_rng(axis).integers(-4, 5, (16, 256)).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        return rnp.sum(x * x, axis)
+
+    (name,) = rune.explain(function, device=device)(x).lowered.schedules
+
+    same((x * x).sum(axis), rune.jit(function, device=device, schedule={name: text})(x))
