@@ -38,7 +38,8 @@ def sums(xp: Any, x: Any) -> Any:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("function", [norm, softmax, sums])
 @pytest.mark.parametrize(
-    "shape", [(64, 32), (48, 100), (5, 131), (16, 256), (9, 1024), (8, 1028), (3, 4096), (2, 4100), (4, 9000)]
+    "shape",
+    [(64, 32), (48, 100), (5, 131), (16, 256), (9, 1024), (8, 1028), (3, 4096), (2, 4100), (4, 9000), (2112, 100)],
 )
 def test_what_is_made_of_rows_and_columns_is_numpys(shape: tuple[int, int], function: Callable[..., Any], device: str):
     x = np.random.default_rng(shape[1]).standard_normal(shape).astype(np.float32)

@@ -28,7 +28,7 @@ class Choices:
     turned_side: int = 0  # side of the square that a group turns in shared memory [elements]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
     group_points: int = 0  # fewer points than this for each processor are few
-    row_threads: int = 0  # threads that share a row, at most
+    row_threads: int = 0  # threads that share a row and take neighbours of it, at most
     row_lanes: int = 1  # neighbours that a thread takes at a time, of a row or of points
     access_bytes: int = 0  # of neighbours that a thread reads or writes at once
     full_threads: int = 0  # threads that a processor holds, which hide each other's waits
@@ -48,7 +48,6 @@ GPU = Choices(
     group_threads=128,
     group_points=16,
     shares_rows=True,
-    row_threads=128,
     full_threads=2048,
     stages=True,
 )

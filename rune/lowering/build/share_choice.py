@@ -29,6 +29,7 @@ from rune.lowering.kernels import Axis
 MOST_SUMS = 4  # of a point that is shared for its reads alone
 ROUNDS = 4  # elements for each thread of a group, at least; fewer are not worth the waiting
 MOST_THREADS = 512  # of a group that shares columns
+GROUPS = 2  # for each processor, of several rows each, at least
 
 
 def choose_share(point: Point, domain: Sequence[Axis], target: Target, columns: int = 1) -> Share | None:
@@ -64,15 +65,13 @@ def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Ta
 
 def _share_of_rows(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
     """Threads for a row, which take neighbours if they can, and hold what they have read."""
-    choice = choices(target)
-    longest = _longest(point)
-    threads = min(choice.row_threads, target.threads_per_workgroup)
-    while threads > longest // (2 * choice.row_lanes if choice.row_lanes > 1 else ROUNDS):
-        threads //= 2
+    choice, longest = choices(target), _longest(point)
+    lanes = next(n for n in _halves(2 * choice.row_lanes) if n == 1 or _has_runs(point, n))
+    wanted, each = (choice.row_threads, 2 * lanes) if lanes > 1 else (choice.group_threads, ROUNDS)
+    threads = 1 << min(wanted, target.threads_per_workgroup, max(1, longest // each)).bit_length() - 1
     if threads < 2:
         return None
-    lanes = next(n for n in _halves(2 * choice.row_lanes) if n == 1 or _has_runs(point, n))
-    plain = Share(min(threads, choice.group_threads) if lanes == 1 else threads, lanes)
+    plain = Share(threads, lanes)
     is_one = sum(isinstance(s, For) for s in point) < 2
     registers = () if is_one else (replace(plain, registers=True),)
     # Groups of less than a subgroup leave the others of its threads idle.
@@ -88,12 +87,13 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], target: Target) -> Shar
 
 
 def _teams(share: Share, domain: Sequence[Axis], target: Target) -> Iterator[Share]:
-    """Several rows for a group, where few threads do for a row."""
-    size = domain[-1].size
+    """Several rows for a group, where few threads do for a row, and groups enough are left."""
+    size, rows = domain[-1].size, cost.count(tuple(a.size for a in domain))
     points = choices(target).group_threads // share.threads
-    while points > 1 and choices(target).row_lanes > 1:
+    while points > 1:
         threads = points * share.threads
-        if isinstance(size, int) and size % points == 0 and threads <= target.threads_per_workgroup:
+        fits = threads <= target.threads_per_workgroup and rows >= points * GROUPS * target.cores
+        if fits and isinstance(size, int) and size % points == 0:
             yield replace(share, threads=threads, points=points)
         points //= 2
 
