@@ -38,6 +38,7 @@ static Position blockIdx, blockDim, threadIdx;
 #define __align__(bytes) __attribute__((aligned(bytes)))
 static inline void __syncthreads() {}
 #define __builtin_assume(holds)
+static inline void __syncwarp() {}
 template <class T> static inline T __ldg(const T* address) { return *address; }
 template <class T> static inline T atomicAdd(T* at, T x) { T old = *at; return *at = old + x, old; }
 template <class T> static inline T atomicMin(T* at, T x) { T old = *at; return *at = x < old ? x : old, old; }

@@ -14,7 +14,10 @@ from rune.lowering.kernelize.walks import strided_dot
 from rune.lowering.legalize.interleaved import interleave, part
 from rune.lowering.scatters.atomic import scatter_atomically
 from rune.lowering.scatters.by_sorting import combine_runs, write_last
+from rune.lowering.scatters.fixed_point import first_marks, mark_exponents, rounded_sums, sum_integers
+from rune.lowering.sorting.digits import count_digits, digit_starts
 from rune.lowering.sorting.expansions import inverse_rows
+from rune.lowering.sorting.groups import move_by_groups
 from rune.lowering.sorting.radix import digit_counts, move_digits
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch
@@ -64,6 +67,13 @@ WRITTEN_BY_LOWERING = (
     scatter_atomically,
     combine_runs,
     write_last,
+    count_digits,
+    digit_starts,
+    move_by_groups,
+    first_marks,
+    mark_exponents,
+    sum_integers,
+    rounded_sums,
 )
 
 EVERY_PRIMITIVE = (*PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *WRITTEN_BY_LOWERING)

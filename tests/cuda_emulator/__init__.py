@@ -98,7 +98,7 @@ def host_source(source: str) -> str:
 def _record(source: str, kernel: re.Match[str]) -> str:
     threads, name, params = kernel[1] or "0", kernel[2], kernel[3]
     count = params.count(",") + 1
-    has_barriers = "__syncthreads" in source[kernel.end() : source.index("\n}\n", kernel.end())]
+    has_barriers = "__sync" in source[kernel.end() : source.index("\n}\n", kernel.end())]
     types, words = ", ".join(["unsigned long long"] * count), ", ".join(f"words[{k}]" for k in range(count))
     # All parameters are words of 64 bits, which functions of the host take alike.
     call = f"((void (*)({types})){name})({words})"

@@ -41,6 +41,7 @@ using cudaGraphConditionalHandle = unsigned long long;
 #define blockDim cuda_blockDim
 #define threadIdx cuda_threadIdx
 #define __syncthreads cuda_barrier
+#define __syncwarp cuda_barrier
 #define cudaGraphSetConditional set_condition
 
 #define __builtin_assume(holds)

@@ -25,7 +25,8 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernelize.group_scans import THREADS, TILE, scan_by_groups
 from rune.lowering.scatters.atomic import change_atomically
 from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
-from rune.lowering.sorting.radix import GROUP, Tiles, Word, sort_words
+from rune.lowering.sorting.groups import KEY, ORDER
+from rune.lowering.sorting.radix import Tiles, Word, sort_words
 from tests.support.close import near, same
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
@@ -34,8 +35,8 @@ GROUPS = [d for d in DEVICES if d.target.threads_per_workgroup >= THREADS]
 each_with_groups = pytest.mark.parametrize("device", GROUPS, ids=lambda d: d.name)
 LONG = (257, 8191, 65_537, *((1_000_003,) if "RUNE_TEST_WHOLE" in os.environ else ()))
 SHORT = (1, 2, 3, 31, 64, 65, 127, 130)
-BOTH = (Tiles(1, 96), Tiles(GROUP, 2 * GROUP))
-each_way = pytest.mark.parametrize("how", BOTH, ids=("by one", "by a group"))
+BOTH = (Tiles(1, 96), Tiles(64, 256), Tiles(32, 128))
+each_way = pytest.mark.parametrize("how", BOTH, ids=("by one", "by two subgroups", "by one subgroup"))
 
 
 def keys(size: int, dtype: Any = np.float32) -> np.ndarray:
@@ -121,9 +122,52 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
     positions = np.tile(np.arange(size, dtype=np.int32), (2, 1))
 
     def run(x: Any, n: Any) -> tuple[Any, ...]:
-        return tuple(sort_words(Word(x, 32), (n,), how))
+        return tuple(sort_words(Word(x, 32), n, how, (KEY, ORDER)))
 
     words, order = rune.jit(run, device=device.name)(x, positions)
+
+    np.testing.assert_array_equal(np.argsort(x, axis=1, kind="stable"), order)
+    np.testing.assert_array_equal(np.sort(x, axis=1), words)
+
+
+@each_with_groups
+@pytest.mark.parametrize("how", BOTH[1:], ids=("two subgroups", "one subgroup"))
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("size", [127, 128, 257, 1031])
+def test_groups_sort_keys_as_they_are_to_the_bit(size: int, dtype: Any, how: Tiles, device: Any):
+    x = keys(size, dtype) if dtype == np.float32 else keys(size, dtype) * (1 << 25)
+
+    run = rune.jit(lambda x: tuple(sort_words(Word(x, 32), None, how, (KEY, ORDER))), device=device.name)
+    ordered, order = run(x)
+
+    expected = np.argsort(x, kind="stable")
+    np.testing.assert_array_equal(expected, order)
+    np.testing.assert_array_equal(x[expected].view(np.uint32), np.asarray(ordered).view(np.uint32))
+
+
+@each_with_groups
+@pytest.mark.parametrize("most", [256, 5000])
+def test_one_program_of_groups_sorts_every_length(most: int, device: Any):
+    def run(x: Any) -> tuple[Any, ...]:
+        return tuple(sort_words(Word(x, 32), None, BOTH[1], (KEY, ORDER)))
+
+    sort = rune.jit(run, device=device.name, dims={"n": (1, most)}, in_dims="_,n")
+
+    for size in (1, 63, 255, 256) if most == 256 else (255, 256, 257, 1000):
+        x = np.stack([keys(size), keys(size)[::-1]])
+        words, order = sort(x)
+        expected = np.argsort(x, axis=1, kind="stable")
+        np.testing.assert_array_equal(expected, order)
+        np.testing.assert_array_equal(np.take_along_axis(x, expected, 1), words)
+
+
+@each_with_groups
+@pytest.mark.parametrize("bits", [1, 5, 9, 20, 31])
+def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
+    x = np.random.default_rng(bits).integers(0, 1 << bits, (3, 333), dtype=np.uint32)
+    how = BOTH[1]
+
+    words, order = rune.jit(lambda x: tuple(sort_words(Word(x, bits), None, how, (KEY, ORDER))), device=device.name)(x)
 
     np.testing.assert_array_equal(np.argsort(x, axis=1, kind="stable"), order)
     np.testing.assert_array_equal(np.sort(x, axis=1), words)
@@ -133,7 +177,7 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
 def test_words_of_few_bits_come_back_as_they_were(device: Any):
     x = np.random.default_rng(1).integers(0, 1 << 20, 300, dtype=np.uint32)
 
-    (words,) = rune.jit(lambda x: tuple(sort_words(Word(x, 20), (), BOTH[0])), device=device.name)(x)
+    (words,) = rune.jit(lambda x: tuple(sort_words(Word(x, 20), None, BOTH[0], (KEY,))), device=device.name)(x)
 
     np.testing.assert_array_equal(np.sort(x), words)
 

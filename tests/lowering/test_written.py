@@ -24,7 +24,7 @@ REFERENCE = device_named("reference:0").target
 
 
 def counted(x: Any) -> Any:
-    return digit_counts(x, threads=1, tile=8)
+    return digit_counts(x, tile=8)
 
 
 @pytest.mark.parametrize("name", ["n", "d", "p", "table"])

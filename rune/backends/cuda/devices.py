@@ -91,7 +91,7 @@ def native(capability: int) -> frozenset[tuple[str, np.dtype]]:
     return natively(
         fma=floats + half,
         arithmetic=floats + half,
-        atomic_add=[*words, dtypes.u64, *floats, *half],
+        atomic_add=[*words, dtypes.i64, dtypes.u64, *floats, *half],
         atomic_min=[*words, dtypes.i64, dtypes.u64],
         multiply=[dtypes.f16, dtypes.bf16] * of_ampere,
         fetch=[d for d in CUDA_C.scalars if d.itemsize > 1] * of_ampere,

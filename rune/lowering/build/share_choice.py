@@ -66,7 +66,8 @@ def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Ta
 def _share_of_rows(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
     """Threads for a row, which take neighbours if they can, and hold what they have read."""
     choice, longest = choices(target), _longest(point)
-    lanes = next(n for n in _halves(2 * choice.row_lanes) if n == 1 or _has_runs(point, n))
+    most = choice.row_lanes if longest >= 2 * target.subgroup_threads else 1
+    lanes = next(n for n in _halves(2 * most) if n == 1 or _has_runs(point, n))
     wanted, each = (choice.row_threads, 2 * lanes) if lanes > 1 else (choice.group_threads, ROUNDS)
     threads = 1 << min(wanted, target.threads_per_workgroup, max(1, longest // each)).bit_length() - 1
     if threads < 2:

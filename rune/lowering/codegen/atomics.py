@@ -11,8 +11,8 @@ from rune.lowering.kernel.nodes import ATOMICS
 _WORDS = (dtypes.i32, dtypes.u32)
 _LONG = (dtypes.i64, dtypes.u64)
 _SPELLED: dict[str, frozenset[tuple[str, np.dtype]]] = {
-    # 64 bits are an extension of OpenCL, and a feature of Vulkan.
-    "opencl": every(ATOMICS, _WORDS),
+    # 64 bits are an extension of OpenCL, and a feature of Vulkan that is not asked for.
+    "opencl": every(ATOMICS, _WORDS) | every(("add",), (dtypes.i64,)),
     "spirv": every(ATOMICS, _WORDS),
     # Memory is of u32 there.
     "wgsl": every(("add",), _WORDS) | every(("max", "min"), (dtypes.u32,)),
@@ -24,4 +24,5 @@ def has_atomic(target: Target, combine: str | None, dtype: np.dtype) -> bool:
     """Whether the target changes an element of the dtype in this way as one operation."""
     if (combine, dtype) not in _SPELLED.get(target.language, ()):
         return False
-    return dtype in dtypes.INTEGER or target.has(f"atomic_{combine}", dtype)
+    # A device that has minima of a dtype has its maxima, too.
+    return dtype in _WORDS or target.has("atomic_add" if combine == "add" else "atomic_min", dtype)

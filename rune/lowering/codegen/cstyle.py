@@ -55,7 +55,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body, perfect_nest, updated, walk
+from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, perfect_nest, updated, walk
 from rune.lowering.legalize.scalars import attach_functions
 
 _KEYWORDS = frozenset(
@@ -65,6 +65,7 @@ _KEYWORDS = frozenset(
 )
 
 
+_REGISTERS = 32  # elements of an array of a thread, at most
 _POOL_ALIGNMENT = 16  # of arrays in a pool of shared ones [B]
 
 
@@ -286,17 +287,17 @@ class _Renderer(Statements):
                 self.loop(stmt)
             case Alloc():
                 self.alloc(stmt)
-            case Barrier():
-                self.barrier()
+            case Barrier(threads=threads):
+                self.barrier(self.dialect.barriers.get(threads, self.dialect.barrier))
             case Fetch():
                 self.fetch(stmt)
             case MatrixProduct():
                 self.multiply(stmt)
 
-    def barrier(self) -> None:
+    def barrier(self, call: str) -> None:
         if any(isinstance(s, Fetch) for s in walk(self.code.body)):
             self.emit(f"{self.dialect.fetched};")
-        self.emit(f"{self.dialect.barrier};")
+        self.emit(f"{call};")
 
     def fetch(self, stmt: Fetch) -> None:
         if not self.dialect.fetch:
@@ -341,8 +342,17 @@ class _Renderer(Statements):
             self.body(inside)
             return
         extent = self.expressions.size(loop.extent)
+        # The compiler puts an array of a thread into registers if it knows every index.
+        if self.dialect.unrolled and loop.extent in self.lengths(loop.body):
+            self.emit(self.dialect.unrolled)
         head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
         self.block(head, loop.body)
+
+    def lengths(self, body: Body) -> set[int]:
+        """The lengths of the short arrays of one thread that a body uses."""
+        arrays = (s for s in walk(self.code.body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
+        used = buffers_read(body) | buffers_written(body)
+        return {s.size for s in arrays if s.size <= _REGISTERS and s.name in used}
 
     def alloc(self, stmt: Alloc) -> None:
         shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""

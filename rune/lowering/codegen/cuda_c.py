@@ -27,6 +27,7 @@ from rune import dtypes
 from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
 from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.matrices import SUBGROUP
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 
@@ -55,14 +56,16 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
 
 
 _UNSIGNED = "unsigned long long"
-# Sums of i64 are those of its bits.
+_C_INTEGERS = {dtypes.i32: "int", dtypes.u32: "unsigned int", dtypes.i64: "long long", dtypes.u64: _UNSIGNED}
+# Sums of i64 are those of its bits. Of what many threads change, most changes are not the largest
+# so far, and reading the element tells so in a fraction of the time: volatile, so no old value.
 ATOMICS = {
     **{("add", d): "atomicAdd(&{0}, {1})" for d in (dtypes.i32, dtypes.u32, dtypes.u64, dtypes.f32, dtypes.f64)},
     ("add", dtypes.i64): f"atomicAdd(({_UNSIGNED}*)&{{0}}, ({_UNSIGNED})({{1}}))",
     **{
-        (combine, d): f"atomic{combine.capitalize()}(&{{0}}, {{1}})"
-        for combine in ("min", "max")
-        for d in (dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64)
+        (combine, d): f"if (*(volatile {c}*)&{{0}} {sign} {{1}}) atomic{combine.capitalize()}(&{{0}}, {{1}})"
+        for combine, sign in (("min", ">"), ("max", "<"))
+        for d, c in _C_INTEGERS.items()
     },
 }
 _F32, _F64 = _floats("f"), _floats("")
@@ -157,6 +160,8 @@ CUDA_C = Dialect(
     static_shared_bytes=48 << 10,
     pooled="extern __shared__ __align__(16) unsigned char {0}[]",
     barrier="__syncthreads()",
+    unrolled="#pragma unroll",
+    barriers={SUBGROUP: "__syncwarp()"},
     index_type="long long",
     grid_point="({1})blockIdx.x * blockDim.x + threadIdx.x",
     group="blockIdx.x",

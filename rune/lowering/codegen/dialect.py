@@ -74,6 +74,9 @@ class Dialect:
     # Types of neighbours of a dtype, and how many one access may have at most; their name is
     # followed by the number, their elements are x, y, z, w.
     pieces: Mapping[np.dtype, tuple[str, int]] = field(default_factory=dict)
+    unrolled: str = ""  # before a loop that the compiler is to write out
+    # those of so many neighbours; others are barriers of all threads
+    barriers: Mapping[int | None, str] = field(default_factory=dict)
     # (combine, dtype) -> a call that changes an element {0} by {1} atomically
     atomics: Mapping[tuple[str, np.dtype], str] = field(default_factory=dict)
     # Arrays shared by a workgroup that have more bytes together are cut from one, whose bytes the

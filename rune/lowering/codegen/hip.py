@@ -30,6 +30,7 @@ HIP = replace(
         "rune_f16_store": _half("rune_f16_store", "float"),
         "rune_f16_store_f64": _half("rune_f16_store_f64", "double"),
     },
+    barriers={},
     multiply={},
     fetch="",
     fetched="",

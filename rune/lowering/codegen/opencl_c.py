@@ -42,6 +42,10 @@ _HELPERS = {
   vstore_half_rte(value, 0, (__private half*)bytes);
   return bytes[0] | (ushort)bytes[1] << 8;
 }""",
+    "rune_add_i64_atomically": """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+void rune_add_i64_atomically(volatile __global long* at, long value) {
+  atom_add(at, value);
+}""",
     "rune_bf16_load": """float rune_bf16_load(ushort bits) {
   return as_float((uint)bits << 16);
 }""",
@@ -53,11 +57,15 @@ _HELPERS = {
 }
 
 
-# What every device of OpenCL 1.2 has, for memory of both kinds.
+# What every device of OpenCL 1.2 has, for memory of both kinds; where there is the extension, sums
+# of i64, for that of kernels alone.
 ATOMICS = {
-    (combine, dtype): f"atomic_{combine}(&{{0}}, {{1}})"
-    for combine in ("add", "min", "max")
-    for dtype in (dtypes.i32, dtypes.u32)
+    **{
+        (combine, dtype): f"atomic_{combine}(&{{0}}, {{1}})"
+        for combine in ("add", "min", "max")
+        for dtype in (dtypes.i32, dtypes.u32)
+    },
+    ("add", dtypes.i64): "rune_add_i64_atomically(&{0}, {1})",
 }
 
 

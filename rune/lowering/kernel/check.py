@@ -260,7 +260,7 @@ class _Checker:
             case Alloc():
                 self.alloc(stmt, scope)
             case Barrier():
-                self.together(scope, "a barrier")
+                self.barrier(stmt, scope)
             case Fetch():
                 self.fetch(stmt, scope)
             case MatrixProduct():
@@ -346,9 +346,7 @@ class _Checker:
 
     def multiply(self, stmt: MatrixProduct, scope: _Scope) -> None:
         self.together(scope, "a product of matrices")
-        threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
-        subgroups = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % SUBGROUP == 0
-        self.require(subgroups, f"a product of matrices by {threads} threads, not by one loop of subgroups")
+        self.subgroups(scope, "a product of matrices")
         for factor in (stmt.a, stmt.b):
             self.factor(factor, scope)
         self.require(stmt.a.dtype == stmt.b.dtype and stmt.a.dtype in NARROW, "a product of such matrices")
@@ -367,6 +365,17 @@ class _Checker:
         self.require(is_shared, f"{name} is not a shared array of {dtypes.short(factor.dtype)}")
         rows = 1 in strides and max(strides) % 8 == 0 and dims.divides(8, factor.index) is True
         self.require(rows, f"rows of {name} that are not aligned, {strides} apart from {factor.index}")
+
+    def barrier(self, stmt: Barrier, scope: _Scope) -> None:
+        self.together(scope, "a barrier")
+        if stmt.threads is not None:
+            self.require(stmt.threads == SUBGROUP, f"a barrier of {stmt.threads} threads, not {SUBGROUP}")
+            self.subgroups(scope, "a barrier of subgroups")
+
+    def subgroups(self, scope: _Scope, what: str) -> None:
+        threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
+        in_subgroups = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % SUBGROUP == 0
+        self.require(in_subgroups, f"{what} by {threads} threads, not by one loop of subgroups")
 
     def together(self, scope: _Scope, what: str) -> None:
         kinds = [loop.kind for loop in scope.loops]

@@ -6,7 +6,8 @@ loop adds an axis of lanes; a value has one axis per lane axis, of length 1 wher
 vary. Statements then run in lock step, so that a barrier only ends the race check's interval.
 
 Checked: bounds, reads of what nothing wrote, declared bounds of index symbols, races between grid
-points, between threads from barrier to barrier, and between iterations of a VECTOR loop.
+points, between threads from barrier to barrier, between subgroups from one barrier of all to the
+next, and between iterations of a VECTOR loop.
 Not done: contraction; floats of an Accumulate may be combined in another order than elsewhere.
 """
 
@@ -55,6 +56,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert
 
+SUBGROUPS = "subgroups"  # the level of threads of which 32 neighbours count as one
 LANES = 1 << 18  # values that one operation handles at once
 
 
@@ -208,14 +210,21 @@ class _Machine:
                 self.fetch(stmt)
             case MatrixProduct():
                 self.multiply(stmt)
+            case Barrier(threads=int()):
+                # Threads of other subgroups have not waited, and the subgroups' level says so.
+                self.end_interval("workgroup")
             case Barrier():
                 # Only now, so that a thread that has not waited does not see them.
                 for view, at, value in self.fetched:
                     view.write(at, value, None)
                 self.fetched.clear()
-                for storage in self.storages:
-                    # Threads cannot race across a barrier; grid points still can.
-                    storage.touched.pop("workgroup", None)
+                # Threads cannot race across a barrier; grid points still can.
+                self.end_interval("workgroup")
+                self.end_interval(SUBGROUPS)
+
+    def end_interval(self, level: str) -> None:
+        for storage in self.storages:
+            storage.touched.pop(level, None)
 
     def let(self, stmt: Let) -> None:
         value = self.locals[stmt.name] = self.expr(stmt.value)
@@ -356,7 +365,7 @@ class _Machine:
         axis = values.reshape((1,) * len(outer) + (-1,))
         self.shape = (*outer, values.size)
         self.indices[loop.var] = axis
-        self.levels = self.levels_inside(loop, count, axis, len(outer))
+        self.levels = _with_subgroups(self.levels_inside(loop, count, axis, len(outer)))
         if extent is not None:
             self.mask = (axis < self.lift(extent)) & self.active()
         self.loops.append((loop.var, axis))
@@ -373,7 +382,7 @@ class _Machine:
         if kind is Kind.VECTOR and axis.flat[0] == 0:
             for storage in self.storages:
                 storage.touched.pop("vector", None)
-        others = [x for x in self.levels if x.name != kind.value]
+        others = [x for x in self.levels if x.name not in (kind.value, SUBGROUPS)]
         same = [x for x in self.levels if x.name == kind.value]
         if same:
             return [*others, Level(kind.value, same[0].depth, self.lift(same[0].ids) * count + axis)]
@@ -405,6 +414,13 @@ class _Machine:
         if any(isinstance(x, Dim) and size_names(x) & bound for x in extents):
             return LANES + 1
         return math.prod(max(1, int(np.max(self.size(x)))) for x in extents)
+
+
+def _with_subgroups(levels: list[Level]) -> list[Level]:
+    """The levels, with the subgroups of a workgroup's threads as one of their own."""
+    threads = [x for x in levels if x.name == "workgroup"]
+    others = [x for x in levels if x.name != SUBGROUPS]
+    return [*others, *(Level(SUBGROUPS, x.depth, x.ids // SUBGROUP) for x in threads)]
 
 
 def _neutral(combine: str, dtype: np.dtype) -> Any:

@@ -11,7 +11,7 @@
             | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
-            | "barrier"
+            | "barrier" ["of" count]                    Barrier: of all threads, or of each subgroup
             | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
@@ -157,7 +157,12 @@ class Alloc:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Wait for all threads of the workgroup; writes before it are seen after it."""
+    """Wait for all threads of the workgroup; writes before it are seen after it.
+
+    threads: where given, a thread waits for those of its subgroup alone, of so many neighbours.
+    """
+
+    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,7 @@ class Reader:
                 return self.alloc()
             case "barrier":
                 self.at += 1
-                return Barrier()
+                return Barrier(int(self.word("number")) if self.skip("of") else None)
             case "fetch":
                 return self.fetch()
             case "multiply":

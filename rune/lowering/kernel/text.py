@@ -16,7 +16,7 @@
             | "for" name "in" dim kind "{" {stmt} "}"
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
-            | "barrier"
+            | "barrier" ["of" number]                   of all threads, or of each subgroup
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
@@ -127,8 +127,8 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
             return f"update {buffer}[{index}] {how}{expr_text(value)}"
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
-        case Barrier():
-            return "barrier"
+        case Barrier(threads=threads):
+            return "barrier" if threads is None else f"barrier of {threads}"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
             where = "" if guard is None else f" if {expr_text(guard)}"
             return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"

@@ -4,8 +4,10 @@
     before    the running totals: one group walks them
     tiles     each scanned by a group, from the total before it
 
-In a group every thread walks a few neighbours and adds them up; sums of the threads are scanned
-over distances 1, 2, 4, …; then every thread walks its neighbours again, from the sum before them.
+A group brings its tile into shared memory, so that threads side by side read and write neighbours
+in memory. There every thread walks a few neighbours and adds them up; sums of the threads are
+scanned over distances 1, 2, 4, …; then every thread walks its neighbours again, from the sum before
+them. One element in 33 is empty, so that threads eight apart are in different banks.
 The tiles depend on nothing but sizes, so the result is the same on every run.
 
 Cost: every element is read twice and written once.
@@ -25,9 +27,10 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.notation import const_text
 from rune.lowering.written import Loops
 
-THREADS = 128  # of a group
+THREADS = 256  # of a group
 ITEMS = 8  # neighbours that one thread walks
 TILE = THREADS * ITEMS
+BANKS = 32  # of shared memory, of one element each
 
 
 def tiles(size: Size) -> Size:
@@ -56,38 +59,46 @@ def _scan_loops(x: ArrayType, *before: ArrayType, axis: int, combine: str, rever
         tile, rounds, parts = f"{TILE}*p", 1, count
     else:
         start, tile, rounds, parts = neutral, f"{TILE}*k", tiles(size), 1
-    element = f"{tile} + {ITEMS}*t + e"
-    along = f"{size} - 1 - ({element})" if reverse else element
+    mine, beside = f"{ITEMS}*t + e", f"{THREADS}*e + t"
+    along = f"{size} - 1 - ({tile} + {beside})" if reverse else f"{tile} + {beside}"
     at = f"(({size})*a + {along})*({inner}) + c"
+    is_mine, is_there = (f"index({tile} + {element}) < index({size})" for element in (mine, beside))
     steps, last = _among_threads(combine, dtype)
     text = f"""{{
       for a in {outer} grid {{ for p in {parts} grid {{ for c in {inner} grid {{
+        alloc area: {dtype}[{TILE + TILE // BANKS}] shared
         alloc part0: {dtype}[{THREADS}] shared
         alloc part1: {dtype}[{THREADS}] shared
         for t in {THREADS} workgroup {{
           var carry: {dtype} = {start}
           for k in {rounds} serial {{
-            var total: {dtype} = {neutral}
-            for e in {ITEMS} serial {{
-              if index({element}) < index({size}) {{ total = {_joined(combine, "total", f"x0[{at}]")} }}
-            }}
+            for e in {ITEMS} serial {{ if {is_there} {{ store {_place(beside)} = x0[{at}] }} }}
             barrier
+            var total: {dtype} = {neutral}
+            for e in {ITEMS} serial {{ if {is_mine} {{ total = {_joined(combine, "total", _place(mine))} }} }}
             store part0[t] = total
             barrier
             {steps}
             var run: {dtype} = carry
             if index(t) > 0_i64 {{ run = {_joined(combine, "carry", f"{last}[t - 1]")} }}
             for e in {ITEMS} serial {{
-              if index({element}) < index({size}) {{
-                run = {_joined(combine, "run", f"x0[{at}]")}
-                store y0[{at}] = run
+              if {is_mine} {{
+                run = {_joined(combine, "run", _place(mine))}
+                store {_place(mine)} = run
               }}
             }}
+            barrier
+            for e in {ITEMS} serial {{ if {is_there} {{ store y0[{at}] = {_place(beside)} }} }}
             carry = {_joined(combine, "carry", f"{last}[{THREADS - 1}]")}
           }}
         }}
       }} }} }} }}"""
     return Loops(text)
+
+
+def _place(element: str) -> str:
+    """Where an element of a tile lies in shared memory."""
+    return f"area[{element} + ({element}) // {BANKS}]"
 
 
 def _joined(combine: str, first: str, second: str) -> str:

@@ -2,6 +2,8 @@
 
     atomically    every update at once, where their order does not show: integers, and floats
                   where the user allows sums in any order (atomic.py)
+    in integers   sums of floats, atomically and in a fixed point: the same on every run, for two
+                  atomic operations instead of one (fixed_point.py)
     by sorting    updates of one element in their order, next to each other (by_sorting.py)
     one by one    a loop over updates, in one thread for each element that all of them may change
 
@@ -13,6 +15,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
 
 from rune import dtypes
 from rune.core.lower import Scatter
@@ -23,10 +28,16 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.scatters.atomic import change_atomically, is_atomic
 from rune.lowering.scatters.by_sorting import COMBINES, change_by_sorting
+from rune.lowering.scatters.fixed_point import add_in_integers, is_summed_in_integers
 from rune.lowering.sorting.radix import tiles
 from rune.ops.index_dims import IndexDims
-from rune.ops.row_scatters import Change, changed_rows, is_of_rows
+from rune.ops.row_scatters import Change, changed_rows, is_of_rows, scattered_axes
 
+# On an H100 four million changes of 1,000 elements take 390 µs, and 210 where they are sorted; of a
+# million elements 60 and 330.
+FEW_ELEMENTS, MANY_CHANGES = 1 << 12, 1 << 18
+# Sums in integers move 36 bytes for each element: for so many in less time than a sort starts.
+QUICK_ELEMENTS = 1 << 20
 MANY_CORES = 16  # a device with fewer is taken for a processor that runs kernels
 # Mesa's CPU device silently ends every loop after this many iterations.
 LONGEST_LOOP = {"spirv": 65535, "wgsl": 65535}
@@ -50,13 +61,39 @@ def expansion(
     is_plain = operand.dtype not in dtypes.COMPLEX and 0 not in operand.shape
     if not is_plain or not _is_long(target, indices) or not is_of_rows(operand, dims, slice_sizes):
         return None
-    change = _change(target, reproducible, lower.combine, operand)
+    rows = cost.count(tuple(operand.shape[a] for a in scattered_axes(dims)))
+    changes = Changes(rows, cost.count(operand.shape) // max(1, rows), cost.count(indices.shape[:-1]))
+    change = _change(target, reproducible, lower.combine, operand.dtype, changes)
     return None if change is None else functools.partial(changed_rows, change)
 
 
-def _change(target: Target, reproducible: bool, combine: str | None, operand: ArrayType) -> Change | None:
-    if combine is not None and is_atomic(target, combine, operand.dtype, reproducible):
-        return functools.partial(change_atomically, combine)
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How many rows there are, how long each is, and how many updates; open sizes are guessed."""
+
+    rows: int
+    width: int
+    updates: int
+
+    @property
+    def wait(self) -> bool:
+        """Whether changes of one element wait for one another for longer than sorting takes."""
+        return self.rows * self.width < FEW_ELEMENTS and self.updates * self.width >= MANY_CHANGES
+
+    @property
+    def are_dense(self) -> bool:
+        """Whether sums in integers, which touch every row, touch few in vain."""
+        return self.rows <= 2 * self.updates or self.rows * self.width <= QUICK_ELEMENTS
+
+
+def _change(
+    target: Target, reproducible: bool, combine: str | None, dtype: np.dtype, changes: Changes
+) -> Change | None:
+    if not changes.wait or combine not in COMBINES:
+        if combine is not None and is_atomic(target, combine, dtype, reproducible):
+            return functools.partial(change_atomically, combine)
+        if combine == "add" and is_summed_in_integers(target, dtype) and changes.are_dense:
+            return add_in_integers
     if combine in COMBINES:
         return functools.partial(change_by_sorting, combine, tiles(target))
     return None

@@ -27,10 +27,10 @@ from rune.dims import Size
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Const, const
 from rune.lowering.kernel.notation import const_text
+from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import Tiles, Word, sort_words
 from rune.lowering.written import Loops
 from rune.ops.arithmetic import bitcast
-from rune.ops.sorting import positions_like
 
 COMBINES = (None, "add", "mul", "max", "min")
 CHUNK = 64  # updates that one thread walks
@@ -42,7 +42,7 @@ def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Valu
     most = dims.bounds(type_of(rows).shape[0])[1]
     bits = 31 if most is None else most.bit_length()
     word = Word(bitcast(places, dtype=dtypes.u32), bits)
-    places, order = sort_words(word, (positions_like(places),), how)
+    places, order = sort_words(word, None, how, (KEY, ORDER))
     if combine is None:
         return write_last(rows, places, order, updates)
     rows, *entries = _level(combine, rows, places, order, updates)

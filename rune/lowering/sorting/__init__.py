@@ -1,4 +1,5 @@
 """Sorting on a device, by the digits of keys: few launches, whatever the length.
 
-radix.py: the kernels, and the order that they make. expansions.py: `sort` and `top_k` by them.
+radix.py: words in order, and the kernels of processors. digits.py and groups.py: those of GPUs.
+expansions.py: `sort` and `top_k` by them.
 """

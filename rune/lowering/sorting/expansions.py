@@ -22,6 +22,8 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import product
 from rune.lowering.codegen.target import Target
+from rune.lowering.sorting.digits import KEYS
+from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import WORD, Tiles, Word, sort_words, tiles
 from rune.lowering.written import Loops
 from rune.ops.arithmetic import add, bitcast, cast, logical_and, shr, sub
@@ -48,34 +50,48 @@ def expansions(target: Target) -> Mapping[Primitive, Rule]:
 
 
 def _sorted(operands: Sequence[Value], num_keys: int, how: Tiles) -> list[Value]:
-    alone = type_of(operands[0]).dtype if len(operands) == 1 else dtypes.c64
-    if alone in dtypes.INTEGER | {dtypes.bool_} and alone.itemsize <= 4 and not _is_short(operands[0]):
-        (key,) = ordered(operands[0])
+    first = operands[0]
+    alone = type_of(first).dtype if len(operands) == 1 else dtypes.c64
+    if _is_short(first):
+        order = _order_of_short([key for x in operands[:num_keys] for key in ordered(x)])
+        return [take_last(x, order) for x in operands]
+    if how.threads > 1 and alone in KEYS:
+        return sort_words(Word(first, WORD), None, how, (KEY,))
+    if alone in dtypes.INTEGER | {dtypes.bool_} and alone.itemsize <= 4:
+        (key,) = ordered(first)
         (word,) = _words(key, alone)
-        return [_value_of(sort_words(word, (), how)[0], word.bits, alone)]
-    order = permutation([(ordered(x), type_of(x).dtype) for x in operands[:num_keys]], how)
+        return [_value_of(sort_words(word, None, how, (KEY,))[0], word.bits, alone)]
+    order = _order([word for x in operands[:num_keys] for word in _words_of(x, how)], how)
     return [take_last(x, order) for x in operands]
+
+
+def _words_of(x: Value, how: Tiles) -> list[Word]:
+    """The words of a key, most significant first: itself, where groups of threads sort it so."""
+    dtype = type_of(x).dtype
+    if how.threads > 1 and dtype in KEYS:
+        return [Word(x, WORD)]
+    return [word for key in ordered(x) for word in _words(key, dtype)]
 
 
 def _largest(x: Value, k: int, how: Tiles) -> list[Value]:
     keys = [reversed_order(key) for key in ordered(x)]
-    order = permutation([(keys, type_of(x).dtype)], how)
+    if _is_short(x):
+        order = _order_of_short(keys)
+    else:
+        order = _order([word for key in keys for word in _words(key, type_of(x).dtype)], how)
     shape = type_of(x).shape
     limit, none = (*shape[:-1], k), (0,) * len(shape)
     positions = slice_(order, start=none, limit=limit, stride=(1,) * len(shape))
     return [take_last(x, positions), positions]
 
 
-def permutation(keys: Sequence[tuple[Sequence[Value], np.dtype]], how: Tiles) -> Value:
-    """The i32 positions that put keys into order, each integers made of elements of a dtype."""
-    flat = [(key, dtype) for parts, dtype in keys for key in parts]
-    if _is_short(flat[0][0]):
-        return _order_of_short([key for key, _ in flat])
-    words = [word for key, dtype in flat for word in _words(key, dtype)]
-    order: Value = positions_like(words[0].value)
-    for number, word in enumerate(reversed(words)):
-        value = take_last(word.value, order) if number else word.value
-        _, order = sort_words(Word(value, word.bits), (order,), how)
+def _order(words: Sequence[Word], how: Tiles) -> Value:
+    """The i32 positions that put words into order, the most significant first."""
+    order: Value | None = None
+    for word in reversed(words):
+        value = word.value if order is None else take_last(word.value, order)
+        (order,) = sort_words(Word(value, word.bits), order, how, (ORDER,))
+    assert order is not None
     return order
 
 

@@ -1,27 +1,26 @@
-"""A stable sort by digits of eight bits, the least significant first.
+"""A stable sort by digits, the least significant first; its passes where a thread walks a tile.
 
     words     u32 of each element; what is least comes first
-    counts    how often each digit occurs in each tile of a row: [rows, digits * tiles]
+    counts    how often each digit of eight bits occurs in a tile of a row: [rows, digits * tiles]
     ends      the running sum of a row's counts: where a tile's elements of a digit end
     moved     every element at its place among those of its digit
 
 A word that is moved is turned, so that the next digit is its lowest, and all passes but the last
-share their kernels. On a processor one thread walks a tile. On a GPU a group of threads that run in
-step walks it in rounds; in each an element counts those of its digit before it among the threads.
+share their kernels. Where threads work in groups, groups.py has the passes.
 
 Cost: two kernels and a scan for each eight bits; O(n) work.
-Source: Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R; Satish, Harris and Garland,
-"Designing efficient sorting algorithms for manycore GPUs", 2009.
+Source: Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rune import dtypes
+from rune import dims, dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Written
 from rune.core.primitive import Primitive
@@ -30,20 +29,23 @@ from rune.core.values import Value
 from rune.dims import product
 from rune.lowering.codegen.atomics import has_atomic
 from rune.lowering.codegen.target import Target
+from rune.lowering.sorting.digits import BITS, Digits
+from rune.lowering.sorting.groups import KEY, ORDER, sort_by_groups
 from rune.lowering.written import Loops
 from rune.ops.reduction import cumsum
+from rune.ops.sorting import positions_like
 
-BITS = 8  # of a digit
 DIGITS = 1 << BITS
 WORD = 32  # bits of a word
 PROCESSOR_TILE = 8192  # elements that one thread walks: many times its table, few rounds of a loop
-GROUP_TILE = 1024  # that a group walks
-GROUP = 32  # threads of a group, which run in step on every GPU
+GROUPS = (512, 256, 128, 64, 32)  # threads of a group
+ITEMS = (4, 8, 16)  # elements of a thread of a group
+FEW = 1 << 15  # elements for each 4 of a thread, at least: with fewer, more groups have something to do
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How a device walks a row: `tile` elements by `threads` together."""
+    """How a device walks a row: `tile` elements, at most, by `threads` together."""
 
     threads: int
     tile: int
@@ -51,31 +53,68 @@ class Tiles:
 
 def tiles(target: Target) -> Tiles:
     """The tiles of a device."""
-    counts_together = target.threads_per_workgroup >= GROUP and has_atomic(target, "add", dtypes.i32)
-    if target.is_processor or not counts_together:
-        return Tiles(1, PROCESSOR_TILE)
-    return Tiles(GROUP, GROUP_TILE)
+    counts_together = has_atomic(target, "add", dtypes.i32) and has_atomic(target, "add", dtypes.u32)
+    if not target.is_processor and counts_together:
+        for threads in GROUPS:
+            how = Tiles(threads, threads * ITEMS[-1])
+            if threads <= target.threads_per_workgroup and shared_bytes(how) <= target.shared_bytes:
+                return how
+    return Tiles(1, PROCESSOR_TILE)
+
+
+def shared_bytes(how: Tiles) -> int:
+    """What a group of threads needs for a pass by digits of eight bits [B]."""
+    return Digits(0, BITS, how.threads, how.tile // how.threads).shared_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A key, or a part of one: u32 that are below 2^bits and compare as the elements do."""
+    """A key, or a part of one: u32 that are below 2^bits and compare as the elements do.
+
+    Groups of threads also sort i32 and f32 as they are (digits.KEYS), by 32 bits.
+    """
 
     value: Value
     bits: int
 
 
-def sort_words(word: Word, payloads: Sequence[Value], how: Tiles) -> list[Value]:
-    """The words in order along the last axis, and the payloads moved alike; ties stay."""
+def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[str]) -> list[Value]:
+    """Words in order along the last axis; ties stay. results: of KEY and ORDER what is wanted.
+
+    order: the positions of the words, or None where each is at its own.
+    """
+    if how.threads > 1:
+        return sort_by_groups(word.value, word.bits, _group(type_of(word.value), how), order, results)
+    orders: list[Value] = []
+    if ORDER in results:
+        orders = [positions_like(word.value) if order is None else order]
+    values: dict[str, Value] = dict(zip((KEY, ORDER), _sorted_by_one(word, orders, how.tile), strict=False))
+    return [values[name] for name in results]
+
+
+def _group(type: ArrayType, how: Tiles) -> tuple[int, int]:
+    """The threads of a group and the elements of each: no more than make a row one tile, or than
+    leave all of a device something to do."""
+    most = [dims.bounds(size)[1] for size in type.shape]
+    if most[-1] is not None and most[-1] <= how.tile:
+        threads = min(t for t in GROUPS if t >= how.threads or t * ITEMS[1] >= most[-1])
+        return threads, min(items for items in ITEMS if items * threads >= most[-1])
+    total = None if None in most else math.prod(m for m in most if m is not None)
+    items = how.tile // how.threads
+    fewer = [n for n in ITEMS if n < items and total is not None and total < n * FEW]
+    return how.threads, min(fewer, default=items)
+
+
+def _sorted_by_one(word: Word, orders: Sequence[Value], tile: int) -> list[Value]:
     passes = -(-word.bits // BITS)
     value: Value = word.value
     for number in range(passes):
-        counts = digit_counts(value, threads=how.threads, tile=how.tile)
+        counts = digit_counts(value, tile=tile)
         ends = cumsum(counts, axis=type_of(counts).ndim - 1, reverse=False)
         # The last pass turns the word back to what it was.
         turn = WORD - BITS if number < passes - 1 else number * BITS % WORD
-        value, *payloads = move_digits(value, counts, ends, *payloads, threads=how.threads, tile=how.tile, turn=turn)
-    return [value, *payloads]
+        value, *orders = move_digits(value, counts, ends, *orders, tile=tile, turn=turn)
+    return [value, *orders]
 
 
 # --- counting ---------------------------------------------------------------------------------
@@ -86,7 +125,7 @@ def _table_type(word: ArrayType, tile: int) -> ArrayType:
     return ArrayType((*rows, DIGITS * -(-size // tile)), dtypes.i32)
 
 
-def _counts_type(word: ArrayType, *, threads: int, tile: int) -> ArrayType:
+def _counts_type(word: ArrayType, *, tile: int) -> ArrayType:
     return _table_type(word, tile)
 
 
@@ -96,7 +135,7 @@ def _tiled(word: np.ndarray, tile: int) -> tuple[np.ndarray, np.ndarray]:
     return rows.astype(np.int64), np.arange(word.shape[-1]) // tile
 
 
-def _counts_reference(word: np.ndarray, *, threads: int, tile: int) -> np.ndarray:
+def _counts_reference(word: np.ndarray, *, tile: int) -> np.ndarray:
     digits, tile_of = _tiled(word, tile)
     count = -(-word.shape[-1] // tile)
     table = np.zeros((len(digits), DIGITS, count), np.int32)
@@ -104,35 +143,17 @@ def _counts_reference(word: np.ndarray, *, threads: int, tile: int) -> np.ndarra
     return table.reshape(*word.shape[:-1], DIGITS * count)
 
 
-def _counts_loops(word: ArrayType, *, threads: int, tile: int) -> Loops:
-    if threads == 1:
-        text = f"""
-            alloc table: i32[{DIGITS}] local
-            for d in {DIGITS} serial {{ store table[d] = 0_i32 }}
-            for e in {tile} serial {{
-              if {_inside(word, "e", tile)} {{
-                g: i32 in 0..{DIGITS - 1} = i32(x0[{_at(word, "e", tile)}] & {DIGITS - 1}_u32)
-                update table[g] add= 1_i32
-              }}
-            }}
-            for d in {DIGITS} serial {{ store y0[{_entry(word, "d", tile)}] = table[d] }}"""
-    else:
-        text = f"""
-            alloc table: i32[{DIGITS}] shared
-            for t in {threads} workgroup {{
-              for d in {DIGITS // threads} serial {{ store table[{threads}*d + t] = 0_i32 }}
-              barrier
-              for e in {tile // threads} serial {{
-                if {_inside(word, f"{threads}*e + t", tile)} {{
-                  g: i32 in 0..{DIGITS - 1} = i32(x0[{_at(word, f"{threads}*e + t", tile)}] & {DIGITS - 1}_u32)
-                  atomic table[g] add= 1_i32
-                }}
-              }}
-              barrier
-              for d in {DIGITS // threads} serial {{
-                store y0[{_entry(word, f"{threads}*d + t", tile)}] = table[{threads}*d + t]
-              }}
-            }}"""
+def _counts_loops(word: ArrayType, *, tile: int) -> Loops:
+    text = f"""
+        alloc table: i32[{DIGITS}] local
+        for d in {DIGITS} serial {{ store table[d] = 0_i32 }}
+        for e in {tile} serial {{
+          if {_inside(word, "e", tile)} {{
+            g: i32 in 0..{DIGITS - 1} = i32(x0[{_at(word, "e", tile)}] & {DIGITS - 1}_u32)
+            update table[g] add= 1_i32
+          }}
+        }}
+        for d in {DIGITS} serial {{ store y0[{_entry(word, "d", tile)}] = table[d] }}"""
     return Loops(_over_tiles(word, tile, text))
 
 
@@ -161,13 +182,13 @@ digit_counts = Primitive("digit_counts", "sorting", _counts_type, _counts_refere
 
 
 def _move_type(
-    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, threads: int, tile: int, turn: int
+    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, tile: int, turn: int
 ) -> tuple[ArrayType, ...]:
     return (word, *payloads)
 
 
 def _move_reference(
-    word: np.ndarray, counts: np.ndarray, ends: np.ndarray, *payloads: np.ndarray, threads: int, tile: int, turn: int
+    word: np.ndarray, counts: np.ndarray, ends: np.ndarray, *payloads: np.ndarray, tile: int, turn: int
 ) -> tuple[np.ndarray, ...]:
     order = np.argsort(word & np.uint32(DIGITS - 1), axis=-1, kind="stable")
     turned = word << np.uint32(turn) | word >> np.uint32(WORD - turn) if turn else word
@@ -175,19 +196,17 @@ def _move_reference(
 
 
 def _move_loops(
-    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, threads: int, tile: int, turn: int
+    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, tile: int, turn: int
 ) -> Loops:
-    moves = _Moves(word, payloads, threads, tile, turn)
-    return Loops(_over_tiles(word, tile, _by_one(moves) if threads == 1 else _by_group(moves)))
+    return Loops(_over_tiles(word, tile, _by_one(_Moves(word, payloads, tile, turn))))
 
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """What both kernels write, as text."""
+    """What the kernel writes, as text."""
 
     word: ArrayType
     payloads: tuple[ArrayType, ...]
-    threads: int
     tile: int
     turn: int
 
@@ -222,41 +241,6 @@ def _by_one(moves: _Moves) -> str:
             {moves.place} = next[g]
             store next[g] = to + 1_i32
             {moves.writes("e")}
-          }}
-        }}"""
-
-
-def _by_group(moves: _Moves) -> str:
-    word, tile, threads = moves.word, moves.tile, moves.threads
-    element = f"{threads}*e + t"
-    return f"""
-        alloc next: i32[{DIGITS}] shared
-        alloc digits: i32[{threads}] shared
-        for t in {threads} workgroup {{
-          for d in {DIGITS // threads} serial {{
-            store next[{threads}*d + t] = {moves.start(f"{threads}*d + t")}
-          }}
-          for e in {tile // threads} serial {{
-            w: u32 = x0[{_at(word, element, tile)} if {_inside(word, element, tile)}]
-            g: i32 in 0..{DIGITS - 1} = i32(w & {DIGITS - 1}_u32)
-            is_there: bool = {_inside(word, element, tile)}
-            store digits[t] = select(is_there, g, {DIGITS}_i32)
-            barrier
-            var before: i32 = 0_i32
-            var all: i32 = 0_i32
-            for s in {threads} serial {{
-              is_alike: bool = digits[s] == g
-              all add= i32(is_alike)
-              before add= i32(is_alike & (index(s) < index(t)))
-            }}
-            if is_there {{
-              {moves.place} = next[g] + before
-              {moves.writes(element)}
-            }}
-            barrier
-            if is_there & (before == (all - 1_i32)) {{
-              update next[g] add= all
-            }}
           }}
         }}"""
 

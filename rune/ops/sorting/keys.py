@@ -49,8 +49,11 @@ def ordered(key: Value) -> Sequence[Value]:
 
 
 def _float_order(x: Value, integer: np.dtype) -> Array:
-    bits = bitcast(select(eq(x, zero_like(x)), zero_like(x), x), dtype=integer)
+    bits = bitcast(x, dtype=integer)
     most = np.iinfo(integer).max
+    # Not by comparing floats: there are devices that take the smallest ones for 0.
+    is_zero = eq(logical_and(bits, literal_like(most, bits)), zero_like(bits))
+    bits = select(is_zero, zero_like(bits), bits)
     # Of negative numbers the bits grow with the size: all but the sign are turned over.
     turned = logical_xor(bits, literal_like(most, bits))
     order = select(lt(bits, zero_like(bits)), turned, bits)
