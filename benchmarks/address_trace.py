@@ -37,6 +37,7 @@ static Position blockIdx, blockDim, threadIdx;
 #define __launch_bounds__(threads)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 static inline void __syncthreads() {}
+#define __builtin_assume(holds)
 static inline void __syncwarp() {}
 template <class T> static inline T __ldg(const T* address) { return *address; }
 template <class T> static inline T atomicAdd(T* at, T x) { T old = *at; return *at = old + x, old; }

@@ -138,6 +138,6 @@ def test_the_script_prints_a_row_for_a_workload_and_writes_all_figures(tmp_path:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
     assert done.returncode == 0, done.stderr
-    assert "| add f32 16M | 1, 1 | 65536 x 256 |" in done.stdout
+    assert "| add f32 16M | 1, 1 | 16384 x 256 |" in done.stdout
     (figures,) = json.loads(file.read_text())
-    assert figures["rows"][0]["trace"]["sectors"] == 4
+    assert figures["rows"][0]["trace"]["sectors"] == 16

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rune import dtypes
+from rune import dims, dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Rule, Written
 from rune.core.primitive import Primitive
@@ -31,6 +31,7 @@ from rune.ops.reduction import argmax, argmin
 
 THREADS = 128
 TILE = 1 << 14  # elements that a group walks
+LANES = 4  # neighbours that a thread reads together, where it may
 LONG = 1 << 16  # elements of a row that is walked in tiles
 _SIGNS = {"max": ">", "min": "<"}
 
@@ -40,29 +41,37 @@ def expansions(target: Target) -> Mapping[Primitive, Rule]:
     if target.is_processor or target.threads_per_workgroup < THREADS:
         return {}
     rows = cost.parallel_rows(target.cores)
-    return {p: functools.partial(_position, p, c, rows) for p, c in ((argmax, "max"), (argmin, "min"))}
+    # Four accesses of neighbours are one there, where the last axis is walked.
+    lanes = LANES if target.language == "cuda" else 1
+    return {p: functools.partial(_position, p, c, rows, lanes) for p, c in ((argmax, "max"), (argmin, "min"))}
 
 
-def _position(primitive: Primitive, combine: str, rows: int, x: Value, *, axis: int, dtype: np.dtype) -> Value:
+def _position(
+    primitive: Primitive, combine: str, rows: int, lanes: int, x: Value, *, axis: int, dtype: np.dtype
+) -> Value:
     type = type_of(x)
+    if axis != type.ndim - 1 or dims.divides(lanes, type.shape[axis]) is not True:
+        lanes = 1
     size = cost.estimate(type.shape[axis])
     if size < LONG or cost.count(type.shape) >= rows * size or type.dtype in dtypes.COMPLEX | {dtypes.bool_}:
         assert primitive.expand is not None
         return primitive.expand(x, axis=axis, dtype=dtype)
-    of_tiles = extreme_of_tiles(x, axis=axis, combine=combine, tile=TILE)
-    _, positions = extreme_of_tiles(*of_tiles, axis=axis, combine=combine, tile=0)
+    of_tiles = extreme_of_tiles(x, axis=axis, combine=combine, tile=TILE, lanes=lanes)
+    _, positions = extreme_of_tiles(*of_tiles, axis=axis, combine=combine, tile=0, lanes=1)
     shape = tuple(d for a, d in enumerate(type.shape) if a != axis)
     return cast(reshape(positions, shape=shape), dtype)
 
 
-def _type(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int) -> tuple[ArrayType, ArrayType]:
+def _type(
+    x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int, lanes: int
+) -> tuple[ArrayType, ArrayType]:
     count = -(-x.shape[axis] // tile) if tile else 1
     values = x.with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
     return values, values.with_dtype(dtypes.i32)
 
 
 def _reference(
-    x: np.ndarray, *positions: np.ndarray, axis: int, combine: str, tile: int
+    x: np.ndarray, *positions: np.ndarray, axis: int, combine: str, tile: int, lanes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     choose = np.argmax if combine == "max" else np.argmin
     starts = range(0, x.shape[axis], tile or x.shape[axis])
@@ -72,12 +81,13 @@ def _reference(
     return np.take_along_axis(x, best, axis), places
 
 
-def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int) -> Loops:
+def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int, lanes: int) -> Loops:
     outer, size, inner = product(x.shape[:axis]), x.shape[axis], product(x.shape[axis + 1 :])
     count, dtype = (-(-size // tile) if tile else 1), dtypes.short(x.dtype)
-    element = f"{tile}*p + {THREADS}*k + t"
+    element = f"{tile}*p + {THREADS * lanes}*k + {lanes}*t"
     at = f"(({size})*a + {element})*({inner}) + c"
-    place = f"x1[{at}]" if positions else f"i32(index({element}))"
+    reads = "\n".join(f"v_{n}: {dtype} = x0[{at} + {n}]" for n in range(lanes))
+    place = f"x1[{at}]" if positions else f"i32(index({element} + {{}}))"
     result = f"(({count})*a + p)*({inner}) + c"
     is_after = f"(v {_SIGNS[combine]} u) | ((v != v) & (u == u))"
     steps: list[str] = []
@@ -92,14 +102,10 @@ def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: i
         for t in {THREADS} workgroup {{
           var best: {dtype} = {dtype}(0_i32)
           var where: i32 = -1_i32
-          for k in {-(-(tile or size) // THREADS)} serial {{
+          for k in {-(-(tile or size) // (THREADS * lanes))} serial {{
             if index({element}) < index({size}) {{
-              u: {dtype} = best
-              v: {dtype} = x0[{at}]
-              if (where < 0_i32) | ({is_after}) {{
-                best = v
-                where = {place}
-              }}
+              {reads}
+              {"".join(_element(n, dtype, is_after, place.format(n)) for n in range(lanes))}
             }}
           }}
           store values[t] = best
@@ -112,6 +118,17 @@ def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: i
           }}
         }}
       }} }} }} }}""")
+
+
+def _element(number: int, dtype: str, is_after: str, place: str) -> str:
+    """A thread takes one of the elements that it has read, if it is better."""
+    is_better = is_after.replace("v", f"v_{number}").replace("u", f"u_{number}")
+    return f"""
+              u_{number}: {dtype} = best
+              if (where < 0_i32) | ({is_better}) {{
+                best = v_{number}
+                where = {place}
+              }}"""
 
 
 def _step(threads: int, dtype: str, is_after: str) -> str:

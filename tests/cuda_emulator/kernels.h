@@ -44,6 +44,7 @@ using cudaGraphConditionalHandle = unsigned long long;
 #define __syncwarp cuda_barrier
 #define cudaGraphSetConditional set_condition
 
+#define __builtin_assume(holds)
 template <class T> static inline T __ldg(const T* address) { return *address; }
 template <class To, class From> static inline To bits(From from) {
   To to;

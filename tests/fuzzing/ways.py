@@ -25,7 +25,7 @@ from rune.errors import ArgumentError, DeviceError, DimensionError, ShapeError
 from rune.lowering import kernelize, pipeline
 from rune.lowering.build import build, build_by_default, flat_kernel, has_schedules
 from rune.lowering.build.schedule import PLAIN, Schedule
-from rune.lowering.build.space import shares, walks
+from rune.lowering.build.space import shared, walks
 from rune.lowering.codegen.llvm import Machine
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
@@ -163,8 +163,9 @@ def any_schedule(kernel: Kernel, target: Target, rng: np.random.Generator) -> Sc
     """A schedule by which the kernel can be built, and its rounds borne."""
     if not has_schedules(kernel):
         return PLAIN
-    walk = list(walks(flat_kernel(kernel), target))
-    candidates = [replace(w, share=s) for w in walk for s in (None, *shares(target))]
+    flat = flat_kernel(kernel)
+    walk = list(walks(flat, target))
+    candidates = [*walk, *shared(flat, walk, target)]
     for number in rng.permutation(len(candidates))[:8]:
         try:
             require_few(build(kernel, candidates[number], target), target)

@@ -298,9 +298,10 @@ def test_long_scans_are_numpys(size: int, reverse: bool, device: Any):
 
 @each_with_groups
 @pytest.mark.parametrize("combine", ["max", "min"])
+@pytest.mark.parametrize(("shape", "lanes"), [((2, 5003, 2), 1), ((3, 5004), 4)])
 @pytest.mark.parametrize("case", ["ties", "NaN", "worst", "zeros"])
-def test_the_extremum_of_tiles_is_the_first(case: str, combine: str, device: Any):
-    x = np.random.default_rng(0).integers(0, 9, (2, 5003, 2)).astype(np.float32)
+def test_the_extremum_of_tiles_is_the_first(case: str, shape: tuple[int, ...], lanes: int, combine: str, device: Any):
+    x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
     if case == "NaN":
         x[0, 4099] = x[0, 5000] = np.nan
     elif case == "worst":
@@ -309,8 +310,8 @@ def test_the_extremum_of_tiles_is_the_first(case: str, combine: str, device: Any
         x[...], x[:, ::3] = 0.0, -0.0
 
     def run(x: Any) -> Any:
-        tiles = extreme_of_tiles(x, axis=1, combine=combine, tile=4096)
-        return extreme_of_tiles(*tiles, axis=1, combine=combine, tile=0)[1]
+        tiles = extreme_of_tiles(x, axis=1, combine=combine, tile=4096, lanes=lanes)
+        return extreme_of_tiles(*tiles, axis=1, combine=combine, tile=0, lanes=1)[1]
 
     positions = rune.jit(run, device=device.name)(x)
 
@@ -319,8 +320,9 @@ def test_the_extremum_of_tiles_is_the_first(case: str, combine: str, device: Any
 
 
 @each_device
-def test_argmax_of_a_long_array_is_numpys(device: Any):
-    x = np.random.default_rng(0).integers(0, 1000, 70_001).astype(np.float32)
+@pytest.mark.parametrize("size", [70_001, 70_004])
+def test_argmax_of_a_long_array_is_numpys(size: int, device: Any):
+    x = np.random.default_rng(0).integers(0, 1000, size).astype(np.float32)
     x[60_000] = np.nan
 
     assert int(rune.jit(rnp.argmax, device=device.name)(x)) == 60_000

@@ -82,7 +82,9 @@ def test_arguments_come_from_a_table_and_read_only_ones_by_the_read_only_path(ex
         extern "C" __global__ void run_softmax(
             const unsigned long long* __restrict__ _table) {
           const float* __restrict__ x = (const float*)_table[0];
+          __builtin_assume(__isGlobal(x));
           float* __restrict__ y = (float*)_table[1];
+          __builtin_assume(__isGlobal(y));
           const int n = (int)_table[2];
           const int i = (int)blockIdx.x * blockDim.x + threadIdx.x;
           if (i >= n) return;
@@ -111,7 +113,9 @@ def test_grid_axes_are_folded_into_one_by_32_bit_divisions_where_indices_fit(exp
         extern "C" __global__ void run_transpose(
             const unsigned long long* __restrict__ _table) {
           const double* __restrict__ x = (const double*)_table[0];
+          __builtin_assume(__isGlobal(x));
           double* __restrict__ y = (double*)_table[1];
+          __builtin_assume(__isGlobal(y));
           const int at_a_b_c_d = (int)blockIdx.x * blockDim.x + threadIdx.x;
           const int a = at_a_b_c_d / 60;
           const int b = (at_a_b_c_d / 20) % 3;
@@ -134,7 +138,9 @@ def test_indices_are_64_bit_where_32_do_not_surely_hold_them(expect):
         extern "C" __global__ void run_f(
             const unsigned long long* __restrict__ _table) {
           const float* __restrict__ x = (const float*)_table[0];
+          __builtin_assume(__isGlobal(x));
           float* __restrict__ y = (float*)_table[1];
+          __builtin_assume(__isGlobal(y));
           const long long n = (long long)_table[2];
           const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
           if (i >= n) return;
@@ -150,7 +156,9 @@ def test_threads_share_memory_and_wait(expect):
         extern "C" __global__ void __launch_bounds__(8) run_reverse(
             const unsigned long long* __restrict__ _table) {
           const float* __restrict__ x = (const float*)_table[0];
+          __builtin_assume(__isGlobal(x));
           float* __restrict__ y = (float*)_table[1];
+          __builtin_assume(__isGlobal(y));
           const int g = blockIdx.x;
           __shared__ __align__(16) float tile[8];
           const int t = threadIdx.x;
@@ -188,8 +196,11 @@ def test_narrow_floats_are_computed_in_float(expect):
         extern "C" __global__ void run_f(
             const unsigned long long* __restrict__ _table) {
           const unsigned short* __restrict__ x = (const unsigned short*)_table[0];
+          __builtin_assume(__isGlobal(x));
           unsigned short* __restrict__ y = (unsigned short*)_table[1];
+          __builtin_assume(__isGlobal(y));
           unsigned char* __restrict__ z = (unsigned char*)_table[2];
+          __builtin_assume(__isGlobal(z));
           const int i = (int)blockIdx.x * blockDim.x + threadIdx.x;
           if (i >= 8) return;
           const float a = rune_f16_load(rune_f16_store((rune_f16_load(__ldg(&x[i])) + 1.0f)));

@@ -27,6 +27,7 @@ def test_contraction_is_off_and_half_floats_are_those_of_clang(expect):
         assemble([render(parse(text), HIP)], HIP).rstrip(),
         """
         #include <hip/hip_runtime.h>
+        #define __isGlobal(address) true
         #pragma clang fp contract(off)
 
         static __device__ float rune_f16_load(unsigned short bits) {
@@ -44,8 +45,11 @@ def test_contraction_is_off_and_half_floats_are_those_of_clang(expect):
         extern "C" __global__ void run_f(
             const unsigned long long* __restrict__ _table) {
           const unsigned short* __restrict__ x = (const unsigned short*)_table[0];
+          __builtin_assume(__isGlobal(x));
           const double* __restrict__ w = (const double*)_table[1];
+          __builtin_assume(__isGlobal(w));
           unsigned short* __restrict__ y = (unsigned short*)_table[2];
+          __builtin_assume(__isGlobal(y));
           const int i = (int)blockIdx.x * blockDim.x + threadIdx.x;
           if (i >= 8) return;
           const float a = rune_f16_load(rune_f16_store_f64(__ldg(&w[i])));

@@ -12,7 +12,7 @@ import rune.numpy as rnp
 from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
 from rune.lowering.build import build_by_default
-from rune.lowering.build.schedule import PLAIN, Merge, Order, Schedule
+from rune.lowering.build.schedule import Merge, Order, Schedule
 from rune.lowering.codegen.target import Target
 from tests.lowering.test_build import AB, ABT, ATB, dot
 from tests.lowering.test_schedules import GPU, PROCESSOR, UNITS, kernel_of, of
@@ -64,8 +64,8 @@ def test_a_transposition_is_turned_in_shared_memory():
 
 
 def test_columns_are_summed_by_threads_that_are_neighbours():
-    assert default(lambda x: ops.reduce_sum(x, axes=(0,)), f32(256, 64)) == PLAIN
-    assert default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256)).share is not None
+    assert str(default(lambda x: ops.reduce_sum(x, axes=(0,)), f32(256, 64))) == "share(512, points=32, across)"
+    assert str(default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256))) == "share(64)"
 
 
 def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
@@ -100,6 +100,38 @@ def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
 
     assert stage is not None
     assert not stage.twice
+
+
+# --- where accesses are wide -----------------------------------------------------------------
+
+
+CUDA = replace(UNITS, cores=132, shared_bytes=227 << 10)
+M16 = 1 << 24
+
+
+def rms_norm(x: Any, scale: Any) -> Any:
+    return x * lax.rsqrt(rnp.mean(x * x, axis=-1, keepdims=True) + 1e-6) * scale
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "schedule"),
+    [
+        (ops.add, (f32(M16), f32(M16)), "vectors(4, lanes=1)"),
+        (ops.add, (of(dtypes.bf16, M16), of(dtypes.bf16, M16)), "vectors(8, lanes=1)"),
+        (ops.add, (of(dtypes.f64, M16), of(dtypes.f64, M16)), "vectors(2, lanes=1)"),
+        (ops.add, (f32(M16 - 1), f32(M16 - 1)), "plain"),
+        (ops.add, (f32(1 << 12), f32(1 << 12)), "plain"),
+        (lambda x: x[1:] + x[:-1], (f32(M16 + 1),), "plain"),
+        (rms_norm, (f32(4096, 4096), f32(4096)), "share(256, lanes=4, registers)"),
+        (rms_norm, (f32(4096, 4099), f32(4099)), "share(128)"),
+        (lambda x: rnp.sum(x, axis=1), (f32(65536, 256),), "rows(i0=4) share(128, lanes=4, points=4)"),
+        (lambda x: rnp.sum(x, axis=1), (f32(4096, 256),), "share(128, lanes=4, points=4)"),
+        (lambda x: rnp.sum(x, axis=1), (f32(65537, 256),), "share(32, lanes=4)"),
+        (lambda x: rnp.sum(x, axis=1), (f32(256, 256, 256),), "vectors(4, lanes=1) share(512, points=32, across)"),
+    ],
+)
+def test_threads_of_a_gpu_take_neighbours_at_once_where_there_are_some(function: Any, types: Any, schedule: str):
+    assert str(default(function, *types, device=CUDA)) == schedule
 
 
 # --- on a processor behind OpenCL -------------------------------------------------------------

@@ -8,7 +8,7 @@ remainders), whose operands groups read into shared memory (stage, panels), also
 twice), and multiply on units for matrices (units); the domain becomes GRID loops, statements become
 loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice, stage_choice, units_choice).
+each kind of device (heuristics, tile_choice, stage_choice, units_choice, share_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from rune.errors import ArgumentError
 from rune.lowering.build import loops
+from rune.lowering.build.accesses import apart
 from rune.lowering.build.aliases import alias_pairs
 from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.build.collapse import collapse_domain
@@ -32,8 +33,9 @@ from rune.lowering.build.merge import merged
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import choose_parts, parted
 from rune.lowering.build.remainders import tiled
-from rune.lowering.build.rows import in_rows
+from rune.lowering.build.rows import choose_rows, in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
+from rune.lowering.build.share_choice import choose_share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
@@ -44,10 +46,11 @@ from rune.lowering.build.turn import choose_turn, turned
 from rune.lowering.build.twice import staged_twice
 from rune.lowering.build.units import multiplied
 from rune.lowering.build.units_choice import choose_units
-from rune.lowering.build.vectors import choose_vectors, with_vectors
-from rune.lowering.build.workgroups import Shared, choose_share, share_point
+from rune.lowering.build.vectors import choose_neighbours, choose_vectors, with_vectors
+from rune.lowering.build.workgroups import Shared, placed, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
+from rune.lowering.kernel.rewrite import names_bound
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernels import Axis, Kernel, Stream
 from rune.lowering.kernels_text import kernel_sizes
@@ -77,7 +80,7 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
     require_legal(flat, schedule, target)
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
-    code = _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
+    code = _code(kernel, flat, domain, point, schedule.share, target)
     return code if schedule.lanes is None else replace(code, ordered=ordered_loops(code, schedule.lanes))
 
 
@@ -95,8 +98,9 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
         schedule = Schedule(tile=choose_tile(flat, target))
         domain, point = _points(flat, schedule)
     if not schedule.has_groups:
-        schedule = replace(schedule, share=choose_share(point, domain, target))
-    return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
+        columns = schedule.vectors.count if schedule.vectors and schedule.vectors.lanes == 1 else 1
+        schedule = replace(schedule, share=choose_share(point, domain, target, columns))
+    return Built(schedule, _code(kernel, flat, domain, point, schedule.share, target))
 
 
 def has_schedules(kernel: Kernel) -> bool:
@@ -142,8 +146,12 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         return Schedule(turn=turn)
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)
     vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
+    if vectors is None and choice.row_lanes > 1:
+        vectors = choose_neighbours(flat, choice.access_bytes, target.cores * choice.full_threads // 2)
     if vectors is not None:
         return Schedule(vectors=vectors)
+    if choice.row_lanes > 1 and (rows := choose_rows(flat, target.cores * choice.full_threads * choice.row_lanes)):
+        return Schedule(rows=rows)
     tile = choose_tile(flat, target)
     if tile is None:
         parts = choose_parts(flat, choice.parts)
@@ -171,24 +179,29 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
         flat = with_vectors(flat, schedule.vectors)
     if schedule.rows is not None:
         flat = in_rows(flat, schedule.rows)
-    return list(flat.domain), loops.body(flat.body, loops.row_sizes(flat.body), stored)
+    point = loops.body(flat.body, loops.row_sizes(flat.body), stored)
+    if schedule.vectors is not None and schedule.vectors.lanes == 1:
+        point = list(apart(point, {a.name for a in flat.domain} | names_bound(point)))
+    return list(flat.domain), point
 
 
-def _shared(flat: Kernel, point: Sequence[Stmt], share: Share | None, target: Target) -> Shared | None:
-    """The point of a group, if its threads share one."""
-    if share is None:
-        return None
-    shared = share_point(point, share.threads, target)
+def _shared(flat: Kernel, point: Sequence[Stmt], share: Share, target: Target) -> Shared:
+    """The point of a group, whose threads share it."""
+    shared = share_point(point, share, target)
     if shared is None:
         memory = f"more memory is needed than the {target.shared_bytes} bytes of a group"
-        refuse(flat, share, f"it has no loop that a group could divide, or {memory}")
+        refuse(flat, share, f"it has no loop that a group could divide like that, or {memory}")
     return shared
 
 
 def _code(
-    kernel: Kernel, flat: Kernel, domain: Sequence[Axis], point: Sequence[Stmt], shared: Shared | None
+    kernel: Kernel, flat: Kernel, domain: Sequence[Axis], point: Sequence[Stmt], share: Share | None, target: Target
 ) -> KernelCode:
     """A point, or what the threads of a group do for it, at every point of the domain."""
+    shared = None
+    if share is not None:
+        domain, point = placed(point, domain, share)
+        shared = _shared(flat, point, share, target)
     body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else point)
     sizes = tuple(kernel_sizes(kernel))
     code = KernelCode(kernel.name, kernel_params(kernel), sizes, tuple(body), alias_pairs(flat))

@@ -7,8 +7,8 @@ the thread's body, or of a loop that they all run equally often.
 
 Threads mean different elements where the bounds of the indices exclude each other (t < 64 and
 t + 64). A thread means its elements alone where both indices are c·t + d with the same c, and their
-d's differ by multiples of c·threads (the rounds of a divided loop); and where an `if` lets only
-thread 0 pass.
+d's differ by multiples of c·threads (the rounds of a divided loop), by none of c, or by more than
+all threads together; and where an `if` lets only thread 0 pass.
 
 Invariant: without a conflict nothing is changed. A statement that conflicts with itself is an
 error, as no barrier can stand inside it, unless it is declared independent: by the rules of
@@ -233,8 +233,11 @@ def _is_own(a: Access, b: Access, group: _Group) -> bool:
     of_a, of_b = _split_off(a.index, name), _split_off(b.index, name)
     if of_a is None or of_b is None or of_a[0] != of_b[0]:
         return False
-    stride, difference = of_a[0] * count, of_a[1] - _of_another(of_b[1], group)
-    return difference == 0 or dims.divides(stride, difference) is True
+    step, difference = of_a[0], of_a[1] - _of_another(of_b[1], group)
+    if isinstance(difference, int):
+        # Not of the same remainder, or threads so far apart that there are none.
+        return difference % step != 0 or not 0 < abs(difference) < step * count
+    return dims.divides(step * count, difference) is True
 
 
 def _of_another(x: Size, group: _Group) -> Size:

@@ -28,6 +28,10 @@ class Choices:
     turned_side: int = 0  # side of the square that a group turns in shared memory [elements]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
     group_points: int = 0  # fewer points than this for each processor are few
+    row_threads: int = 0  # threads that share a row and take neighbours of it, at most
+    row_lanes: int = 1  # neighbours that a thread takes at a time, of a row or of points
+    access_bytes: int = 0  # of neighbours that a thread reads or writes at once
+    full_threads: int = 0  # threads that a processor holds, which hide each other's waits
     stages: bool = False  # groups of threads read operands of a dot into shared memory
     shares_rows: bool = False  # points that walk along rows are shared, however many there are
 
@@ -44,6 +48,7 @@ GPU = Choices(
     group_threads=128,
     group_points=16,
     shares_rows=True,
+    full_threads=2048,
     stages=True,
 )
 # Processors behind a driver. Mesa's runs the threads of a group in lanes, and pays for their waits;
@@ -59,13 +64,15 @@ LANGUAGES = {
     # a dot (measured on AVX-512), but do for sums, which only read.
     # A square of whole cache lines is walked along both of its sides.
     "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2, block_bytes=64),
-    **dict.fromkeys(("opencl", "cuda", "spirv", "wgsl"), GPU),
+    **dict.fromkeys(("opencl", "spirv", "wgsl"), GPU),
+    # Accesses of 16 bytes, of which a thread has two or more on their way.
+    "cuda": replace(GPU, row_threads=256, row_lanes=4, access_bytes=16),
 }
 
 
 def choices(target: Target) -> Choices:
     """The table of a device; one whose language is not listed gets plain loops."""
     table = LANGUAGES.get(target.language, Choices())
-    if table is not GPU or not target.is_processor:
+    if not table.shares_rows or not target.is_processor:
         return table
     return VECTORS if target.subgroup_threads == 1 else LANES

@@ -96,7 +96,7 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
     if schedule.units is not None:
         yield from _to_units(kernel, schedule.units, schedule)
     if schedule.share is not None:
-        yield from _to_share(schedule.share, target)
+        yield from _to_share(kernel, schedule.share, schedule, target)
     if schedule.lanes is not None:
         yield from _to_lanes(kernel, schedule.lanes, target)
 
@@ -250,10 +250,30 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
         yield units, f"they do not divide a depth of {depth}"
 
 
-def _to_share(share: Share, target: Target) -> Objections:
+def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) -> Objections:
     most = target.threads_per_workgroup
     if not 2 <= share.threads <= most or share.threads & (share.threads - 1):
         yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
+        return
+    yield from _to_count(share, share.lanes)
+    if share.points == 1 and not share.across:
+        return
+    if not 2 <= share.points <= share.threads // 2 or share.points & (share.points - 1):
+        yield share, f"not a power of two from 2 to {share.threads // 2} points, each with two threads at least"
+    elif not kernel.domain or share.registers or schedule.squares is not None or schedule.tile is not None:
+        yield share, "without an axis, with rows in registers, squares or a tile there is one point in a group"
+    elif (size := _points_along(kernel, schedule)) is None or size % share.points:
+        yield share, f"{share.points} points do not divide axis {kernel.domain[-1].name} of {kernel.domain[-1].size}"
+
+
+def _points_along(kernel: Kernel, schedule: Schedule) -> int | None:
+    """Points along the last axis, each of several columns or rows; None for open size."""
+    last, vectors, rows = kernel.domain[-1], schedule.vectors, schedule.rows
+    if vectors is not None and vectors.lanes > 1:
+        return vectors.lanes
+    columns = vectors.count if vectors is not None else 1
+    lines = rows.count if rows is not None and rows.axis == last.name else 1
+    return last.size // max(1, columns * lines) if isinstance(last.size, int) else None
 
 
 def _to_lanes(kernel: Kernel, lanes: Lanes, target: Target) -> Objections:

@@ -13,9 +13,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rune import dims
 from rune.lowering.build.schedule import Rows
 from rune.lowering.build.tile import axis_of, copy_body
-from rune.lowering.kernels import Axis, Kernel
+from rune.lowering.build.vectors import copies_alone
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Axis, Kernel, Reduce, expressions, inner_axes
+
+ROWS, MOST_COLUMNS = 4, 512  # rows of a point, and columns of each
+
+
+def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
+    """Several rows for a point that adds up one of MOST_COLUMNS or less, if there are many.
+
+    elements: that are left for each row of a point, so that there are points enough
+    """
+    reduces = [s for s in kernel.body if isinstance(s, Reduce)]
+    if len(reduces) != 1 or not kernel.domain or any(inner_axes(s) for s in kernel.body if s not in reduces):
+        return None
+    (reduce,), axis = reduces, kernel.domain[-1]
+    columns = cost.count(tuple(a.size for a in reduce.axes))
+    is_long = columns > MOST_COLUMNS or reduce.contract or not copies_alone(kernel)
+    if is_long or not isinstance(axis.size, int) or axis.size % ROWS:
+        return None
+    if cost.count(tuple(a.size for a in kernel.domain)) * columns < ROWS * elements:
+        return None
+    return Rows(axis.name, ROWS) if _walks_rows(reduce, axis) else None
+
+
+def _walks_rows(reduce: Reduce, axis: Axis) -> bool:
+    """Whether neighbours lie along the reduction, and not along the axis of the rows."""
+    indices = [e.indices[0] for x in expressions(reduce) for e in walk_expr(x) if isinstance(e, Load)]
+    steps = [(dims.coefficient(x, reduce.axes[-1].name), dims.coefficient(x, axis.name)) for x in indices]
+    return any(along == 1 and across not in (0, 1) for along, across in steps)
 
 
 def in_rows(kernel: Kernel, rows: Rows) -> Kernel:

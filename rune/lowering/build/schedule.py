@@ -13,7 +13,10 @@
                        the tiles of a group of threads by rows and columns, from shared memory
                | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
                        which are counted by the stage, and units for matrices compute it
-               | "share(" threads ")"                   the threads of a group share a point
+               | "share(" threads ["," "lanes=" lanes] ["," "points=" points] {"," word} ")"
+                       the threads of a group share a point, or so many points along the last axis;
+                       word is "across" where threads that are neighbours have points that are, and
+                       "registers" where what a thread has read of its rows is not read again
                | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
 Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
@@ -158,12 +161,24 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The threads of a workgroup share each point."""
+    """The threads of a workgroup share each point, or `points` of them along the last axis.
+
+    lanes:     neighbours that a thread takes at a time
+    across:    whether neighbouring threads have neighbouring points, and not parts of the same one
+    registers: whether loops are written out, so that what is read once stays with its thread
+    """
 
     threads: int
+    lanes: int = 1
+    points: int = 1
+    across: bool = False
+    registers: bool = False
 
     def __str__(self) -> str:
-        return f"share({self.threads})"
+        numbers = {"lanes": self.lanes, "points": self.points}
+        words = {"across": self.across, "registers": self.registers}
+        of_numbers = [f"{name}={n}" for name, n in numbers.items() if n != 1]
+        return f"share({', '.join((str(self.threads), *of_numbers, *(w for w, holds in words.items() if holds)))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +302,10 @@ def _units(numbers: Numbers, words: Sequence[str]) -> Units:
 
 
 def _share(numbers: Numbers, words: Sequence[str]) -> Share:
-    () = numbers
-    (threads,) = words
-    return Share(int(threads))
+    threads, *further = words
+    if not (numbers.keys() <= {"lanes", "points"} and set(further) <= {"across", "registers"}):
+        raise ValueError(numbers, words)
+    return Share(int(threads), **numbers, across="across" in further, registers="registers" in further)
 
 
 def _lanes(numbers: Numbers, words: Sequence[str]) -> Lanes:
@@ -312,7 +328,7 @@ _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
     "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
     "units": (_units, "units(16, 8, 16)"),
-    "share": (_share, "share(128)"),
+    "share": (_share, "share(128, lanes=4, points=2)"),
     "lanes": (_lanes, "lanes(i0)"),
 }
 _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")

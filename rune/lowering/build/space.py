@@ -46,6 +46,7 @@ UNIT_DEPTHS = (16, 32, 64)
 ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
+NEIGHBOURS, TEAMS, COLUMNS_OF_GROUP = (1, 4), (2, 4, 8), (8, 32)
 
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
@@ -93,11 +94,27 @@ def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
     return (Schedule(order=order, parts=part) for order, part in starts if order or part)
 
 
-def shares(target: Target) -> Sequence[Share]:
-    """The numbers of threads that may share a point."""
+def shared(flat: Kernel, ways: Sequence[Schedule], target: Target) -> Iterator[Schedule]:
+    """Every way to walk a kernel by groups of threads that share its points."""
+    for share, way in itertools.product(_shares(target), ways):
+        # Those that read panels together are groups already; a tile has columns of its own.
+        if way.has_groups or ((way.tile or way.squares) and share != Share(share.threads)):
+            continue
+        schedule = replace(way, share=share)
+        if share.points == 1 or is_legal(flat, schedule, target):
+            yield schedule
+
+
+def _shares(target: Target) -> Sequence[Share]:
+    """How many threads share points, which elements each takes, and of which points."""
     most = min(MOST_THREADS, target.threads_per_workgroup)
     powers = itertools.takewhile(lambda n: n <= most, (1 << k for k in itertools.count()))
-    return [Share(n) for n in powers if n >= FEWEST_THREADS]
+    counts = [n for n in powers if n >= FEWEST_THREADS]
+    ways = itertools.product(counts, NEIGHBOURS, (False, True))
+    rows = [Share(n, lanes, registers=registers) for n, lanes, registers in ways]
+    teams = [Share(n, lanes, points) for n in counts for lanes in NEIGHBOURS for points in TEAMS if 2 * points <= n]
+    columns = [Share(n, points=p, across=True) for n in counts for p in COLUMNS_OF_GROUP if 2 * p <= n]
+    return (*rows, *teams, *columns)
 
 
 def _in_squares(flat: Kernel) -> Iterator[Schedule]:

@@ -12,16 +12,20 @@ Invariant: every column is computed as before, in the same order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.schedule import Vectors
+from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.tile import copy_body
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import names_in, walk_expr
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Write, expressions
+from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, expressions, inner_axes
+
+MOST_NEIGHBOURS = 8  # at a point
 
 
 def choose_vectors(kernel: Kernel, lanes: int, wanted: int, points: int) -> Vectors | None:
@@ -41,18 +45,63 @@ def choose_vectors(kernel: Kernel, lanes: int, wanted: int, points: int) -> Vect
     return None
 
 
+def choose_neighbours(kernel: Kernel, access_bytes: int, points: int) -> Vectors | None:
+    """Neighbouring columns at each point: as many as one access may have of the widest elements.
+
+    Of narrow elements up to MOST_NEIGHBOURS. At least `points` are left, each with all it reads.
+    """
+    is_sum = _walks_columns(kernel)
+    if not kernel.domain or not (is_sum or is_pointwise(kernel)):
+        return None
+    last = kernel.domain[-1]
+    item = max(b.type.dtype.itemsize for b in (*kernel.inputs, *kernel.outputs))
+    count = min(MOST_NEIGHBOURS, access_bytes // item)
+    reads = max((cost.count(tuple(a.size for a in inner_axes(s))) for s in kernel.body), default=1)
+    if count < 2 or not isinstance(last.size, int) or last.size % count:
+        return None
+    if cost.count(tuple(a.size for a in kernel.domain)) * reads < points * count:
+        return None
+    runs = list(_runs(kernel, last, count))
+    return Vectors(count, 1) if runs and all(runs) else None
+
+
+def _runs(kernel: Kernel, last: Axis, count: int) -> Iterator[bool]:
+    """Whether neighbours of each array begin where one access may; False for other steps."""
+    for statement in kernel.body:
+        indices = [e.indices[0] for x in expressions(statement) for e in walk_expr(x) if isinstance(e, Load)]
+        for index in (*indices, *(statement.indices if isinstance(statement, Write) else ())):
+            step = dims.coefficient(index, last.name)
+            if step is None or not _is_small(step):
+                yield False
+            elif step == 1:
+                yield dims.divides(count, index - last.symbol) is True
+
+
 def with_vectors(kernel: Kernel, vectors: Vectors) -> Kernel:
     """The kernel with several vectors of columns at each point."""
     count, lanes = vectors.count, vectors.lanes
     *outer, last = kernel.domain
     assert isinstance(last.size, int), "legal.py takes no symbolic axis"
     block = Axis(last.name, last.size // (lanes * count))
-    lane = Axis(f"{last.name}_lane", lanes)
-    first = block.symbol * (lanes * count) + lane.symbol
-    copies = [copy_body(kernel, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)]
+    lane = (Axis(f"{last.name}_lane", lanes),) if lanes > 1 else ()
+    first = block.symbol * (lanes * count) + sum(a.symbol for a in lane)
+    of_columns = _of_columns(kernel)
+    several = replace(kernel, body=of_columns)
+    copies = zip(*(copy_body(several, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)), strict=True)
     # The copies of a statement stand side by side, so that their sums share one loop.
-    body = tuple(statement for same in zip(*copies) for statement in same)
-    return replace(kernel, domain=(*outer, block, lane), body=body)
+    body = tuple(x for s in kernel.body for x in (next(copies) if s in of_columns else (s,)))
+    return replace(kernel, domain=(*outer, block, *lane), body=body)
+
+
+def _of_columns(kernel: Kernel) -> tuple[Statement, ...]:
+    """The statements that differ from column to column."""
+    names, differing = {kernel.domain[-1].name}, []
+    for statement in kernel.body:
+        used = {name for x in expressions(statement) for name in names_in(x)}
+        if isinstance(statement, Write) or used & names:
+            differing.append(statement)
+            names |= {statement.name} if isinstance(statement, Let | Reduce) else set()
+    return tuple(differing)
 
 
 def copies_alone(kernel: Kernel) -> bool:

@@ -193,6 +193,9 @@ class _Renderer(Statements):
         if dialect.argument_table:
             address = f"({pointer.format(type_, '').rstrip()})_table[{number}]"
             self.emit(f"{pointer.format(type_, restrict + name)} = {address};")
+            # Else an access looks first which memory it means.
+            if dialect.in_memory:
+                self.emit(f"{dialect.in_memory.format(name)};")
             return ""
         # Without pointer arithmetic on the host, the offset is a separate argument.
         if not dialect.pointer_offsets:

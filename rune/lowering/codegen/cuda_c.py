@@ -147,7 +147,7 @@ _PIECES = {
     dtypes.u64: ("ulonglong", 2),
     **dict.fromkeys((dtypes.f16, dtypes.bf16, dtypes.u16), ("ushort", 4)),
     dtypes.i16: ("short", 4),
-    dtypes.u8: ("uchar", 4),
+    **dict.fromkeys((dtypes.u8, dtypes.bool_), ("uchar", 4)),
     dtypes.i8: ("char", 4),
 }
 
@@ -211,6 +211,7 @@ CUDA_C = Dialect(
     ),
     thread_bound="__launch_bounds__({0}) ",
     argument_table="const unsigned long long* __restrict__ _table",
+    in_memory="__builtin_assume(__isGlobal({0}))",
     narrow_index="int",
     read_only="__ldg({0})",
     pieces=_PIECES,

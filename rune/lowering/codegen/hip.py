@@ -21,7 +21,7 @@ def _half(name: str, parameter: str) -> str:
 HIP = replace(
     CUDA_C,
     name="HIP C++",
-    preamble="#include <hip/hip_runtime.h>\n#pragma clang fp contract(off)",
+    preamble="#include <hip/hip_runtime.h>\n#define __isGlobal(address) true\n#pragma clang fp contract(off)",
     helpers={
         **BF16,
         **EXTREMES,

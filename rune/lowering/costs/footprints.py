@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rune import dims
-from rune.dims import FloorDiv, Symbol
+from rune.dims import Dim, FloorDiv, Size, Symbol
 from rune.dims.factors import Factor, Term, terms_of
 from rune.lowering.costs.reading import Block, Touch
 from rune.lowering.kernel.nodes import AddressSpace
@@ -49,8 +49,9 @@ class _Group:
 
 @dataclass(slots=True)
 class _Span:
-    """Touches that span the same steps, wherever they come from."""
+    """Touches that span the same steps; of those at random, each that are of the same numbers."""
 
+    steps: tuple[Step, ...]
     itemsize: int
     offsets: set[int] = field(default_factory=set)
     threads: float = 0.0  # the share that comes here
@@ -111,7 +112,8 @@ class Footprints:
 
     def _collect(self, group: _Group, extents: Extents, spans: dict[tuple, _Span]) -> None:
         steps = self._steps(group, extents)
-        span = spans.setdefault(steps, _Span(group.touch.itemsize))
+        at_random = group.terms if any(s.among for s in steps) else ()
+        span = spans.setdefault((steps, at_random), _Span(steps, group.touch.itemsize))
         span.offsets |= group.offsets
         span.threads = max(span.threads, group.threads)
 
@@ -124,14 +126,12 @@ class Footprints:
             return (Step(1, self.sizes[touch.buffer] // touch.itemsize * threads),)
         key = (group.terms, *(extents.get(n, 1) for n in group.loops))
         if key not in self.steps:
-            self.steps[key] = tuple(sorted(s for t in group.terms for s in _steps(t, extents, touch.origins)))
+            self.steps[key] = tuple(sorted(s for t in group.terms for s in _steps(t, extents, touch)))
         return self.steps[key]
 
     def _of_buffer(self, name: str, spans: Mapping[tuple, _Span]) -> float:
         """The bytes of a parameter under spans of different form, at most all of it."""
-        total = sum(
-            s.threads * span_bytes(steps, s.itemsize, s.offsets, self.sector_bytes) for steps, s in spans.items()
-        )
+        total = sum(s.threads * span_bytes(s.steps, s.itemsize, s.offsets, self.sector_bytes) for s in spans.values())
         return min(total, self.sizes.get(name, math.inf) + self.sector_bytes)
 
 
@@ -142,13 +142,15 @@ def _over(block: Block, extents: Extents) -> Extents:
     return {**extents, block.var: block.extent}
 
 
-def _steps(term: Term, extents: Extents, origins: Mapping[str, frozenset[str]]) -> Iterator[Step]:
+def _steps(term: Term, extents: Extents, touch: Touch) -> Iterator[Step]:
     """The step of a term; of a product of loop variables, as far as its parts reach."""
     count, points, among = 1, 1, 0
     for factor in term.factors:
         names = {s.name for s in _symbols(factor)}
-        loops = frozenset[str]().union(*(origins[n] for n in names if n in origins))
-        points *= math.prod(extents.get(n, 1) for n in loops)
+        loops = frozenset[str]().union(*(touch.origins[n] for n in names if n in touch.origins))
+        values = math.prod(extents.get(n, 1) for n in loops)
+        # A number out of memory is another one no more often than it is read somewhere else.
+        points *= min(values, *(_reach_of(touch.sources.get(n, values), extents, values) for n in names))
         if names <= loops:
             count *= _values(factor, extents)
         else:
@@ -168,11 +170,18 @@ def _range(symbol: Symbol) -> int:
     return estimate(high) - estimate(symbol.low) + 1
 
 
+def _reach_of(index: Size, extents: Extents, most: int) -> int:
+    """How many places an index reaches, at most; `most` for a number."""
+    if not isinstance(index, Dim):
+        return most
+    return 1 + sum(abs(t.coefficient) * (_reach(t, extents) - 1) for t in terms_of(index) if t.factors)
+
+
 def _values(factor: Factor, extents: Extents) -> int:
     """How many values a factor takes."""
     if isinstance(factor, Symbol):
         return extents.get(factor.name, 1)
-    reach = 1 + sum(abs(t.coefficient) * (_reach(t, extents) - 1) for t in terms_of(factor.numerator) if t.factors)
+    reach = _reach_of(factor.numerator, extents, 1)
     divisor = max(1, estimate(factor.denominator))
     return (reach - 1) // divisor + 1 if isinstance(factor, FloorDiv) else min(reach, divisor)
 

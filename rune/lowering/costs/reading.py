@@ -59,6 +59,7 @@ class Touch:
     share:   of the subgroups and rounds around it;  threads: of all threads
     depth:   loads whose values its index needs, one after the other
     origins: the loops behind each name of its index
+    sources: the index of what was read for a name, if that is one element
     is_fetch: whether what is loaded goes to shared memory by itself
     """
 
@@ -73,6 +74,7 @@ class Touch:
     requests: Requests
     depth: int
     origins: Mapping[str, frozenset[str]]
+    sources: Mapping[str, Size] = field(default_factory=dict)
     is_fetch: bool = False
 
 
@@ -137,6 +139,7 @@ class Reader:
     in_lanes:   loops that run in lanes, by identity;  lanes: how many
     thread:     the number of a thread in its group, if it has one
     depths, origins: loads and loops behind a local;  places: locals that are indices alone
+    sources:    the index of the one element that a local is made of
     """
 
     record: DeviceRecord
@@ -149,6 +152,7 @@ class Reader:
     depths: dict[str, int] = field(default_factory=dict)
     origins: dict[str, frozenset[str]] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
+    sources: dict[str, Size] = field(default_factory=dict)
 
     def block(self, body: Sequence[Stmt], samples: Samples, var: str | None = None) -> Block:
         """The statements, once, within the loop of `var`."""
@@ -247,6 +251,10 @@ class Reader:
         self.origins[name] = self.origins.get(name, frozenset()) | self._origins(names)
         if isinstance(value, Index):
             self.places[name] = dims.substitute(value.dim, self.places)
+        read = {part.indices[0] for part in walk_expr(value) if isinstance(part, Load)}
+        read |= {self.sources[n] for n in names if n in self.sources}
+        if len(read) == 1:
+            (self.sources[name],) = read
 
     def _origins(self, names: Iterable[str]) -> frozenset[str]:
         """The loops on which these names depend."""
@@ -294,7 +302,8 @@ class Reader:
         depth = max((self.depths.get(n, 0) for n in names), default=0)
         origins = {n: self._origins((n,)) for n in size_names(place)}
         share, threads, item = draft.share, samples.threads, dtype.itemsize
-        touch = Touch(buffer, item, count, place, writes, space, share, threads, requests, depth, origins)
+        sources = {n: self.sources[n] for n in origins if n in self.sources}
+        touch = Touch(buffer, item, count, place, writes, space, share, threads, requests, depth, origins, sources)
         draft.touches.append(touch)
         draft.work.add(dtypes.i32, draft.share * (ADDRESS + self._divisions(index, draft)))
 

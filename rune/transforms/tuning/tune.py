@@ -13,9 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import product
 from time import perf_counter
 
 from rune import config, counts, locks
@@ -28,7 +26,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, DimensionError, OutOfMemory
 from rune.lowering.build import flat_kernel, has_schedules
 from rune.lowering.build.schedule import Schedule
-from rune.lowering.build.space import shares, walks
+from rune.lowering.build.space import shared, walks
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import stages
@@ -182,10 +180,11 @@ def _winner(outcome: Outcome, budget: float) -> Winner:
 
 def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule that a search may try for a kernel."""
-    groups = [None, *shares(target)] if target.threads_per_workgroup > 1 else [None]
-    ways = [w for w in walks(flat_kernel(kernel), target) if target.is_gpu or not w.has_groups]
-    # Those that read panels together are groups already.
-    return (replace(w, share=share) for share, w in product(groups, ways) if share is None or not w.has_groups)
+    flat = flat_kernel(kernel)
+    ways = [w for w in walks(flat, target) if target.is_gpu or not w.has_groups]
+    yield from ways
+    if target.threads_per_workgroup > 1:
+        yield from shared(flat, ways, target)
 
 
 # --- progress ---------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from rune.lowering.pipeline import stages
 from tests.lowering.costs.kernels import M16, copy, kernel, loop, on_h100, target
 from tests.lowering.kernel import test_matrices as matrices
 
+NUMBERS = "a: i64 in 0..1048575 = i64(p[2*i]) b: i64 in 0..1048575 = i64(p[2*i + 1])"
+
 
 def total(terms: list[str]) -> str:
     """The sum of terms as an expression."""
@@ -65,6 +67,33 @@ def test_a_multiply_add_is_two_operations():
     body = f"for i in 1024 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}"
 
     assert on_h100(body, "x: read f32[64], y: write f32[1024]").flops == 2 * 64 * 1024
+
+
+def test_many_groups_that_do_little_are_bound_by_their_starts():
+    body = "for i in 262144 grid { for t in 32 workgroup { store y[32*i + t] = 1.0_f32 } }"
+
+    assert on_h100(body, "y: write f32[8388608]").bound == "starts"
+
+
+def test_elements_by_two_numbers_are_twice_as_many_as_those_by_one():
+    def through(value: str) -> float:
+        body = f"for i in 1048576 grid {{ {NUMBERS} store y[i] = {value} }}"
+        params = "p: read i32[2097152], x: read f32[1048576], y: write f32[1048576]"
+        return (
+            on_h100(body, params).bytes_through["L2"]
+            - on_h100(body.replace(value, "1.0_f32"), params).bytes_through["L2"]
+        )
+
+    assert through("x[a] + x[b]") == pytest.approx(2 * through("x[a]"), rel=0.05)
+
+
+def test_numbers_that_threads_share_name_no_more_rows_than_there_are_numbers():
+    place = "n: i64 in 0..8191 = i64(p[4*i + t // 64])"
+    body = f"for i in 1024 grid {{ for t in 256 workgroup {{ {place} store y[256*i + t] = x[64*n + t % 64] }} }}"
+    params = "p: read i32[8192], x: read f32[524288], y: write f32[262144]"
+
+    # Four rows of each group, its results, and the numbers.
+    assert on_h100(body, params).bytes_through["L2"] <= 1024 * 4 * (4 * 64 + 4 * 64) + 4 * 8192
 
 
 def test_the_same_kernel_costs_the_same():
@@ -232,7 +261,7 @@ def test_explain_says_of_each_kernel_what_bounds_it():
 
     text = stages(program, target()).text("predictions")
     assert text.startswith("exp_0: ")
-    assert "on H100 SXM, bound by memory; 65536 groups of 256, 4.0 sectors a request" in text
+    assert "on H100 SXM, bound by memory; 16384 groups of 256, 16.0 sectors a request" in text
 
 
 def test_products_of_matrices_take_the_units_for_them_and_rows_of_shared_memory():

@@ -1,0 +1,149 @@
+"""Accesses: a body reads before it computes, and writes at its end, neighbours side by side.
+
+Before   store y[4*i] = x[4*i] * t; store y[4*i + 1] = x[4*i + 1] * t
+After    a: f32 = x[4*i]; b: f32 = x[4*i + 1]
+         c: f32 = a * t;  d: f32 = b * t
+         store y[4*i] = c; store y[4*i + 1] = d
+
+Then all reads of a thread wait at the same time, and where the language has wider accesses, those
+of neighbours are one (codegen/runs.py).
+
+Invariant: the same values. A read stays where its body writes the same array, where it has a
+condition, and behind what its index is made of. That an array may share its memory with a result
+is no obstacle: points read their own elements before they write them, and nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rune import dtypes
+from rune.dims import Size
+from rune.lowering.kernel.expr import Const, Load, Local
+from rune.lowering.kernel.nodes import Accumulate, Assign, Let, Stmt, Store, Var
+from rune.lowering.kernel.rewrite import (
+    bound_name,
+    buffers_read,
+    buffers_written,
+    expressions,
+    fresh,
+    map_bodies,
+    map_expr,
+    map_parts,
+    names_assigned,
+    names_in,
+    size_names,
+    walk_expr,
+)
+
+Held = dict[Load, Local]  # what is in a register already
+_NARROW = frozenset({dtypes.f16, dtypes.bf16})
+
+
+def apart(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
+    """The body, and those within it, with reads of neighbours first and writes last.
+
+    names: those that are used; the new ones join them
+    """
+    done: list[Stmt] = []
+    straight: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Let | Var | Assign | Accumulate | Store):
+            straight.append(stmt)
+            continue
+        done += _straight(straight, names)
+        straight = []
+        done.append(map_bodies(stmt, lambda inner: apart(inner, names)))
+    return (*done, *_straight(straight, names))
+
+
+def _straight(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
+    runs = [run for run in _neighbours(_reads(body)) if len(run) > 1]
+    return _in_order(body, names, {}, [load for run in runs for load in run])
+
+
+def registered(body: Sequence[Stmt], names: set[str], held: Held) -> tuple[Stmt, ...]:
+    """Statements without bodies that read nothing which is held; what they read joins it."""
+    reads = [x for x in _reads(body) if x not in held]
+    return _in_order(body, names, held, [load for run in _neighbours(reads) for load in run])
+
+
+def _in_order(body: Sequence[Stmt], names: set[str], held: Held, reads: Sequence[Load]) -> tuple[Stmt, ...]:
+    """Statements without bodies: some reads first, at last all writes."""
+    places: dict[int, list[Stmt]] = {}
+    for load in reads:
+        let = Let(_named(f"{load.buffer}_element", names), load)
+        held[load] = Local(let.name, load.dtype)
+        places.setdefault(_earliest(load, body), []).append(let)
+    done, stores = list(places.get(0, ())), list[Stmt]()
+    elsewhere, changing = buffers_read(body), names_assigned(body)
+    for number, stmt in enumerate(body):
+        stmt = map_parts(stmt, lambda e: map_expr(lambda x: held.get(x, x) if isinstance(x, Load) else x, e), _same)
+        if isinstance(stmt, Store) and stmt.combine is None and stmt.buffer not in elsewhere:
+            done += _value(stmt, stores, names, changing)
+        else:
+            done.append(stmt)
+        done += places.get(number + 1, ())
+    return (*done, *stores)
+
+
+def _value(store: Store, stores: list[Stmt], names: set[str], changing: frozenset[str]) -> Iterator[Stmt]:
+    """What is written, as a scalar, so that nothing stands between the writes.
+
+    changing: variables that have other values later
+    """
+    # A scalar of a half type would be rounded twice.
+    is_simple = store.value.dtype in _NARROW or isinstance(store.value, Const | Load | Local)
+    if is_simple and not names_in(store.value) & changing:
+        stores.append(store)
+        return
+    name = _named(f"{store.buffer}_value", names)
+    stores.append(replace(store, value=Local(name, store.value.dtype)))
+    yield Let(name, store.value)
+
+
+def _reads(body: Sequence[Stmt]) -> list[Load]:
+    """What may be read before anything else, in the order in which it is met."""
+    written = buffers_written(body)
+    # Through a register of f32 a number that is none would lose bits.
+    copies = {s.value for s in body if isinstance(s, Store) and s.value.dtype in _NARROW}
+    loads = (x for s in body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load))
+    return list(dict.fromkeys(x for x in loads if x.guard is None and x.buffer not in written and x not in copies))
+
+
+def _neighbours(loads: Sequence[Load]) -> list[list[Load]]:
+    """The loads in groups of one array, each at known distances from the others, in order."""
+    groups: list[list[Load]] = []
+    for load in loads:
+        group = next((g for g in groups if _distance(g[0], load) is not None), None)
+        if group is None:
+            groups.append([load])
+        else:
+            group.append(load)
+    return [sorted(g, key=lambda x: _distance(g[0], x) or 0) for g in groups]
+
+
+def _distance(a: Load, b: Load) -> int | None:
+    """How far the second lies behind the first, if that is known."""
+    distance = b.indices[0] - a.indices[0] if a.buffer == b.buffer else None
+    return distance if isinstance(distance, int) else None
+
+
+def _earliest(load: Load, body: Sequence[Stmt]) -> int:
+    """Behind how many statements everything is known that the index is made of."""
+    needed = size_names(load.indices[0])
+    return max((n + 1 for n, stmt in enumerate(body) if bound_name(stmt) in needed), default=0)
+
+
+def _named(name: str, names: set[str]) -> str:
+    name = fresh(name, names)
+    names.add(name)
+    return name
+
+
+def _same(x: Size) -> Size:
+    return x
+
+
+__all__ = ["Held", "apart", "registered"]

@@ -1,0 +1,211 @@
+"""Which threads share the points of a kernel, on a device whose threads work in groups.
+
+A row is that of a group, or of a part of one, whose threads take neighbours in turn; columns are
+those of subgroups, of which there are several for long ones. So neighbouring threads touch
+neighbours, and a device with few points is full all the same. The choice is by these numbers
+alone, and so the same every time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.build.heuristics import choices
+from rune.lowering.build.schedule import Share
+from rune.lowering.build.workgroups import Point, Shared, is_nest, nest_of, placed, share_point
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import Accumulate, For, Kind, Stmt, Store
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.kernel.rounds import are_few
+from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Axis
+
+MOST_SUMS = 4  # of a point that is shared for its reads alone
+ROUNDS = 4  # elements for each thread of a group, at least; fewer are not worth the waiting
+MOST_THREADS = 512  # of a group that shares columns
+GROUPS = 2  # for each processor, of several rows each, at least
+
+
+def choose_share(point: Point, domain: Sequence[Axis], target: Target, columns: int = 1) -> Share | None:
+    """The threads for each point, where the device has too few points, or they are long.
+
+    columns: neighbours of the last axis at a point
+    """
+    choice = choices(target)
+    points = cost.count(tuple(a.size for a in domain))
+    few = points <= target.cores * choice.group_points
+    # With enough points every processor is busy, and sharing one would only add waiting; but on a
+    # GPU threads that each walk along a row of their own touch one element of every line, and so do
+    # those that share a column.
+    walk_of_gpu = _walk(point, domain[-1].name, columns) if choice.shares_rows and domain else None
+    along, across = walk_of_gpu is _Walk.ROWS, walk_of_gpu is _Walk.COLUMNS
+    share = None
+    if along:
+        share = _share_of_rows(point, domain, target)
+    elif across and cost.count((domain[-1].size,)) >= target.subgroup_threads:
+        share = _share_of_columns(point, domain, target)
+    elif few:
+        share = _share_reduction(point, choice.group_threads, target)
+    shared = share and _shared_point(point, domain, share, target)
+    if are_few(shared.point if shared else point, target):
+        return share
+    longer = _share_long(point, choice.group_threads, target)
+    return longer and Share(longer.threads)
+
+
+def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Target) -> Shared | None:
+    return share_point(placed(point, domain, share)[1], share, target)
+
+
+def _share_of_rows(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
+    """Threads for a row, which take neighbours if they can, and hold what they have read."""
+    choice, longest = choices(target), _longest(point)
+    most = choice.row_lanes if longest >= 2 * target.subgroup_threads else 1
+    lanes = next(n for n in _halves(2 * most) if n == 1 or _has_runs(point, n))
+    wanted, each = (choice.row_threads, 2 * lanes) if lanes > 1 else (choice.group_threads, ROUNDS)
+    threads = 1 << min(wanted, target.threads_per_workgroup, max(1, longest // each)).bit_length() - 1
+    if threads < 2:
+        return None
+    plain = Share(threads, lanes)
+    is_one = sum(isinstance(s, For) for s in point) < 2
+    registers = () if is_one else (replace(plain, registers=True),)
+    # Groups of less than a subgroup leave the others of its threads idle.
+    is_narrow = plain.threads < 2 * target.subgroup_threads
+    teams = tuple(_teams(plain, domain, target))
+    candidates = (
+        *(teams if is_narrow else registers),
+        *(registers if is_narrow else teams),
+        plain,
+        Share(plain.threads),
+    )
+    return next((s for s in candidates if _shared_point(point, domain, s, target)), None)
+
+
+def _teams(share: Share, domain: Sequence[Axis], target: Target) -> Iterator[Share]:
+    """Several rows for a group, where few threads do for a row, and groups enough are left."""
+    size, rows = domain[-1].size, cost.count(tuple(a.size for a in domain))
+    points = choices(target).group_threads // share.threads
+    while points > 1:
+        threads = points * share.threads
+        fits = threads <= target.threads_per_workgroup and rows >= points * GROUPS * target.cores
+        if fits and isinstance(size, int) and size % points == 0:
+            yield replace(share, threads=threads, points=points)
+        points //= 2
+
+
+def _share_of_columns(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
+    """Subgroups whose threads are columns, as many as fill the device."""
+    size, columns = domain[-1].size, target.subgroup_threads
+    if not isinstance(size, int) or size % columns:
+        return None
+    wanted = choices(target).full_threads * target.cores // max(1, cost.count(tuple(a.size for a in domain)))
+    most = min(wanted, _longest(point) // ROUNDS, MOST_THREADS // columns, target.threads_per_workgroup // columns)
+    count = 1 << most.bit_length() - 1 if most > 1 else 1
+    shares = (Share(n * columns, points=columns, across=True) for n in _halves(2 * count) if n > 1)
+    return next((s for s in shares if _shared_point(point, domain, s, target)), None)
+
+
+def _has_runs(point: Point, lanes: int) -> bool:
+    """Whether so many neighbours of every row begin where one access may."""
+    for nest in (s for s in point if isinstance(s, For)):
+        (*_, inner) = nest_of(nest)
+        for index in _indices(inner.body):
+            step = dims.coefficient(index, inner.var)
+            if step == 1 and dims.divides(lanes, index - dims.symbol(inner.var, 0, inner.extent - 1)) is not True:
+                return False
+            if not (isinstance(step, int) and step in (0, 1)):
+                return False
+    return True
+
+
+def _longest(point: Point) -> int:
+    return max((_points(nest) for nest in point if is_nest(nest)), default=0)
+
+
+def _share_reduction(point: Point, wanted: int, target: Target) -> Share | None:
+    """Up to `wanted` threads for a point with a reduction; None where one does as well."""
+    reduces = any(isinstance(s, Accumulate) for s in walk(point))
+    shared = _share_among(point, wanted, target) if reduces else None
+    return shared and Share(shared.threads)
+
+
+class _Walk(Enum):
+    """Where neighbours in memory are touched: by one point, or by points that are neighbours."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
+    """How the innermost loops of points walk; None for both ways, or neither.
+
+    axis: along which points are neighbours. A tile of a dot has other means: its sums are many.
+    """
+    if sum(isinstance(s, Accumulate) for s in walk(point)) > MOST_SUMS * columns:
+        return None
+    steps = [
+        (dims.coefficient(index, loop.var), dims.coefficient(index, axis))
+        for loop in walk(point)
+        if isinstance(loop, For) and loop.kind is Kind.VECTOR
+        for index in _indices(loop.body)
+    ]
+    along = any(_is_next(inner) and not _is_near(outer) for inner, outer in steps)
+    across = any(isinstance(outer, int) and outer == columns and not _is_near(inner) for inner, outer in steps)
+    if along == across:
+        return None
+    return _Walk.ROWS if along else _Walk.COLUMNS
+
+
+def _indices(body: Iterable[Stmt]) -> Iterator[Size]:
+    """Of what some statements read and write."""
+    for stmt in body:
+        parts = (part for e in expressions(stmt) for part in walk_expr(e))
+        yield from (part.indices[0] for part in parts if isinstance(part, Load))
+        if isinstance(stmt, Store):
+            yield stmt.index
+
+
+def _is_next(step: Size | None) -> bool:
+    return isinstance(step, int) and step == 1
+
+
+def _is_near(step: Size | None) -> bool:
+    return isinstance(step, int) and step in (0, 1)
+
+
+def _share_long(point: Point, wanted: int, target: Target) -> Shared | None:
+    """The point, shared by as many threads as the rounds of its loops ask for."""
+    shared = None
+    while wanted <= target.threads_per_workgroup:
+        shared = _share_among(point, wanted, target) or shared
+        if shared is not None and are_few(shared.point, target):
+            break
+        wanted *= 2
+    return shared
+
+
+def _share_among(point: Point, wanted: int, target: Target) -> Shared | None:
+    """The point, shared by up to `wanted` threads; None where there are too few iterations."""
+    threads = min(wanted, target.threads_per_workgroup)
+    longest = _longest(point)
+    # Halved, because sums combine pairs of threads: their number stays a power of two.
+    while threads > longest // ROUNDS:
+        threads //= 2
+    return share_point(point, Share(threads), target) if threads > 1 else None
+
+
+def _points(nest: Stmt) -> int:
+    assert isinstance(nest, For)
+    return cost.count(tuple(loop.extent for loop in nest_of(nest)))
+
+
+def _halves(count: int) -> Iterator[int]:
+    """count/2, count/4, ..., 1."""
+    for power in reversed(range(int(math.log2(count)))):
+        yield 1 << power
