@@ -13,6 +13,9 @@
                        the tiles of a group of threads by rows and columns, from shared memory
                | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
                        which are counted by the stage, and units for matrices compute it
+               | "units(64, 8, 16, buffers=" count ["," "abreast=" count] ")"   a tile is that of
+                       four subgroups; panels are fetched further ahead, and groups that many rows
+                       of groups at a time
                | "share(" threads ")"                   the threads of a group share a point
                | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
@@ -146,14 +149,22 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Units for products of matrices of so many rows and columns, and this depth, compute tiles."""
+    """Units for products of matrices of so many rows and columns, and this depth, compute tiles.
+
+    buffers: of each panel, where they are more than two
+    abreast: rows of groups whose columns are walked side by side
+    """
 
     rows: int
     columns: int
     depth: int
+    buffers: int = 0
+    abreast: int = 1
 
     def __str__(self) -> str:
-        return f"units({self.rows}, {self.columns}, {self.depth})"
+        buffers = f", buffers={self.buffers}" if self.buffers else ""
+        abreast = f", abreast={self.abreast}" if self.abreast != 1 else ""
+        return f"units({self.rows}, {self.columns}, {self.depth}{buffers}{abreast})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +292,10 @@ def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
 
 
 def _units(numbers: Numbers, words: Sequence[str]) -> Units:
-    () = numbers
+    if not numbers.keys() <= {"buffers", "abreast"}:
+        raise ValueError(numbers)
     rows, columns, depth = map(int, words)
-    return Units(rows, columns, depth)
+    return Units(rows, columns, depth, **numbers)
 
 
 def _share(numbers: Numbers, words: Sequence[str]) -> Share:

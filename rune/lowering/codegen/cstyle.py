@@ -33,7 +33,7 @@ from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
-from rune.lowering.codegen.units import product_lines, refuse_unit
+from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
@@ -66,6 +66,7 @@ _KEYWORDS = frozenset(
 
 
 _POOL_ALIGNMENT = 16  # of arrays in a pool of shared ones [B]
+_SWIZZLED_ALIGNMENT = 1024  # ... whose pieces lie in another order, which depends on addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ class _Renderer(Statements):
     pool_bytes: int = 0  # of the arrays so far that are cut from one
     runs: int = 0  # of neighbours, so far
     aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
+    swizzled: frozenset[str] = field(init=False)  # ... whose pieces lie in another order
 
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
@@ -142,6 +144,7 @@ class _Renderer(Statements):
         self.expressions = Expressions(dialect, self.names, narrow, only)
         shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
         self.aligned = frozenset((*(p.name for p in code.params), *shared))
+        self.swizzled = swizzled(code)
 
     @property
     def index_type(self) -> str:
@@ -284,14 +287,18 @@ class _Renderer(Statements):
             case Alloc():
                 self.alloc(stmt)
             case Barrier():
-                self.barrier()
+                self.barrier(stmt)
             case Fetch():
                 self.fetch(stmt)
             case MatrixProduct():
                 self.multiply(stmt)
 
-    def barrier(self) -> None:
-        if any(isinstance(s, Fetch) for s in walk(self.code.body)):
+    def barrier(self, stmt: Barrier) -> None:
+        if self.swizzled:
+            if not stmt.behind:
+                self.emit(f"{self.dialect.multiplied.format(', '.join(self.accumulators()))};")
+            self.emit(f"{self.dialect.left_behind.format(min(1, stmt.behind), stmt.behind)};")
+        elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
             self.emit(f"{self.dialect.fetched};")
         self.emit(f"{self.dialect.barrier};")
 
@@ -305,15 +312,29 @@ class _Renderer(Statements):
         self.emit(f"{self.dialect.fetch.format(size, f'&{target}', f'&{source}', guard)};")
 
     def multiply(self, stmt: MatrixProduct) -> None:
-        if stmt.a.dtype not in self.dialect.multiply:
+        lines, function = product_lines, self.dialect.multiply.get(stmt.a.dtype)
+        if stmt.subgroups > 1:
+            lines, function = together_lines, self.dialect.multiply_together.get(stmt.a.dtype)
+        if function is None:
             refuse_unit(stmt, self.dialect.name)
         self.emit("{")
-        for line in product_lines(stmt, self.dialect.multiply[stmt.a.dtype], self.element, self.name):
+        for line in lines(stmt, function, self.plain_element, self.name):
             self.emit(f"  {line}")
         self.emit("}")
 
+    def accumulators(self) -> list[str]:
+        """What products of four subgroups add to."""
+        teams = (s for s in walk(self.code.body) if isinstance(s, MatrixProduct) and s.subgroups > 1)
+        return list(dict.fromkeys(self.name(name) for s in teams for name in s.names))
+
     def element(self, buffer: str, index: Size) -> str:
         """An element of a buffer, as in memory."""
+        if buffer not in self.swizzled:
+            return self.plain_element(buffer, index)
+        return f"{self.name(buffer)}[{self.dialect.swizzled.format(self.expressions.size(index))}]"
+
+    def plain_element(self, buffer: str, index: Size) -> str:
+        """An element of a buffer in its order."""
         return f"{self.name(buffer)}[{self.expressions.size(index)}]"
 
     def declare(self, constness: str, name: str, value: Expr) -> None:
@@ -345,23 +366,25 @@ class _Renderer(Statements):
         shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
         type_ = self.expressions.scalar(stmt.dtype).storage
         if shared and self.is_pooled:
-            self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize)
+            alignment = _SWIZZLED_ALIGNMENT if stmt.name in self.swizzled else _POOL_ALIGNMENT
+            self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize, alignment)
         else:
             self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
 
     @property
     def is_pooled(self) -> bool:
-        """Whether shared arrays have more bytes than may be declared."""
+        """Whether shared arrays have more bytes than may be declared, or addresses count."""
         most = self.dialect.static_shared_bytes
-        return most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most
+        return bool(self.swizzled) or (most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most)
 
-    def cut(self, declared: str, nbytes: int) -> None:
+    def cut(self, declared: str, nbytes: int, alignment: int) -> None:
         """The next array of the pool, aligned for any element."""
         pool = "_pool"
         if not self.pool_bytes:
             self.emit(f"{self.dialect.pooled.format(pool)};")
-        self.emit(f"{declared}({pool} + {self.pool_bytes});")
-        self.pool_bytes += -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
+        at = -(-self.pool_bytes // alignment) * alignment
+        self.emit(f"{declared}({pool} + {at});")
+        self.pool_bytes = at + -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
 
 
 def _bytes_in(code: KernelCode, space: AddressSpace) -> int:

@@ -24,6 +24,7 @@ import re
 from dataclasses import replace
 
 from rune import dtypes
+from rune.lowering.codegen.cuda_teams import MATRICES, TEAMS
 from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
 from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.target import Target
@@ -145,7 +146,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **_F16, **UNITS},
+    helpers={**BF16, **_F16, **UNITS, **TEAMS, **MATRICES},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',
@@ -155,7 +156,7 @@ CUDA_C = Dialect(
     restrict="__restrict__ ",
     shared="__shared__ __align__(16) ",
     static_shared_bytes=48 << 10,
-    pooled="extern __shared__ __align__(16) unsigned char {0}[]",
+    pooled="extern __shared__ __align__(1024) unsigned char {0}[]",
     barrier="__syncthreads()",
     index_type="long long",
     grid_point="({1})blockIdx.x * blockDim.x + threadIdx.x",
@@ -183,6 +184,10 @@ CUDA_C = Dialect(
     multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
     fetch="rune_fetch_{0}({1}, {2}, {3})",
     fetched="rune_fetched()",
+    multiply_together={d: f"rune_multiply_together_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
+    swizzled="rune_swizzled({0})",
+    left_behind="rune_left_behind<{0}, {1}>()",
+    multiplied="rune_multiplied({0})",
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

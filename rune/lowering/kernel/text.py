@@ -18,7 +18,7 @@
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
             | "barrier"
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
-            | "multiply" factor "by" factor "into" row {"," row}
+            | "multiply" ["by" number "subgroups"] factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
     row    := "(" name {"," name} ")"                   accumulators of one row
     expr   := term [infix term]                         operands of operands stand in parentheses
@@ -127,20 +127,22 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
             return f"update {buffer}[{index}] {how}{expr_text(value)}"
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
-        case Barrier():
-            return "barrier"
+        case Barrier(behind=behind):
+            return f"barrier behind {behind}" if behind else "barrier"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
             where = "" if guard is None else f" if {expr_text(guard)}"
             return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"
-        case MatrixProduct(a=a, b=b, accumulators=rows):
+        case MatrixProduct(a=a, b=b, accumulators=rows, subgroups=subgroups):
             sums = ", ".join(f"({', '.join(row)})" for row in rows)
-            return f"multiply {_factor(a)} by {_factor(b)} into {sums}"
+            head = "multiply" if subgroups == 1 else f"multiply by {subgroups} subgroups"
+            return f"{head} {_factor(a)} by {_factor(b)} into {sums}"
         case For() | If():
             return "\n".join(code_lines((stmt,), symbols, 0))
 
 
 def _factor(factor: Factor) -> str:
-    return f"{factor.buffer}[{factor.index}, {factor.position_stride}, {factor.depth_stride}]"
+    block = f", {factor.block_stride}" if factor.block_stride else ""
+    return f"{factor.buffer}[{factor.index}, {factor.position_stride}, {factor.depth_stride}{block}]"
 
 
 def expr_text(expr: Expr) -> str:
