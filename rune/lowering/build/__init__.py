@@ -6,9 +6,9 @@ parts (parts); transpositions walk squares (squares), which groups of threads tu
 (turn); points compute several vectors of columns or several rows (vectors, rows), dots both (tile,
 remainders), whose operands groups read into shared memory (stage, panels), also ahead (buffers,
 twice), and multiply on units for matrices (units, teams); the domain becomes GRID loops, statements
-become loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
-(legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice, stage_choice, units_choice).
+become loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal
+schedule (legal) keeps all values. The one that is used where none is asked for is chosen by numbers
+for each kind of device (heuristics, tile_choice, stage_choice, units_choice, teams_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
