@@ -294,10 +294,11 @@ class _Renderer(Statements):
                 self.multiply(stmt)
 
     def barrier(self, stmt: Barrier) -> None:
-        if self.swizzled:
+        together = self.dialect.together
+        if self.swizzled and together is not None:
             if not stmt.behind:
-                self.emit(f"{self.dialect.multiplied.format(', '.join(self.accumulators()))};")
-            self.emit(f"{self.dialect.left_behind.format(min(1, stmt.behind), stmt.behind)};")
+                self.emit(f"{together.multiplied.format(', '.join(self.accumulators()))};")
+            self.emit(f"{together.left_behind.format(min(1, stmt.behind), stmt.behind)};")
         elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
             self.emit(f"{self.dialect.fetched};")
         self.emit(f"{self.dialect.barrier};")
@@ -314,7 +315,8 @@ class _Renderer(Statements):
     def multiply(self, stmt: MatrixProduct) -> None:
         lines, function = product_lines, self.dialect.multiply.get(stmt.a.dtype)
         if stmt.subgroups > 1:
-            lines, function = together_lines, self.dialect.multiply_together.get(stmt.a.dtype)
+            together = self.dialect.together
+            lines, function = together_lines, together and together.multiply.get(stmt.a.dtype)
         if function is None:
             refuse_unit(stmt, self.dialect.name)
         self.emit("{")
@@ -329,9 +331,10 @@ class _Renderer(Statements):
 
     def element(self, buffer: str, index: Size) -> str:
         """An element of a buffer, as in memory."""
-        if buffer not in self.swizzled:
+        together = self.dialect.together
+        if buffer not in self.swizzled or together is None:
             return self.plain_element(buffer, index)
-        return f"{self.name(buffer)}[{self.dialect.swizzled.format(self.expressions.size(index))}]"
+        return f"{self.name(buffer)}[{together.swizzled.format(self.expressions.size(index))}]"
 
     def plain_element(self, buffer: str, index: Size) -> str:
         """An element of a buffer in its order."""

@@ -26,7 +26,7 @@ from dataclasses import replace
 from rune import dtypes
 from rune.lowering.codegen.cuda_teams import MATRICES, TEAMS
 from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
-from rune.lowering.codegen.dialect import Dialect, Scalar
+from rune.lowering.codegen.dialect import Dialect, Scalar, Together
 from rune.lowering.codegen.target import Target
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
@@ -184,10 +184,12 @@ CUDA_C = Dialect(
     multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
     fetch="rune_fetch_{0}({1}, {2}, {3})",
     fetched="rune_fetched()",
-    multiply_together={d: f"rune_multiply_together_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
-    swizzled="rune_swizzled({0})",
-    left_behind="rune_left_behind<{0}, {1}>()",
-    multiplied="rune_multiplied({0})",
+    together=Together(
+        {d: f"rune_multiply_together_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
+        swizzled="rune_swizzled({0})",
+        left_behind="rune_left_behind<{0}, {1}>()",
+        multiplied="rune_multiplied({0})",
+    ),
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

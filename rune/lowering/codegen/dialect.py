@@ -37,6 +37,22 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """How a language spells products of four subgroups.
+
+    multiply:    functions, by the dtype of the factors
+    swizzled:    where an element {0} lies in an array that they read
+    left_behind: waits for all but {0} of the products and but {1} of the fetches, before a barrier
+    multiplied:  waits for all products, to the sums {0}
+    """
+
+    multiply: Mapping[np.dtype, str]
+    swizzled: str
+    left_behind: str
+    multiplied: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One language of the C family."""
 
@@ -83,13 +99,7 @@ class Dialect:
     multiply: Mapping[np.dtype, str] = field(default_factory=dict)
     fetch: str = ""  # {0} bytes into shared memory at {1} from {2}, zeros where not {3}
     fetched: str = ""  # waits for all fetches of a thread, before a barrier
-    # Of products of four subgroups: functions by the dtype of factors; where an element {0} lies in
-    # an array that they read; what waits for all but {0} of the products and but {1} of the
-    # fetches, before a barrier; what waits for all products, to the sums {0}.
-    multiply_together: Mapping[np.dtype, str] = field(default_factory=dict)
-    swizzled: str = ""
-    left_behind: str = ""
-    multiplied: str = ""
+    together: Together | None = None  # products of four subgroups, where there are some
     native: Native = field(init=False)
 
     def __post_init__(self) -> None:

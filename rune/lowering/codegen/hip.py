@@ -33,4 +33,5 @@ HIP = replace(
     multiply={},
     fetch="",
     fetched="",
+    together=None,
 )
