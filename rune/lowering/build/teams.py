@@ -111,14 +111,14 @@ class Teams(Group):
 
 @dataclass(frozen=True, slots=True)
 class Lines(Panel):
-    """A panel of lines of 64 elements; across the sum it has 64 positions of `whole`."""
+    """A panel of lines of 64 elements; across the sum it has 64 positions of a group's."""
 
-    whole: int = 0
+    group_length: int = 0
 
     @property
     def reach(self) -> int:
         """Positions of the whole tile of the group."""
-        return self.whole
+        return self.group_length
 
     @property
     def strides(self) -> tuple[int, int]:
@@ -165,7 +165,7 @@ def team_operands(group: Teams) -> list[Operand]:
 
 
 def _operand(name: str, load: Load, axis: Axis, length: int, sums: tuple[Axis, ...], end: Size) -> Operand:
-    panel = Lines(name, load, axis, length, sums, end, is_as_read=True, is_fetched=True, whole=length)
+    panel = Lines(name, load, axis, length, sums, end, is_as_read=True, is_fetched=True, group_length=length)
     if panel.is_along_sum:
         return Operand(panel, 1)
     return Operand(replace(panel, length=LINE), length // LINE)
