@@ -209,3 +209,7 @@ def test_a_convolution_whose_windows_divide_no_line_is_one_of_single_subgroups()
     units = default(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), *kinds).units
 
     assert units is None or units.rows == 16
+
+
+def test_an_inner_product_has_no_rows_for_four_subgroups():
+    assert default(dot(((0,), (0,))), of(dtypes.bf16, 40), of(dtypes.bf16, 40)).units is None

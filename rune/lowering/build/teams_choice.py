@@ -34,6 +34,8 @@ BESIDE = 48  # registers of a thread beside its sums
 def team_candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
     """Schedules with a merge, if any, and what each costs."""
     kernel = merged(flat, merge) if merge else flat
+    if len(kernel.domain) < 2:
+        return
     (dot, *_), last = kernel.body, kernel.domain[-1].name
     assert isinstance(dot, Reduce)
     cut = _cut(dot)
