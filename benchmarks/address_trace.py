@@ -84,12 +84,14 @@ template <class... All> static inline void rune_multiply_f16_8(All&&...) {}
   __attribute__((always_inline)) static inline void rune_fetch_##bytes(void* to, const void* from, bool guard) { \\
     if (guard) *(piece*)to = *(const piece*)from; \\
   }
-FETCH(4, unsigned) FETCH(8, uint2) FETCH(16, uint4)
+FETCH(4, unsigned) FETCH(8, uint2) FETCH(16, uint4) FETCH(line_4, unsigned) FETCH(line_8, uint2) FETCH(line_16, uint4)
 static inline void rune_fetched() {}
 static inline unsigned long long __cvta_generic_to_shared(const void* at) { return (unsigned long long)at; }
 static inline void rune_multiply_begins() {}
 static inline void rune_multiply_ends() {}
-template <int, int> static inline void rune_left_behind() {}
+template <int> static inline void rune_multiplied_but() {}
+template <int> static inline void rune_fetched_but() {}
+static inline void rune_fetches_end() {}
 template <class... Sums> static inline void rune_multiplied(Sums&...) {}
 #define TOGETHER(columns) \\
   template <int, int, class... All> static inline void rune_multiply_together_bf16_##columns(All&&...) {} \\

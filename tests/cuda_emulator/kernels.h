@@ -111,27 +111,33 @@ PRODUCT(rune_multiply_f16, from_half)
 // Fetches arrive as late as they may: each with its group, which a barrier ends.
 struct Fetch { void* target; char bytes[16]; int size; };
 static thread_local std::vector<std::vector<Fetch>> fetches[1024];
+static inline std::vector<std::vector<Fetch>>& fetch_groups() {
+  auto& groups = fetches[threadIdx.x];
+  if (groups.empty()) groups.emplace_back();
+  return groups;
+}
 static inline void fetch(void* target, const void* source, bool guard, int size) {
   if ((size_t)target % size || guard && (size_t)source % size) device_fault("a fetch is not aligned");
   Fetch piece = {target, {}, size};
   if (guard) memcpy(piece.bytes, source, size);
-  auto& groups = fetches[threadIdx.x];
-  if (groups.empty()) groups.emplace_back();
-  groups.back().push_back(piece);
+  fetch_groups().back().push_back(piece);
 }
 static inline void rune_fetch_4(void* target, const void* source, bool guard) { fetch(target, source, guard, 4); }
 static inline void rune_fetch_8(void* target, const void* source, bool guard) { fetch(target, source, guard, 8); }
 static inline void rune_fetch_16(void* target, const void* source, bool guard) { fetch(target, source, guard, 16); }
-static inline void fetched_but(size_t behind) {
-  auto& groups = fetches[threadIdx.x];
-  if (groups.empty()) groups.emplace_back();
-  while (groups.size() > behind) {
+static inline void rune_fetch_line_4(void* target, const void* source, bool guard) { fetch(target, source, guard, 4); }
+static inline void rune_fetch_line_8(void* target, const void* source, bool guard) { fetch(target, source, guard, 8); }
+static inline void rune_fetch_line_16(void* target, const void* source, bool guard) { fetch(target, source, guard, 16); }
+static inline void rune_fetches_end() { fetch_groups().emplace_back(); }
+// The last of the groups is the one that has not ended.
+template <int behind> static inline void rune_fetched_but() {
+  auto& groups = fetch_groups();
+  while (groups.size() > behind + 1) {
     for (auto& piece : groups.front()) memcpy(piece.target, piece.bytes, piece.size);
     groups.erase(groups.begin());
   }
-  groups.emplace_back();
 }
-static inline void rune_fetched() { fetched_but(0); }
+static inline void rune_fetched() { rune_fetches_end(), rune_fetched_but<0>(); }
 
 // Products of four warps, by the tables of the PTX manual: descriptors of matrices, where a swizzled
 // layout has its elements, which elements of D a thread has. They are computed as late as they may.
@@ -160,10 +166,7 @@ static inline void multiplied_but(size_t behind) {
     groups.erase(groups.begin());
   }
 }
-template <int products_behind, int fetches_behind> static inline void rune_left_behind() {
-  multiplied_but(products_behind);
-  fetched_but(fetches_behind);
-}
+template <int behind> static inline void rune_multiplied_but() { multiplied_but(behind); }
 template <class... Sums> static inline void rune_multiplied(Sums&...) { multiplied_but(0); }
 template <class Number>
 static inline void multiply_later(Descriptor a, Descriptor b, bool a_across, bool b_across, std::vector<float*> sums,

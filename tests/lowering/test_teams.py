@@ -194,7 +194,7 @@ def test_a_large_product_of_halves_is_one_of_four_subgroups_where_these_multiply
 ):
     schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096))
 
-    assert str(schedule) == "tile(i0=64, i1=256) stage(i0=2, i1=1, j0=64) units(64, 8, 16, buffers=4, abreast=8)"
+    assert str(schedule) == "tile(i0=64, i1=256) stage(i0=2, i1=1, j0=64) units(64, 8, 16, buffers=4, abreast=4)"
 
 
 def test_a_small_product_of_halves_is_one_of_single_subgroups():

@@ -4,11 +4,11 @@ Before   for m in 512, n in 512 grid { sum += a[m, k] * b[k, n] over k in 512 }
 After    for m in 4, n in 2 grid tile(m=64, n=256) stage(m=2, n=1, k=64) units(64, 8, 16, buffers=4)
            alloc four a_panel, four b_panel              128 rows and 256 columns, 64 of k
            for thread in 256 workgroup                   2 teams, each of a tile of 64 x 256
-             fetch the first two of both panels
+             fetch the first two of both panels, a team one each
              for round in 8
                barrier behind 1
                multiply 64 rows of a_panel by 256 columns of b_panel
-               fetch both panels of round + 2
+               fetch both panels of round + 2, if it is this team's turn
              barrier; store 2 x 64 of y
 
 The units read both factors from shared memory, and go on after the statement. So a barrier leaves
@@ -32,7 +32,7 @@ import numpy as np
 
 from rune.dims import Size
 from rune.lowering.build.buffers import along_cut, sums_at
-from rune.lowering.build.conditions import less
+from rune.lowering.build.conditions import less, same
 from rune.lowering.build.panels import Panel, fill
 from rune.lowering.build.schedule import Stage, Tile, Units
 from rune.lowering.build.stage import Group, firsts_in, grid, operands, results, sum_name, sums_of
@@ -208,15 +208,21 @@ def _rounds(group: Teams, read: Sequence[Operand]) -> Iterator[Stmt]:
     yield For(number.name, number.size, Kind.SERIAL, body)
 
 
-def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> Iterator[Stmt]:
-    """What one round reads."""
+def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> list[Stmt]:
+    """What one round reads, by one team: so a thread that waits has nothing newer on its way."""
+    body = tuple(_fills(group, read, number, name))
+    teams = group.threads // _THREADS
+    return [If(same(group.thread // _THREADS, number % teams), body)] if teams > 1 else list(body)
+
+
+def _fills(group: Teams, read: Sequence[Operand], number: Size, name: str) -> Iterator[Stmt]:
     origin = {**dict(zip((a.name for a in group.axes), group.firsts())), **sums_at(group, number)}
     for operand in read:
         panel, begin = operand.panel, operand.offset(number, group.units.buffers)
         for k in range(operand.count):
             at = {**origin, panel.axis.name: origin[panel.axis.name] + k * LINE}
             place = begin + k * panel.alloc.size
-            yield from fill(panel, group.thread, group.threads, at, place, f"{name}_{k}")
+            yield from fill(panel, group.thread % _THREADS, _THREADS, at, place, f"{name}_{k}")
 
 
 def _product(group: Teams, read: Sequence[Operand], number: Size) -> MatrixProduct:

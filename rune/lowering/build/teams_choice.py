@@ -22,7 +22,7 @@ from rune.lowering.kernels import Axis, Kernel, Reduce
 
 TILES = ((64, 64), (64, 128), (64, 256), (128, 128))  # of four subgroups
 GROUPS = ((2, 1), (1, 1), (1, 2), (2, 2))  # of them, along rows and columns
-ABREAST = 8  # rows of groups that are walked side by side, at most
+ABREAST = 4  # rows of groups that are walked side by side, at most: 8 and 16 take 4 % longer, 1 takes 6
 # Of a multiprocessor in a cycle: multiply-adds, bytes of shared memory, and bytes from beyond.
 PRODUCTS, SHARED, RATE = 2048.0, 128.0, 40.0
 OVERLAP = 0.25  # of what is not the longest that counts

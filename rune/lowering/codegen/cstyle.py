@@ -29,7 +29,7 @@ import numpy as np
 from rune.dims import Size, product
 from rune.lowering.codegen.c_expr import Expressions
 from rune.lowering.codegen.c_helpers import needed
-from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.codegen.dialect import Dialect, Together
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
@@ -170,6 +170,8 @@ class _Renderer(Statements):
         # No check with workgroups: their number of threads is exact.
         if not thread_loops:
             self.bounds_check(grid_loops)
+        if self.swizzled and dialect.together is not None:
+            self.emit(f"{dialect.together.start};")
         self.body(body)
         name = f"run_{ascii_name(code.name)}"
         signature = ",\n".join(f"    {piece}" for piece in pieces)
@@ -266,6 +268,7 @@ class _Renderer(Statements):
         piece = self.expressions.piece(run.values[0].dtype, len(run.values))
         values = ", ".join(self.expressions.stored(value) for value in run.values)
         self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
+        self.noted(run.buffer)
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
@@ -310,7 +313,8 @@ class _Renderer(Statements):
         target, source = self.element(stmt.target, stmt.target_index), self.element(stmt.source, stmt.source_index)
         guard = "true" if stmt.guard is None else self.expr(stmt.guard)
         size = stmt.count * dtype.itemsize
-        self.emit(f"{self.dialect.fetch.format(size, f'&{target}', f'&{source}', guard)};")
+        call = together.fetch if (together := self.together_in(stmt.target)) else self.dialect.fetch
+        self.emit(f"{call.format(size, f'&{target}', f'&{source}', guard)};")
 
     def multiply(self, stmt: MatrixProduct) -> None:
         lines, function = product_lines, self.dialect.multiply.get(stmt.a.dtype)
@@ -331,10 +335,14 @@ class _Renderer(Statements):
 
     def element(self, buffer: str, index: Size) -> str:
         """An element of a buffer, as in memory."""
-        together = self.dialect.together
-        if buffer not in self.swizzled or together is None:
+        together = self.together_in(buffer)
+        if together is None:
             return self.plain_element(buffer, index)
         return f"{self.name(buffer)}[{together.swizzled.format(self.expressions.size(index))}]"
+
+    def together_in(self, buffer: str) -> Together | None:
+        """How the language spells it, if four subgroups read a buffer."""
+        return self.dialect.together if buffer in self.swizzled else None
 
     def plain_element(self, buffer: str, index: Size) -> str:
         """An element of a buffer in its order."""
@@ -352,6 +360,13 @@ class _Renderer(Statements):
             self.emit(f"{call.format(element, self.expr(stmt.value))};")
             return
         self.emit(f"{element} = {self.expressions.stored(updated(stmt))};")
+        self.noted(stmt.buffer)
+
+    def noted(self, buffer: str) -> None:
+        """What units read, they see after a fence of the thread that wrote it."""
+        together = self.together_in(buffer)
+        if together is not None:
+            self.emit(f"{together.stored};")
 
     def loop(self, loop: For) -> None:
         var = self.name(loop.var)

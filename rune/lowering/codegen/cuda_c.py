@@ -187,7 +187,10 @@ CUDA_C = Dialect(
     together=Together(
         {d: f"rune_multiply_together_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
         swizzled="rune_swizzled({0})",
-        left_behind="rune_left_behind<{0}, {1}>()",
+        start="unsigned int _writes = 0",
+        stored="_writes |= 1u << 31",
+        fetch="_writes |= 1u, rune_fetch_line_{0}({1}, {2}, {3})",
+        left_behind="rune_left_behind<{0}, {1}>(_writes)",
         multiplied="rune_multiplied({0})",
     ),
 )

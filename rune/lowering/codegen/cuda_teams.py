@@ -6,14 +6,14 @@ n-th of line m lies at n ^ m % 8. Lines are along the sum or across (the numbers
 across, the next 64 positions lie `next` elements further.
 
 A product goes on after its statement. Its sums must not be touched before `rune_multiplied`; what
-`rune_left_behind` waits for are all products but the last so many. What threads have written into
-shared memory by themselves, units see after a fence.
+`rune_left_behind` waits for are all products but the last so many. What threads have fetched or
+written into shared memory, units see after a fence.
 Source: PTX ISA, "wgmma.mma_async", "Matrix Descriptor", "Async proxy".
 """
 
 from __future__ import annotations
 
-from rune.lowering.codegen.cuda_units import FUNCTION
+from rune.lowering.codegen.cuda_units import FETCHED_BYTES, FUNCTION, fetch
 
 _INLINE = f"{FUNCTION}__forceinline__ "
 _COLUMNS = (64, 128, 192, 256)
@@ -48,12 +48,20 @@ TEAMS = {
     "rune_multiply_ends": f"""{_INLINE}void rune_multiply_ends() {{
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }}""",
-    # Fetches since the last barrier are a group of their own, even if there are none.
-    "rune_left_behind": f"""template <int products, int fetches>
-{_INLINE}void rune_left_behind() {{
-  asm volatile("wgmma.wait_group.sync.aligned %0; cp.async.commit_group; cp.async.wait_group %1;"
-      " fence.proxy.async.shared::cta;" :: "n"(products), "n"(fetches) : "memory");
+    "rune_multiplied_but": f"""template <int behind>
+{_INLINE}void rune_multiplied_but() {{
+  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(behind) : "memory");
 }}""",
+    # Panels have whole lines, so the cache of all may bring a line at once.
+    # Fetches since the last barrier are a group of their own, even if there are none.
+    "rune_fetches_end": f"""{_INLINE}void rune_fetches_end() {{
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}}""",
+    "rune_fetched_but": f"""template <int behind>
+{_INLINE}void rune_fetched_but() {{
+  asm volatile("cp.async.wait_group %0; fence.proxy.async.shared::cta;" :: "n"(behind) : "memory");
+}}""",
+    **{f"rune_fetch_line_{size}": fetch(f"rune_fetch_line_{size}", size, ".L2::128B") for size in FETCHED_BYTES},
     # Each sum is named, so that a compiler reads none before.
     "rune_multiplied": f"""template <class... Sums>
 {_INLINE}void rune_multiplied(Sums&... sums) {{
@@ -65,6 +73,19 @@ TEAMS = {
 }}""",
 }
 MATRICES = {
+    # The fence waits for all that a thread has fetched, so threads that need none go by; bit n of
+    # `writes` says whether a thread has written before the n-th barrier from now, the last that it
+    # did so by itself.
+    "rune_left_behind": f"""template <int products, int fetches>
+{_INLINE}void rune_left_behind(unsigned int& writes) {{
+  rune_multiplied_but<products>();
+  rune_fetches_end();
+  if (writes >> fetches) {{
+    rune_fetched_but<fetches>();
+    writes &= (1u << fetches) - 1;
+  }}
+  writes <<= 1;
+}}""",
     "rune_swizzled": f"""{_INLINE}int rune_swizzled(int element) {{
   return element ^ (element >> 3 & 56);
 }}""",

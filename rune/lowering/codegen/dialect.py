@@ -42,12 +42,18 @@ class Together:
 
     multiply:    functions, by the dtype of the factors
     swizzled:    where an element {0} lies in an array that they read
+    start:       declares what a thread keeps of its writes
+    stored:      notes that a thread has stored into such an array; what fetches into one does so
+    fetch:       of {0} bytes into such an array, as in Dialect
     left_behind: waits for all but {0} of the products and but {1} of the fetches, before a barrier
     multiplied:  waits for all products, to the sums {0}
     """
 
     multiply: Mapping[np.dtype, str]
     swizzled: str
+    start: str
+    stored: str
+    fetch: str
     left_behind: str
     multiplied: str
 
