@@ -78,7 +78,7 @@ SCHEDULES = st.builds(
     st.none() | st.builds(Rows, AXES, COUNTS),
     st.none() | TILES,
     st.none() | STAGES,
-    st.none() | st.builds(Units, COUNTS, COUNTS, COUNTS, st.integers(0, 8), st.integers(1, 8)),
+    st.none() | st.builds(Units, COUNTS, COUNTS, COUNTS, st.integers(0, 8), st.integers(1, 8), st.integers(0, 8)),
     st.none() | st.builds(Share, COUNTS),
     st.none() | st.builds(Lanes, AXES),
 )

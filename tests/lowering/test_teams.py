@@ -49,6 +49,18 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], str]] = {
     "two blocks of rows": (dot(ATB), sizes(dtypes.f16, 64, 128, 192)[:1] * 2, STEPS.format(128, 64, 1, 1, 4, "")),
     "blocks of columns": (dot(AB), sizes(dtypes.bf16, 64, 64, 200), STEPS.format(64, 128, 1, 1, 4, "")),
     "rows of groups": (dot(AB), sizes(dtypes.bf16, 250, 40, 72), STEPS.format(64, 64, 1, 1, 4, ", abreast=2")),
+    "tiles in turn": (
+        dot(AB),
+        sizes(dtypes.f16, 250, 140, 200),
+        STEPS.format(64, 64, 2, 1, 4, ", abreast=2, groups=3"),
+    ),
+    "one round a tile": (dot(ATB), sizes(dtypes.f16, 40, 256, 0)[:1] * 2, STEPS.format(64, 64, 1, 1, 5, ", groups=5")),
+    "more groups than tiles": (dot(AB), sizes(dtypes.bf16, 70, 200, 70), STEPS.format(64, 64, 1, 2, 4, ", groups=7")),
+    "batches in turn": (
+        batched,
+        (of(dtypes.f16, 3, 72, 72), of(dtypes.f16, 3, 72, 72)),
+        "tile(i1=64, i2=64) stage(i1=1, i2=1, j0=64) units(64, 8, 16, buffers=4, abreast=2, groups=5)",
+    ),
     "many rounds": (dot(ABT), sizes(dtypes.bf16, 64, 640, 64)[:1] * 2, STEPS.format(64, 64, 1, 1, 6, "")),
     "batches": (
         batched,

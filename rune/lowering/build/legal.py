@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from typing import NoReturn
 
@@ -243,9 +244,7 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
         yield units, "it goes with a tile and a stage"
         return
     is_of_team = units.rows == TEAM_ROWS
-    known = (
-        Units(TEAM_ROWS, COLUMNS, DEPTH, units.buffers, units.abreast) if is_of_team else Units(ROWS, COLUMNS, DEPTH)
-    )
+    known = replace(units, columns=COLUMNS, depth=DEPTH) if is_of_team else Units(ROWS, COLUMNS, DEPTH)
     if units != known:
         yield units, f"there are none but {Units(ROWS, COLUMNS, DEPTH)} and {TEAMS}"
     if next(_to_tile(kernel, tile, _threads(units)), None) is not None:
@@ -286,6 +285,8 @@ def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduc
     groups = -(-rows // max(1, tile.rows * stage.rows))
     if units.abreast < 1 or (units.abreast > 1 and not (isinstance(groups, int) and groups % units.abreast == 0)):
         yield units, f"{units.abreast} do not divide {groups} rows of groups"
+    if units.groups and not all(isinstance(a.size, int) for a in kernel.domain):
+        yield units, "groups take tiles in turn where their number is known"
 
 
 def _to_share(share: Share, target: Target) -> Objections:

@@ -13,9 +13,9 @@
                        the tiles of a group of threads by rows and columns, from shared memory
                | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
                        which are counted by the stage, and units for matrices compute it
-               | "units(64, 8, 16, buffers=" count ["," "abreast=" count] ")"   a tile is that of
-                       four subgroups; panels are fetched further ahead, and groups that many rows
-                       of groups at a time
+               | "units(64, 8, 16, buffers=" count ["," "abreast=" count] ["," "groups=" count] ")"
+                       a tile is that of four subgroups; panels are fetched further ahead, groups
+                       walk that many rows of groups at a time, and so many take all of them in turn
                | "share(" threads ")"                   the threads of a group share a point
                | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
@@ -153,6 +153,7 @@ class Units:
 
     buffers: of each panel, where they are more than two
     abreast: rows of groups whose columns are walked side by side
+    groups:  that take all tiles in turn, where they are fewer
     """
 
     rows: int
@@ -160,11 +161,13 @@ class Units:
     depth: int
     buffers: int = 0
     abreast: int = 1
+    groups: int = 0
 
     def __str__(self) -> str:
         buffers = f", buffers={self.buffers}" if self.buffers else ""
         abreast = f", abreast={self.abreast}" if self.abreast != 1 else ""
-        return f"units({self.rows}, {self.columns}, {self.depth}{buffers}{abreast})"
+        groups = f", groups={self.groups}" if self.groups else ""
+        return f"units({self.rows}, {self.columns}, {self.depth}{buffers}{abreast}{groups})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +295,7 @@ def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
 
 
 def _units(numbers: Numbers, words: Sequence[str]) -> Units:
-    if not numbers.keys() <= {"buffers", "abreast"}:
+    if not numbers.keys() <= {"buffers", "abreast", "groups"}:
         raise ValueError(numbers)
     rows, columns, depth = map(int, words)
     return Units(rows, columns, depth, **numbers)

@@ -30,7 +30,8 @@ from math import prod
 
 import numpy as np
 
-from rune.dims import Size
+from rune import dims
+from rune.dims import Dim, Size
 from rune.lowering.build.buffers import along_cut, sums_at
 from rune.lowering.build.conditions import less, same
 from rune.lowering.build.panels import Panel, fill
@@ -50,9 +51,13 @@ _THREADS = matrices.TEAM * matrices.SUBGROUP
 
 @dataclass(frozen=True, slots=True)
 class Teams(Group):
-    """Teams of four subgroups, each with a tile; `stage` counts them along rows and columns."""
+    """Teams of four subgroups, each with a tile; `stage` counts them along rows and columns.
+
+    number: which point of the grid they are at, where they come to several
+    """
 
     units: Units
+    number: Size | None = None
 
     @property
     def threads(self) -> int:
@@ -95,10 +100,29 @@ class Teams(Group):
     def firsts(self) -> tuple[Size, Size]:
         """The first row and column of the group."""
         row, column = firsts_in(self.domain, self)
-        if self.units.abreast == 1:
-            return row, column
-        block = axis_of(self.domain, f"{self.tile.row_axis}_block").symbol
-        return block * (self.units.abreast * self.lengths[0]) + row, column
+        if self.units.abreast != 1:
+            block = axis_of(self.domain, f"{self.tile.row_axis}_block").symbol
+            row = block * (self.units.abreast * self.lengths[0]) + row
+        return _substituted(row, self.point), _substituted(column, self.point)
+
+    @property
+    def point(self) -> dict[str, Size]:
+        """The axes of the grid, where their number stands for them."""
+        at: dict[str, Size] = {}
+        outer: Size | None = self.number
+        for axis in reversed(self.domain) if outer is not None else ():
+            at[axis.name], outer = outer % axis.size, outer // axis.size
+        return at
+
+    @property
+    def others(self) -> dict[str, Size]:
+        """The axes beside those of rows and columns, likewise."""
+        names = {a.name for a in self.kernel.domain} - {a.name for a in self.axes}
+        return {name: at for name, at in self.point.items() if name in names}
+
+    def at(self, r: int, c: int) -> dict[str, Size]:
+        """The axes of the domain at a point of a thread."""
+        return {**self.others, **Group.at(self, r, c)}
 
     def row(self, r: int) -> Size:
         """Where the r-th row of a thread lies among those of the group."""
@@ -107,6 +131,10 @@ class Teams(Group):
     def column(self, c: int) -> Size:
         """Where the c-th column of a thread lies among those of the group."""
         return self.numbers[1] * self.tile.columns + matrices.column(self.thread, c)
+
+
+def _substituted(x: Size, at: Mapping[str, Size]) -> Size:
+    return dims.substitute(x, at) if isinstance(x, Dim) else x
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +214,10 @@ def multiplied_together(
     group = Teams(kernel, tile, stage, units)
     read = team_operands(group)
     memory = [replace(o.panel.alloc, size=units.buffers * o.size) for o in read]
-    inside = [*sums_of(group), *_rounds(group, read), Barrier(), *results(group, stored)]
-    return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
+    grid, inside = group.domain, [*sums_of(group), *_rounds(group, read), Barrier(), *results(group, stored)]
+    if units.groups:
+        grid, inside = [Axis("group", units.groups)], list(_in_turn(group, read, stored))
+    return grid, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
 
 # --- what a thread does -------------------------------------------------------------------------
@@ -195,17 +225,44 @@ def multiplied_together(
 
 def _rounds(group: Teams, read: Sequence[Operand]) -> Iterator[Stmt]:
     """All rounds along the axis that is cut, for each point of those before it, as one loop."""
-    number = Axis("round", prod(int(str(a.size)) for a in group.sums[0]) * along_cut(group))
-    assert isinstance(number.size, int)
+    number = Axis("round", _count(group))
     ahead = group.units.buffers - 2
     for first in range(ahead):
         if first:
             yield Barrier(ahead)
-        yield from _filled(group, read, first, f"_{first}") if first < number.size else ()
+        yield from _filled(group, read, first, f"_{first}") if first < _count(group) else ()
     following = number.symbol + ahead
     more = tuple(_filled(group, read, following, ""))
     body = (Barrier(ahead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
     yield For(number.name, number.size, Kind.SERIAL, body)
+
+
+def _in_turn(group: Teams, read: Sequence[Operand], stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
+    """All tiles of a group; the next one's first rounds are fetched before one is stored."""
+    ahead, count, tiles = group.units.buffers - 2, _count(group), prod(int(str(a.size)) for a in group.domain)
+    first = Axis("group", group.units.groups).symbol
+    tile = Axis("tile", (tiles - first + group.units.groups - 1) // group.units.groups)
+    number = Axis("round", count)
+
+    def filled(of_all: Size, name: str) -> If:
+        at = first + of_all // count * group.units.groups
+        return If(less(at, tiles), tuple(_filled(replace(group, number=at), read, of_all, name)))
+
+    for k in range(ahead):
+        if k:
+            yield Barrier(ahead)
+        yield filled(k, f"_{k}")
+    of_all = tile.symbol * count + number.symbol
+    body = (Barrier(ahead - 1), _product(group, read, of_all), filled(of_all + ahead, ""))
+    rounds = For(number.name, count, Kind.SERIAL, body)
+    at = replace(group, number=first + tile.symbol * group.units.groups)
+    inside = (*sums_of(group), rounds, Barrier(ahead, summed=True), *results(at, stored))
+    yield For(tile.name, tile.size, Kind.SERIAL, inside)
+
+
+def _count(group: Teams) -> int:
+    """Rounds of a tile."""
+    return prod(int(str(a.size)) for a in group.sums[0]) * along_cut(group)
 
 
 def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> list[Stmt]:
@@ -216,7 +273,9 @@ def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> l
 
 
 def _fills(group: Teams, read: Sequence[Operand], number: Size, name: str) -> Iterator[Stmt]:
-    origin = {**dict(zip((a.name for a in group.axes), group.firsts())), **sums_at(group, number)}
+    of_tile = number % _count(group) if group.number is not None else number
+    places = zip((a.name for a in group.axes), group.firsts())
+    origin = {**group.others, **dict(places), **sums_at(group, of_tile)}
     for operand in read:
         panel, begin = operand.panel, operand.offset(number, group.units.buffers)
         for k in range(operand.count):

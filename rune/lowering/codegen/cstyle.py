@@ -299,9 +299,9 @@ class _Renderer(Statements):
     def barrier(self, stmt: Barrier) -> None:
         together = self.dialect.together
         if self.swizzled and together is not None:
-            if not stmt.behind:
+            if stmt.ends_sums:
                 self.emit(f"{together.multiplied.format(', '.join(self.accumulators()))};")
-            self.emit(f"{together.left_behind.format(min(1, stmt.behind), stmt.behind)};")
+            self.emit(f"{together.left_behind.format(int(not stmt.ends_sums), stmt.behind)};")
         elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
             self.emit(f"{self.dialect.fetched};")
         self.emit(f"{self.dialect.barrier};")

@@ -304,7 +304,7 @@ class _Machine:
         # Only now, so that a thread that has not waited does not see them.
         for view, at, value in itertools.chain(*self.fetched[:count]):
             view.write(at, value, None)
-        if not stmt.behind:
+        if stmt.ends_sums:
             self.adding.clear()
         for storage in self.storages:
             # Threads cannot race across a barrier; grid points still can.
@@ -312,7 +312,7 @@ class _Machine:
         for number, accesses in enumerate(self.late[count:], count - len(self.late)):
             for a in accesses:
                 # Products are late by one barrier, fetches by as many as the statement says.
-                if a.how is Touch.WRITE or number == -1:
+                if a.how is Touch.WRITE or (number == -1 and not stmt.ends_sums):
                     a.record()
         self.fetched, self.late = [*self.fetched[count:], []], [*self.late[count:], []]
 

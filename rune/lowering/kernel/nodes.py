@@ -11,7 +11,7 @@
             | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
-            | "barrier" ["behind" count]
+            | "barrier" ["behind" count ["summed"]]
             | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
@@ -161,9 +161,16 @@ class Barrier:
 
     behind: between how many barriers, this one the last, what is fetched may still be on its way
             afterwards; then products of four subgroups since the barrier before may go on, too
+    summed: whether these are waited for all the same
     """
 
     behind: int = 0
+    summed: bool = False
+
+    @property
+    def ends_sums(self) -> bool:
+        """Whether no product goes on afterwards."""
+        return self.summed or not self.behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +213,8 @@ class MatrixProduct:
                   8 * r + t % 32 // 4 of A, its c-th column 8 * (c // 2) + 2 * (t % 4) + c % 2 of B.
                   Products are those of f32, added in any order. Of four subgroups it is row
                   64 * (r // 2) + 8 * (r % 2) + t % 128 // 32 * 16 + t % 32 // 4.
-    subgroups:    1 or 4. Four read A and B, and add, until a barrier that leaves nothing behind, or
-                  the second that does.
+    subgroups:    1 or 4. Four read A and B, and add, until a barrier that leaves no product behind,
+                  or the second that does.
     """
 
     a: Factor

@@ -233,7 +233,7 @@ class Reader:
                 return self.alloc()
             case "barrier":
                 self.at += 1
-                return Barrier(int(self.word("number")) if self.skip("behind") else 0)
+                return Barrier(int(self.word("number")), self.skip("summed")) if self.skip("behind") else Barrier()
             case "fetch":
                 return self.fetch()
             case "multiply":

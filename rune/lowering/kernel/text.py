@@ -127,8 +127,8 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
             return f"update {buffer}[{index}] {how}{expr_text(value)}"
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
-        case Barrier(behind=behind):
-            return f"barrier behind {behind}" if behind else "barrier"
+        case Barrier(behind=behind, summed=summed):
+            return f"barrier behind {behind}{' summed' * summed}" if behind else "barrier"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
             where = "" if guard is None else f" if {expr_text(guard)}"
             return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"
