@@ -225,3 +225,11 @@ def test_a_convolution_whose_windows_divide_no_line_is_one_of_single_subgroups()
 
 def test_an_inner_product_has_no_rows_for_four_subgroups():
     assert default(dot(((0,), (0,))), of(dtypes.bf16, 40), of(dtypes.bf16, 40)).units is None
+
+
+def test_odd_sizes_whose_elements_pass_through_registers_are_products_of_single_subgroups():
+    odd, even = (default(dot(AB), *sizes(dtypes.bf16, n, n, n)).units for n in (1027, 1032))
+
+    assert odd is not None
+    assert even is not None
+    assert (odd.rows, even.rows) == (16, 64)

@@ -106,7 +106,7 @@ def flat_depth(sums: Sequence[Axis]) -> Size:
 
 
 def fill(
-    panel: Panel, thread: Dim, threads: int, origin: Mapping[str, Size], offset: Size = 0, name: str = ""
+    panel: Panel, thread: Size, threads: int, origin: Mapping[str, Size], offset: Size = 0, name: str = ""
 ) -> list[Stmt]:
     """The statements by which a thread reads its part of a panel.
 

@@ -41,7 +41,8 @@ from rune.lowering.build.tile import axis_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt
+from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernels import Axis, Kernel
 
 LINE = matrices.TEAM_DEPTH  # elements of a line of a panel
@@ -109,8 +110,10 @@ class Teams(Group):
     def point(self) -> dict[str, Size]:
         """The axes of the grid, where their number stands for them."""
         at: dict[str, Size] = {}
-        outer: Size | None = self.number
-        for axis in reversed(self.domain) if outer is not None else ():
+        if self.number is None:
+            return at
+        outer = self.number
+        for axis in reversed(self.domain):
             at[axis.name], outer = outer % axis.size, outer // axis.size
         return at
 
@@ -204,6 +207,12 @@ def team_bytes(group: Teams) -> int:
     return sum(group.units.buffers * o.size * o.panel.load.dtype.itemsize for o in team_operands(group))
 
 
+def is_fetched(group: Teams) -> bool:
+    """Whether what a group reads is copied without passing through registers."""
+    filling = (s for operand in team_operands(group) for s in walk(_round_of(group, operand, 0, "")))
+    return not any(isinstance(s, Store) for s in filling)
+
+
 def multiplied_together(
     kernel: Kernel, tile: Tile, stage: Stage, units: Units, stored: Mapping[str, np.dtype]
 ) -> tuple[list[Axis], list[Stmt]]:
@@ -273,15 +282,20 @@ def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> l
 
 
 def _fills(group: Teams, read: Sequence[Operand], number: Size, name: str) -> Iterator[Stmt]:
+    for operand in read:
+        yield from _round_of(group, operand, number, name)
+
+
+def _round_of(group: Teams, operand: Operand, number: Size, name: str) -> Iterator[Stmt]:
+    """What one round reads of an operand."""
     of_tile = number % _count(group) if group.number is not None else number
     places = zip((a.name for a in group.axes), group.firsts())
     origin = {**group.others, **dict(places), **sums_at(group, of_tile)}
-    for operand in read:
-        panel, begin = operand.panel, operand.offset(number, group.units.buffers)
-        for k in range(operand.count):
-            at = {**origin, panel.axis.name: origin[panel.axis.name] + k * LINE}
-            place = begin + k * panel.alloc.size
-            yield from fill(panel, group.thread % _THREADS, _THREADS, at, place, f"{name}_{k}")
+    panel, begin = operand.panel, operand.offset(number, group.units.buffers)
+    for k in range(operand.count):
+        at = {**origin, panel.axis.name: origin[panel.axis.name] + k * LINE}
+        place = begin + k * panel.alloc.size
+        yield from fill(panel, group.thread % _THREADS, _THREADS, at, place, f"{name}_{k}")
 
 
 def _product(group: Teams, read: Sequence[Operand], number: Size) -> MatrixProduct:
@@ -300,4 +314,13 @@ def _factor(operand: Operand, team: Size, length: int, number: Size, buffers: in
     return Factor(panel.name, index, *panel.strides, panel.load.dtype, block)
 
 
-__all__ = ["LEAST_BUFFERS", "LINE", "Teams", "has_teams", "multiplied_together", "team_bytes", "team_operands"]
+__all__ = [
+    "LEAST_BUFFERS",
+    "LINE",
+    "Teams",
+    "has_teams",
+    "is_fetched",
+    "multiplied_together",
+    "team_bytes",
+    "team_operands",
+]
