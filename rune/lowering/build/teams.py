@@ -238,11 +238,11 @@ def _rounds(group: Teams, read: Sequence[Operand]) -> Iterator[Stmt]:
     ahead = group.units.buffers - 2
     for first in range(ahead):
         if first:
-            yield Barrier(ahead)
+            yield Barrier(behind=ahead)
         yield from _filled(group, read, first, f"_{first}") if first < _count(group) else ()
     following = number.symbol + ahead
     more = tuple(_filled(group, read, following, ""))
-    body = (Barrier(ahead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
+    body = (Barrier(behind=ahead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
     yield For(number.name, number.size, Kind.SERIAL, body)
 
 
@@ -259,13 +259,13 @@ def _in_turn(group: Teams, read: Sequence[Operand], stored: Mapping[str, np.dtyp
 
     for k in range(ahead):
         if k:
-            yield Barrier(ahead)
+            yield Barrier(behind=ahead)
         yield filled(k, f"_{k}")
     of_all = tile.symbol * count + number.symbol
-    body = (Barrier(ahead - 1), _product(group, read, of_all), filled(of_all + ahead, ""))
+    body = (Barrier(behind=ahead - 1), _product(group, read, of_all), filled(of_all + ahead, ""))
     rounds = For(number.name, count, Kind.SERIAL, body)
     at = replace(group, number=first + tile.symbol * group.units.groups)
-    inside = (*sums_of(group), rounds, Barrier(ahead, summed=True), *results(at, stored))
+    inside = (*sums_of(group), rounds, Barrier(behind=ahead, summed=True), *results(at, stored))
     yield For(tile.name, tile.size, Kind.SERIAL, inside)
 
 
