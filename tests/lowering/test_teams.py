@@ -10,6 +10,7 @@ import pytest
 
 from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
+from rune.dims import symbol
 from rune.errors import ArgumentError, CheckError
 from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import Schedule, parse
@@ -82,6 +83,15 @@ def test_four_subgroups_keep_the_values_of_a_product(name: str):
     args = random_arguments(program)
     built = Built(parse(text), build(kernel_of(function, *types), parse(text), LARGE))
     check(built.code)
+
+    agree(evaluate(program, args), run(built, program, LARGE, args), relative=1e-2)
+
+
+def test_rows_may_be_of_open_number():
+    kinds = ArrayType((symbol("n", 1, 4096), 72), dtypes.bf16), of(dtypes.bf16, 72, 72)
+    program = program_of(dot(AB), *kinds)
+    args = random_arguments(program, n=70)
+    built = Built(parse(LEAST), build(kernel_of(dot(AB), *kinds), parse(LEAST), LARGE))
 
     agree(evaluate(program, args), run(built, program, LARGE, args), relative=1e-2)
 

@@ -16,7 +16,7 @@
             | "for" name "in" dim kind "{" {stmt} "}"
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
-            | "barrier"
+            | "barrier" ["behind" number ["summed"]]
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
             | "multiply" ["by" number "subgroups"] factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
