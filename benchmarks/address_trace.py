@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rune.lowering.codegen.cuda_teams import TEAMS
 from rune.lowering.codegen.cuda_units import UNITS
 
 SECTOR, WARP, SAMPLES = 32, 32, 16  # bytes, threads, warps
@@ -33,6 +34,7 @@ struct Position { unsigned x, y, z; };
 static Position blockIdx, blockDim, threadIdx;
 #define __global__
 #define __device__
+#define __forceinline__ inline
 #define __shared__ static
 #define __launch_bounds__(threads)
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -84,8 +86,19 @@ template <class... All> static inline void rune_multiply_f16_8(All&&...) {}
   __attribute__((always_inline)) static inline void rune_fetch_##bytes(void* to, const void* from, bool guard) { \\
     if (guard) *(piece*)to = *(const piece*)from; \\
   }
-FETCH(4, unsigned) FETCH(8, uint2) FETCH(16, uint4)
+FETCH(4, unsigned) FETCH(8, uint2) FETCH(16, uint4) FETCH(line_4, unsigned) FETCH(line_8, uint2) FETCH(line_16, uint4)
 static inline void rune_fetched() {}
+static inline unsigned long long __cvta_generic_to_shared(const void* at) { return (unsigned long long)at; }
+static inline void rune_multiply_begins() {}
+static inline void rune_multiply_ends() {}
+template <int> static inline void rune_multiplied_but() {}
+template <int> static inline void rune_fetched_but() {}
+static inline void rune_fetches_end() {}
+template <class... Sums> static inline void rune_multiplied(Sums&...) {}
+#define TOGETHER(columns) \\
+  template <int, int, class... All> static inline void rune_multiply_together_bf16_##columns(All&&...) {} \\
+  template <int, int, class... All> static inline void rune_multiply_together_f16_##columns(All&&...) {}
+TOGETHER(64) TOGETHER(128) TOGETHER(192) TOGETHER(256)
 """
 _CALLBACKS = """
 #include <stdint.h>
@@ -208,7 +221,7 @@ def _requests(runs: Sequence[Run], widths: set[int]) -> Iterator[tuple[float, fl
 def _host(source: str, names: Sequence[str]) -> str:
     """C++ of a program, with a way into each kernel as one thread of it."""
     source = source.replace(_TABLE, "const unsigned long long* _table").replace("__restrict__", "")
-    for function in UNITS.values():
+    for function in (*UNITS.values(), *TEAMS.values()):
         source = source.replace(function, "")
     source = re.sub(r'asm\("[^;]*?%0[^;]*;"[^;]*;', "value = {};", source)
     source = re.sub(r"extern __shared__[^;]*_pool\[\];", "", source)

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from rune.backends import cuda
-from rune.lowering.codegen import cuda_units
+from rune.lowering.codegen import cuda_teams, cuda_units
 
 HERE = Path(__file__).parent
 SWITCH = "RUNE_TEST_CUDA_EMULATOR"
@@ -35,7 +35,7 @@ _INSTRUCTIONS = {
     'asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(value));': "copy = value;",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));': "bits = to_half(value);",
     'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));': "bits = to_half(value);",
-    "extern __shared__ __align__(16) unsigned char _pool[];": "unsigned char* _pool = (unsigned char*)cuda_pool();",
+    "extern __shared__ __align__(1024) unsigned char _pool[];": "unsigned char* _pool = (unsigned char*)cuda_pool();",
     # Values of one table are not written through another pointer on the device; g++ need not know.
     "const unsigned long long* __restrict__ _table": "const unsigned long long* _table",
 }
@@ -91,7 +91,7 @@ def host_source(source: str) -> str:
     """C++ of the same meaning, with a record of each kernel."""
     host = _DECLARATION.sub("", source)
     # Those of units for matrices and of fetches stand in kernels.h.
-    for function in cuda_units.UNITS.values():
+    for function in (*cuda_units.UNITS.values(), *cuda_teams.TEAMS.values()):
         host = host.replace(function, "")
     for device, same in _INSTRUCTIONS.items():
         host = host.replace(device, same)

@@ -29,7 +29,7 @@ extern "C" __attribute__((visibility("default"))) void cuda_barrier() {
   if (current) swapcontext(&current->context, &outside);
 }
 extern "C" __attribute__((visibility("default"))) void* cuda_pool() {
-  alignas(16) static thread_local char pool[POOL_BYTES];
+  alignas(1024) static thread_local char pool[POOL_BYTES];
   return pool;
 }
 

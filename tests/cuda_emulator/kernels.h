@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <functional>
 #include <vector>
 
 #include "kernel.h"
@@ -34,6 +35,7 @@ using cudaGraphConditionalHandle = unsigned long long;
 
 #define __global__
 #define __device__
+#define __forceinline__ inline
 #define __shared__ static thread_local
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(threads)
@@ -108,19 +110,85 @@ static inline float from_bf16(unsigned short x) { return __uint_as_float((unsign
 PRODUCT(rune_multiply_bf16, from_bf16)
 PRODUCT(rune_multiply_f16, from_half)
 
-// Fetches arrive as late as they may.
+// Fetches arrive as late as they may: each with its group, which a barrier ends.
 struct Fetch { void* target; char bytes[16]; int size; };
-static thread_local std::vector<Fetch> fetches[1024];
+static thread_local std::vector<std::vector<Fetch>> fetches[1024];
+static inline std::vector<std::vector<Fetch>>& fetch_groups() {
+  auto& groups = fetches[threadIdx.x];
+  if (groups.empty()) groups.emplace_back();
+  return groups;
+}
 static inline void fetch(void* target, const void* source, bool guard, int size) {
   if ((size_t)target % size || guard && (size_t)source % size) device_fault("a fetch is not aligned");
   Fetch piece = {target, {}, size};
   if (guard) memcpy(piece.bytes, source, size);
-  fetches[threadIdx.x].push_back(piece);
+  fetch_groups().back().push_back(piece);
 }
 static inline void rune_fetch_4(void* target, const void* source, bool guard) { fetch(target, source, guard, 4); }
 static inline void rune_fetch_8(void* target, const void* source, bool guard) { fetch(target, source, guard, 8); }
 static inline void rune_fetch_16(void* target, const void* source, bool guard) { fetch(target, source, guard, 16); }
-static inline void rune_fetched() {
-  for (auto& piece : fetches[threadIdx.x]) memcpy(piece.target, piece.bytes, piece.size);
-  fetches[threadIdx.x].clear();
+static inline void rune_fetch_line_4(void* target, const void* source, bool guard) { fetch(target, source, guard, 4); }
+static inline void rune_fetch_line_8(void* target, const void* source, bool guard) { fetch(target, source, guard, 8); }
+static inline void rune_fetch_line_16(void* target, const void* source, bool guard) { fetch(target, source, guard, 16); }
+static inline void rune_fetches_end() { fetch_groups().emplace_back(); }
+// The last of the groups is the one that has not ended.
+template <int behind> static inline void rune_fetched_but() {
+  auto& groups = fetch_groups();
+  while (groups.size() > behind + 1) {
+    for (auto& piece : groups.front()) memcpy(piece.target, piece.bytes, piece.size);
+    groups.erase(groups.begin());
+  }
 }
+static inline void rune_fetched() { rune_fetches_end(), rune_fetched_but<0>(); }
+
+// Products of four warps, by the tables of the PTX manual: descriptors of matrices, where a swizzled
+// layout has its elements, which elements of D a thread has. They are computed as late as they may.
+static inline unsigned long long __cvta_generic_to_shared(const void* at) {
+  return (const char*)at - (const char*)cuda_pool();
+}
+struct Descriptor {
+  unsigned long long bits;
+  int field(int low) const { return (bits >> low & 0x3fff) * 16; }
+  // Of the element at a position along M or N, and along K; `across`: M or N are contiguous.
+  unsigned short element(int position, int depth, bool across) const {
+    if (bits >> 62 != 1 || bits >> 49 & 7) device_fault("a matrix is not one of swizzled lines of 128 bytes");
+    const int inside = across ? position % 64 * 2 + position / 64 * field(16) + depth % 8 * 128 + depth / 8 * field(32)
+                              : depth * 2 + position % 8 * 128 + position / 8 * field(32);
+    const int place = field(0) + inside;
+    return *(const unsigned short*)((const char*)cuda_pool() + (place ^ (place >> 7 & 7) << 4));
+  }
+};
+static thread_local std::vector<std::vector<std::function<void()>>> products[1024];
+static inline void rune_multiply_begins() { products[threadIdx.x].emplace_back(); }
+static inline void rune_multiply_ends() {}
+static inline void multiplied_but(size_t behind) {
+  auto& groups = products[threadIdx.x];
+  while (groups.size() > behind) {
+    for (auto& product : groups.front()) product();
+    groups.erase(groups.begin());
+  }
+}
+template <int behind> static inline void rune_multiplied_but() { multiplied_but(behind); }
+template <class... Sums> static inline void rune_multiplied(Sums&...) { multiplied_but(0); }
+template <class Number>
+static inline void multiply_later(Descriptor a, Descriptor b, bool a_across, bool b_across, std::vector<float*> sums,
+                                  Number number) {
+  const int thread = threadIdx.x % 128;
+  products[threadIdx.x].back().push_back([=] {
+    for (int k = 0; k < (int)sums.size(); k++) {
+      const int row = thread / 32 * 16 + thread % 32 / 4 + k / 2 % 2 * 8, column = k / 4 * 8 + thread % 4 * 2 + k % 2;
+      for (int depth = 0; depth < 16; depth++)
+        *sums[k] += number(a.element(row, depth, a_across)) * number(b.element(column, depth, b_across));
+    }
+  });
+}
+#define TOGETHER(name, columns, number) \
+  template <int a_across, int b_across, class... Sums> \
+  static inline void name##_##columns(unsigned long long a, unsigned long long b, Sums&... sums) { \
+    static_assert(sizeof...(sums) == columns / 2, "sums of a thread"); \
+    multiply_later({a}, {b}, a_across, b_across, {&sums...}, number); \
+  }
+#define TOGETHER_ALL(name, number) \
+  TOGETHER(name, 64, number) TOGETHER(name, 128, number) TOGETHER(name, 192, number) TOGETHER(name, 256, number)
+TOGETHER_ALL(rune_multiply_together_bf16, from_bf16)
+TOGETHER_ALL(rune_multiply_together_f16, from_half)

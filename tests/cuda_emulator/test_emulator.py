@@ -104,6 +104,25 @@ def test_subgroups_multiply_matrices_of_halves_that_were_fetched():
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_four_warps_multiply_matrices_together_by_descriptors_of_swizzled_lines():
+    done = script("""
+    rng = np.random.default_rng(0)
+    layouts = lambda a, b: a @ b, lambda a, b: a.T @ b, lambda a, b: a @ b.T, lambda a, b: a.T @ b.T
+    steps = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0=64) units(64, 8, 16, buffers={}, abreast={}, groups={})"
+    for m, k, n, numbers in (100, 136, 200, (64, 128, 2, 1, 4, 1, 0)), (250, 71, 67, (64, 64, 1, 2, 5, 2, 3)):
+        for number, f in enumerate(layouts):
+            a, b = rng.normal(size=(m, k)).astype(np.float16), rng.normal(size=(k, n)).astype(np.float16)
+            one, other = a.T if number in (1, 3) else a, b.T if number in (2, 3) else b
+            g = rune.jit(f, device="cuda:0", schedule={"dot_0": steps.format(*numbers)})
+            wanted = a.astype(float) @ b.astype(float)
+            result = g(np.ascontiguousarray(one), np.ascontiguousarray(other))
+            np.testing.assert_allclose(np.asarray(result), wanted, rtol=2e-3, atol=2e-3)
+            assert "wgmma.mma_async" in rune.explain(g)(one, other)["source"]
+    """)
+
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
     done = script("""
     class Theirs:

@@ -303,7 +303,7 @@ def test_a_workgroup_that_shares_more_than_may_be_declared_takes_it_from_the_lau
     rendered = render(parse(POOLED), CUDA_C)
 
     assert rendered.shared_bytes == 4 * 12288 + 16
-    assert "extern __shared__ __align__(16) unsigned char _pool[];" in rendered.text
+    assert "extern __shared__ __align__(1024) unsigned char _pool[];" in rendered.text
     assert "float* tile = (float*)(_pool + 0);" in rendered.text
     assert "unsigned char* few = (unsigned char*)(_pool + 49152);" in rendered.text
 

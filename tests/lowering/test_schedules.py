@@ -80,7 +80,7 @@ SCHEDULES = st.builds(
     st.none() | st.builds(Rows, AXES, COUNTS),
     st.none() | TILES,
     st.none() | STAGES,
-    st.none() | st.builds(Units, COUNTS, COUNTS, COUNTS),
+    st.none() | st.builds(Units, COUNTS, COUNTS, COUNTS, st.integers(0, 8), st.integers(1, 8), st.integers(0, 8)),
     st.none() | st.builds(Share, COUNTS, COUNTS, COUNTS, st.booleans(), st.booleans()),
     st.none() | st.builds(Lanes, AXES),
 )

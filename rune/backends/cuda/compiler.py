@@ -16,6 +16,8 @@ from rune.backends.shared.refusal import refusal
 from rune.errors import CompileError, DeviceError
 from rune.lowering.codegen.cuda_c import OPTIONS
 
+_WITH_MORE = (90,)  # architectures of which there is one with instructions of its own
+
 
 def _nvrtc() -> Any:
     return import_module("cuda.bindings.nvrtc")
@@ -46,6 +48,8 @@ def supported() -> tuple[int, ...]:
 def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
     """What to compile for: machine code "sm_86", or PTX "compute_120".
 
+    Of 9.0 it is "sm_90a", which has what later devices have not: products of warp groups.
+
     Errors: DeviceError for a device older than all that is known.
 
     >>> architecture((8, 9), (75, 80, 86, 90)), architecture((10, 0), (75, 80, 86, 90))
@@ -62,7 +66,9 @@ def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
         )
     best = max(older)
     # Machine code runs within one major version only; PTX is translated for any later one.
-    return f"sm_{best}" if best // 10 == major else f"compute_{best}"
+    if best // 10 != major:
+        return f"compute_{best}"
+    return f"sm_{best}{'a' * (best in _WITH_MORE)}"
 
 
 def compile_source(source: str, name: str, arch: str) -> bytes:

@@ -25,8 +25,8 @@ def load(build: Callable[[str, str, str], Program], architecture: str, oldest: t
     """
     if oldest < SINCE:
         return "CUDA {}.{} has none, 12.4 does".format(*oldest)
-    refusals = []
-    for code in dict.fromkeys((f"compute_{architecture.partition('_')[2]}", architecture)):
+    refusals, plain = [], architecture.rstrip("a")  # nothing here is of one architecture alone
+    for code in dict.fromkeys((f"compute_{plain.partition('_')[2]}", plain)):
         try:
             return build(CONDITIONS, "conditions of graphs", code)
         except DeviceError as error:

@@ -94,6 +94,8 @@ def native(capability: int) -> frozenset[tuple[str, np.dtype]]:
         atomic_add=[*words, dtypes.i64, dtypes.u64, *floats, *half],
         atomic_min=[*words, dtypes.i64, dtypes.u64],
         multiply=[dtypes.f16, dtypes.bf16] * of_ampere,
+        # Of Hopper alone: later devices have other instructions instead.
+        multiply_together=[dtypes.f16, dtypes.bf16] * (capability == 90),
         fetch=[d for d in CUDA_C.scalars if d.itemsize > 1] * of_ampere,
         matrix=half + [dtypes.f64] * of_ampere + [dtypes.f8_e4m3] * (capability >= 89),
     )

@@ -5,10 +5,11 @@ steps of the schedule: axes change places, or become one (order, merge), reducti
 parts (parts); transpositions walk squares (squares), which groups of threads turn in shared memory
 (turn); points compute several vectors of columns or several rows (vectors, rows), dots both (tile,
 remainders), whose operands groups read into shared memory (stage, panels), also ahead (buffers,
-twice), and multiply on units for matrices (units); the domain becomes GRID loops, statements become
-loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
-(legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice, stage_choice, units_choice, share_choice).
+twice), and multiply on units for matrices (units, teams); the domain becomes GRID loops, statements
+become loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal
+schedule (legal) keeps all values. The one that is used where none is asked for is chosen by numbers
+for each kind of device (heuristics, tile_choice, stage_choice, units_choice, teams_choice,
+share_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -40,6 +41,7 @@ from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
 from rune.lowering.build.streams import build_stream
+from rune.lowering.build.teams import multiplied_together
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.turn import choose_turn, turned
@@ -49,6 +51,7 @@ from rune.lowering.build.units_choice import choose_units
 from rune.lowering.build.vectors import choose_neighbours, choose_vectors, with_vectors
 from rune.lowering.build.workgroups import Shared, placed, share_point
 from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.matrices import TEAM_ROWS
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import names_bound
 from rune.lowering.kernel.rounds import are_few
@@ -168,6 +171,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     if schedule.turn is not None:
         return turned(flat, schedule.turn)
     if schedule.tile is not None and schedule.stage is not None and schedule.units is not None:
+        if schedule.units.rows == TEAM_ROWS:
+            return multiplied_together(flat, schedule.tile, schedule.stage, schedule.units, stored)
         return multiplied(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None and schedule.stage is not None and schedule.stage.twice:
         return staged_twice(flat, schedule.tile, schedule.stage, stored)

@@ -30,7 +30,7 @@ def rounds_in_turn(group: Group, panels: Sequence[Panel], products: Callable[[Si
 
     products: what a thread adds up in a round
     """
-    number = Axis("round", prod(int(str(a.size)) for a in group.sums[0]) * _along_cut(group))
+    number = Axis("round", prod(int(str(a.size)) for a in group.sums[0]) * along_cut(group))
     following = number.symbol + 1
     yield from _filled(group, panels, 0, "_first")
     more = If(less(following, number.size), tuple(_filled(group, panels, following, "")))
@@ -45,7 +45,7 @@ def offset(panel: Panel, number: Size) -> Size:
 def sums_at(group: Group, number: Size) -> Mapping[str, Size]:
     """Where a round begins along the axis that is cut, and where it is on those before it."""
     before, cut, _ = group.sums
-    count = _along_cut(group)
+    count = along_cut(group)
     at: dict[str, Size] = {cut.name: number % count * group.stage.depth}
     outer = number // count
     for axis in reversed(before):
@@ -53,7 +53,8 @@ def sums_at(group: Group, number: Size) -> Mapping[str, Size]:
     return at
 
 
-def _along_cut(group: Group) -> int:
+def along_cut(group: Group) -> int:
+    """Rounds along the axis that is cut."""
     _, cut, _ = group.sums
     return -(-int(str(cut.size)) // group.stage.depth)
 
@@ -65,4 +66,4 @@ def _filled(group: Group, panels: Sequence[Panel], number: Size, name: str) -> I
         yield from fill(panel, group.thread, group.threads, origin, offset(panel, number), name)
 
 
-__all__ = ["BUFFERS", "offset", "rounds_in_turn", "sums_at"]
+__all__ = ["BUFFERS", "along_cut", "offset", "rounds_in_turn", "sums_at"]

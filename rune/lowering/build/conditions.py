@@ -15,6 +15,11 @@ def less(a: Size, b: Size) -> Expr:
     return Op("lt", (of_size(a), of_size(b)), dtypes.bool_)
 
 
+def same(a: Size, b: Size) -> Expr:
+    """Whether two sizes are equal."""
+    return Op("eq", (of_size(a), of_size(b)), dtypes.bool_)
+
+
 def every(conditions: Iterable[Expr]) -> Expr:
     """Whether all of one or more conditions hold."""
     return functools.reduce(lambda a, b: Op("and", (a, b), dtypes.bool_), conditions)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from typing import NoReturn
 
+from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lowering.build.buffers import BUFFERS
 from rune.lowering.build.merge import merged
@@ -34,17 +36,20 @@ from rune.lowering.build.schedule import (
 )
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.stage import Group, operands, shared_bytes
+from rune.lowering.build.teams import LEAST_BUFFERS, Teams, team_bytes
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.turn import THREADS, turned_loads
 from rune.lowering.build.turn import shared_bytes as turn_bytes
 from rune.lowering.build.units import Subgroups, factor_dtype, unit_bytes
 from rune.lowering.build.vectors import copies_alone
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP
+from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP, TEAM, TEAM_DEPTH, TEAM_ROWS
 from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
 
+TEAM_COLUMNS = (64, 128, 192, 256)  # of a tile of four subgroups
+TEAMS = Units(TEAM_ROWS, COLUMNS, DEPTH, LEAST_BUFFERS)
 Objections = Iterator[tuple[Step, str]]
 
 
@@ -90,7 +95,7 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
     if schedule.rows is not None:
         yield from _to_rows(kernel, schedule.rows, schedule)
     if schedule.tile is not None:
-        yield from _to_tile(kernel, schedule.tile, SUBGROUP if schedule.units else 1)
+        yield from _to_tile(kernel, schedule.tile, _threads(schedule.units))
     if schedule.stage is not None:
         yield from _to_stage(kernel, schedule.stage, schedule, target)
     if schedule.units is not None:
@@ -186,7 +191,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if tile is None or tile.apart or schedule.share is not None:
         yield stage, "it needs a tile that is not apart, and points that threads do not share"
         return
-    subgroup = SUBGROUP if schedule.units else 1
+    subgroup = _threads(schedule.units)
     if next(_to_tile(kernel, tile, subgroup), None) is not None:
         return
     dot, *others = kernel.body
@@ -218,7 +223,16 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
         yield stage, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
 
 
+def _threads(units: Units | None) -> int:
+    """Among how many threads the points of a tile are divided."""
+    if units is None:
+        return 1
+    return SUBGROUP * TEAM if units.rows == TEAM_ROWS else SUBGROUP
+
+
 def _shared_bytes(kernel: Kernel, tile: Tile, stage: Stage, units: Units | None) -> int:
+    if units is not None and units.rows == TEAM_ROWS:
+        return team_bytes(Teams(kernel, tile, stage, units))
     if units is not None:
         return unit_bytes(Subgroups(kernel, tile, stage))
     return shared_bytes(Group(kernel, tile, stage)) * (BUFFERS if stage.twice else 1)
@@ -229,9 +243,11 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
     if tile is None or stage is None:
         yield units, "it goes with a tile and a stage"
         return
-    if (units.rows, units.columns, units.depth) != (ROWS, COLUMNS, DEPTH):
-        yield units, f"there are none but {Units(ROWS, COLUMNS, DEPTH)}"
-    if next(_to_tile(kernel, tile, SUBGROUP), None) is not None:
+    is_of_team = units.rows == TEAM_ROWS
+    known = replace(units, columns=COLUMNS, depth=DEPTH) if is_of_team else Units(ROWS, COLUMNS, DEPTH)
+    if units != known:
+        yield units, f"there are none but {Units(ROWS, COLUMNS, DEPTH)} and {TEAMS}"
+    if next(_to_tile(kernel, tile, _threads(units)), None) is not None:
         return
     dot, *_ = kernel.body
     reads = operands(kernel, tile)
@@ -242,12 +258,35 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
     ):
         yield units, "its dot is not a sum of products of an element of rows and one of columns, both of one half type"
         return
+    if is_of_team:
+        yield from _to_teams(kernel, units, tile, stage, dot)
+        return
     if not 0 < tile.rows * tile.columns or tile.rows % ROWS or tile.columns % COLUMNS:
         yield units, f"they do not divide a tile of {tile.rows} x {tile.columns}"
-    behind = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
-    depth = prod((stage.depth, *(a.size for a in itertools.islice(behind, 1, None))))
+    depth = _depth(stage, dot)
     if depth % DEPTH != 0:
         yield units, f"they do not divide a depth of {depth}"
+
+
+def _depth(stage: Stage, dot: Reduce) -> Size:
+    behind = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
+    return prod((stage.depth, *(a.size for a in itertools.islice(behind, 1, None))))
+
+
+def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduce) -> Objections:
+    """What is against four subgroups that multiply together."""
+    if tile.rows < 1 or tile.rows % TEAM_ROWS or tile.columns not in TEAM_COLUMNS:
+        yield units, f"a tile has 64, 128, ... rows and 64, 128, 192 or 256 columns, not {tile.rows} x {tile.columns}"
+    if (depth := _depth(stage, dot)) != TEAM_DEPTH:
+        yield units, f"a depth is {TEAM_DEPTH}, not {depth}"
+    if units.buffers < LEAST_BUFFERS:
+        yield units, f"there are {LEAST_BUFFERS} buffers at least"
+    rows = next(a.size for a in kernel.domain if a.name == tile.row_axis)
+    groups = -(-rows // max(1, tile.rows * stage.rows))
+    if units.abreast < 1 or (units.abreast > 1 and not (isinstance(groups, int) and groups % units.abreast == 0)):
+        yield units, f"{units.abreast} do not divide {groups} rows of groups"
+    if units.groups and not all(isinstance(a.size, int) for a in kernel.domain):
+        yield units, "groups take tiles in turn where their number is known"
 
 
 def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) -> Objections:

@@ -74,6 +74,11 @@ class Panel:
         return 1, self.length + (pad if self.is_along_sum else 0)
 
     @property
+    def reach(self) -> int:
+        """Positions of the whole tile of the group, of which the panel may have a part."""
+        return self.length
+
+    @property
     def alloc(self) -> Alloc:
         """Its memory."""
         of_position, of_depth = self.strides
@@ -101,7 +106,7 @@ def flat_depth(sums: Sequence[Axis]) -> Size:
 
 
 def fill(
-    panel: Panel, thread: Dim, threads: int, origin: Mapping[str, Size], offset: Size = 0, name: str = ""
+    panel: Panel, thread: Size, threads: int, origin: Mapping[str, Size], offset: Size = 0, name: str = ""
 ) -> list[Stmt]:
     """The statements by which a thread reads its part of a panel.
 
@@ -187,7 +192,7 @@ def _inside(panel: Panel, number: Size, k: int, piece: int, origin: Mapping[str,
     A piece ends as a whole where pieces divide the axis.
     """
     axis, cut = panel.axis, panel.sums[0]
-    if axis.size % panel.length != 0:
+    if axis.size % panel.reach != 0:
         position, _ = _place(panel, number if axis.size % piece == 0 else number + k)
         yield less(origin[axis.name] + position, axis.size)
     if panel.end is not None and panel.end % cut.size != 0:

@@ -13,6 +13,9 @@
                        the tiles of a group of threads by rows and columns, from shared memory
                | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
                        which are counted by the stage, and units for matrices compute it
+               | "units(64, 8, 16, buffers=" count ["," "abreast=" count] ["," "groups=" count] ")"
+                       a tile is that of four subgroups; panels are fetched further ahead, groups
+                       walk that many rows of groups at a time, and so many take all of them in turn
                | "share(" threads ["," "lanes=" lanes] ["," "points=" points] {"," word} ")"
                        the threads of a group share a point, or so many points along the last axis;
                        word is "across" where threads that are neighbours have points that are, and
@@ -149,14 +152,25 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Units for products of matrices of so many rows and columns, and this depth, compute tiles."""
+    """Units for products of matrices of so many rows and columns, and this depth, compute tiles.
+
+    buffers: of each panel, where they are more than two
+    abreast: rows of groups whose columns are walked side by side
+    groups:  that take all tiles in turn, where they are fewer
+    """
 
     rows: int
     columns: int
     depth: int
+    buffers: int = 0
+    abreast: int = 1
+    groups: int = 0
 
     def __str__(self) -> str:
-        return f"units({self.rows}, {self.columns}, {self.depth})"
+        buffers = f", buffers={self.buffers}" if self.buffers else ""
+        abreast = f", abreast={self.abreast}" if self.abreast != 1 else ""
+        groups = f", groups={self.groups}" if self.groups else ""
+        return f"units({self.rows}, {self.columns}, {self.depth}{buffers}{abreast}{groups})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +310,10 @@ def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
 
 
 def _units(numbers: Numbers, words: Sequence[str]) -> Units:
-    () = numbers
+    if not numbers.keys() <= {"buffers", "abreast", "groups"}:
+        raise ValueError(numbers)
     rows, columns, depth = map(int, words)
-    return Units(rows, columns, depth)
+    return Units(rows, columns, depth, **numbers)
 
 
 def _share(numbers: Numbers, words: Sequence[str]) -> Share:

@@ -27,9 +27,11 @@ from rune.lowering.build.schedule import (
     Vectors,
 )
 from rune.lowering.build.stage_choice import has_fetches
+from rune.lowering.build.teams import has_teams
+from rune.lowering.build.teams_choice import team_candidates
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
-from rune.lowering.build.units import has_units
+from rune.lowering.build.units import factor_dtype, has_units
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernels import Kernel, Reduce
@@ -169,3 +171,5 @@ def _in_units(flat: Kernel, target: Target) -> Iterator[Schedule]:
     for axis, (rows, columns, (down, along), cut, depth) in itertools.product(flat.domain[:-1], sides):
         tile, stage = Tile(axis.name, rows, last, columns), Stage(axis.name, down, last, along, cut.name, depth)
         yield Schedule(tile=tile, stage=stage, units=units)
+    if has_teams(factor_dtype(dot), target):
+        yield from (schedule for _, schedule in team_candidates(flat, None, target))

@@ -89,13 +89,11 @@ class Group:
     @property
     def domain(self) -> list[Axis]:
         """The axes of the grid: a point is a group."""
-        counts = dict(zip((a.name for a in self.axes), self.lengths))
-        return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in self.kernel.domain]
+        return grid(self)
 
     def firsts(self) -> tuple[Size, Size]:
         """The first row and column of the group."""
-        row, column = (axis_of(self.domain, a.name).symbol * n for a, n in zip(self.axes, self.lengths))
-        return row, column
+        return firsts_in(self.domain, self)
 
     @property
     def rows(self) -> int:
@@ -144,6 +142,18 @@ class Group:
         """The axes of the domain at a point of a thread."""
         (row_axis, column_axis), (row, column) = self.axes, self.firsts()
         return {row_axis.name: row + self.row(r), column_axis.name: column + self.column(c)}
+
+
+def grid(group: Group) -> list[Axis]:
+    """The axes of a kernel, of which those of rows and columns count groups."""
+    counts = dict(zip((a.name for a in group.axes), group.lengths))
+    return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in group.kernel.domain]
+
+
+def firsts_in(domain: Sequence[Axis], group: Group) -> tuple[Size, Size]:
+    """The first row and column of the group at a point of a grid."""
+    row, column = (axis_of(domain, a.name).symbol * n for a, n in zip(group.axes, group.lengths))
+    return row, column
 
 
 def dot_of(kernel: Kernel) -> Reduce:

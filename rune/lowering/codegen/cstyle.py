@@ -30,11 +30,11 @@ from rune.dims import Size, product
 from rune.lowering.codegen.ahead import rounds_ahead, sums_of_products
 from rune.lowering.codegen.c_expr import Expressions
 from rune.lowering.codegen.c_helpers import needed
-from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.codegen.dialect import Dialect, Together
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
-from rune.lowering.codegen.units import product_lines, refuse_unit
+from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
 from rune.lowering.kernel.expr import Expr, Local
 from rune.lowering.kernel.nodes import (
     Access,
@@ -68,6 +68,7 @@ _KEYWORDS = frozenset(
 
 _REGISTERS = 32  # elements of an array of a thread, at most
 _POOL_ALIGNMENT = 16  # of arrays in a pool of shared ones [B]
+_SWIZZLED_ALIGNMENT = 1024  # ... whose pieces lie in another order, which depends on addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ class _Renderer(Statements):
     pool_bytes: int = 0  # of the arrays so far that are cut from one
     runs: int = 0  # of neighbours, so far
     aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
+    swizzled: frozenset[str] = field(init=False)  # ... whose pieces lie in another order
 
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
@@ -148,6 +150,7 @@ class _Renderer(Statements):
         self.shared = frozenset(shared)
         self.aligned = self.shared | {p.name for p in code.params}
         self.sums = sums_of_products(code.body, self.shared) if dialect.copy else frozenset()
+        self.swizzled = swizzled(code)
 
     @property
     def index_type(self) -> str:
@@ -173,6 +176,8 @@ class _Renderer(Statements):
         # No check with workgroups: their number of threads is exact.
         if not thread_loops:
             self.bounds_check(grid_loops)
+        if self.swizzled and dialect.together is not None:
+            self.emit(f"{dialect.together.start};")
         self.body(body)
         name = f"run_{ascii_name(code.name)}"
         signature = ",\n".join(f"    {piece}" for piece in pieces)
@@ -272,6 +277,7 @@ class _Renderer(Statements):
         piece = self.expressions.piece(run.values[0].dtype, len(run.values))
         values = ", ".join(self.expressions.stored(value) for value in run.values)
         self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
+        self.noted(run.buffer)
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
@@ -292,17 +298,22 @@ class _Renderer(Statements):
                 self.loop(stmt)
             case Alloc():
                 self.alloc(stmt)
-            case Barrier(threads=threads):
-                self.barrier(self.dialect.barriers.get(threads, self.dialect.barrier))
+            case Barrier():
+                self.barrier(stmt)
             case Fetch():
                 self.fetch(stmt)
             case MatrixProduct():
                 self.multiply(stmt)
 
-    def barrier(self, call: str) -> None:
-        if any(isinstance(s, Fetch) for s in walk(self.code.body)):
+    def barrier(self, stmt: Barrier) -> None:
+        together = self.dialect.together
+        if self.swizzled and together is not None:
+            if stmt.ends_sums:
+                self.emit(f"{together.multiplied.format(', '.join(self.accumulators()))};")
+            self.emit(f"{together.left_behind.format(int(not stmt.ends_sums), stmt.behind)};")
+        elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
             self.emit(f"{self.dialect.fetched};")
-        self.emit(f"{call};")
+        self.emit(f"{self.dialect.barriers.get(stmt.threads, self.dialect.barrier)};")
 
     def fetch(self, stmt: Fetch) -> None:
         if not self.dialect.fetch:
@@ -311,18 +322,39 @@ class _Renderer(Statements):
         target, source = self.element(stmt.target, stmt.target_index), self.element(stmt.source, stmt.source_index)
         guard = "true" if stmt.guard is None else self.expr(stmt.guard)
         size = stmt.count * dtype.itemsize
-        self.emit(f"{self.dialect.fetch.format(size, f'&{target}', f'&{source}', guard)};")
+        call = together.fetch if (together := self.together_in(stmt.target)) else self.dialect.fetch
+        self.emit(f"{call.format(size, f'&{target}', f'&{source}', guard)};")
 
     def multiply(self, stmt: MatrixProduct) -> None:
-        if stmt.a.dtype not in self.dialect.multiply:
+        lines, function = product_lines, self.dialect.multiply.get(stmt.a.dtype)
+        if stmt.subgroups > 1:
+            together = self.dialect.together
+            lines, function = together_lines, together and together.multiply.get(stmt.a.dtype)
+        if function is None:
             refuse_unit(stmt, self.dialect.name)
         self.emit("{")
-        for line in product_lines(stmt, self.dialect.multiply[stmt.a.dtype], self.element, self.name):
+        for line in lines(stmt, function, self.plain_element, self.name):
             self.emit(f"  {line}")
         self.emit("}")
 
+    def accumulators(self) -> list[str]:
+        """What products of four subgroups add to."""
+        teams = (s for s in walk(self.code.body) if isinstance(s, MatrixProduct) and s.subgroups > 1)
+        return list(dict.fromkeys(self.name(name) for s in teams for name in s.names))
+
     def element(self, buffer: str, index: Size) -> str:
         """An element of a buffer, as in memory."""
+        together = self.together_in(buffer)
+        if together is None:
+            return self.plain_element(buffer, index)
+        return f"{self.name(buffer)}[{together.swizzled.format(self.expressions.size(index))}]"
+
+    def together_in(self, buffer: str) -> Together | None:
+        """How the language spells it, if four subgroups read a buffer."""
+        return self.dialect.together if buffer in self.swizzled else None
+
+    def plain_element(self, buffer: str, index: Size) -> str:
+        """An element of a buffer in its order."""
         return f"{self.name(buffer)}[{self.expressions.size(index)}]"
 
     def declare(self, constness: str, name: str, value: Expr) -> None:
@@ -339,6 +371,13 @@ class _Renderer(Statements):
             self.emit(f"{call.format(element, self.expr(stmt.value))};")
             return
         self.emit(f"{element} = {self.expressions.stored(updated(stmt))};")
+        self.noted(stmt.buffer)
+
+    def noted(self, buffer: str) -> None:
+        """What units read, they see after a fence of the thread that wrote it."""
+        together = self.together_in(buffer)
+        if together is not None:
+            self.emit(f"{together.stored};")
 
     def loop(self, loop: For) -> None:
         var = self.name(loop.var)
@@ -372,23 +411,25 @@ class _Renderer(Statements):
         shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
         type_ = self.expressions.scalar(stmt.dtype).storage
         if shared and self.is_pooled:
-            self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize)
+            alignment = _SWIZZLED_ALIGNMENT if stmt.name in self.swizzled else _POOL_ALIGNMENT
+            self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize, alignment)
         else:
             self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
 
     @property
     def is_pooled(self) -> bool:
-        """Whether shared arrays have more bytes than may be declared."""
+        """Whether shared arrays have more bytes than may be declared, or addresses count."""
         most = self.dialect.static_shared_bytes
-        return most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most
+        return bool(self.swizzled) or (most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most)
 
-    def cut(self, declared: str, nbytes: int) -> None:
+    def cut(self, declared: str, nbytes: int, alignment: int) -> None:
         """The next array of the pool, aligned for any element."""
         pool = "_pool"
         if not self.pool_bytes:
             self.emit(f"{self.dialect.pooled.format(pool)};")
-        self.emit(f"{declared}({pool} + {self.pool_bytes});")
-        self.pool_bytes += -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
+        at = -(-self.pool_bytes // alignment) * alignment
+        self.emit(f"{declared}({pool} + {at});")
+        self.pool_bytes = at + -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
 
 
 def _bytes_in(code: KernelCode, space: AddressSpace) -> int:

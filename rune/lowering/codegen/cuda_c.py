@@ -24,8 +24,9 @@ import re
 from dataclasses import replace
 
 from rune import dtypes
+from rune.lowering.codegen.cuda_teams import MATRICES, TEAMS
 from rune.lowering.codegen.cuda_units import FUNCTION, UNITS
-from rune.lowering.codegen.dialect import Dialect, Scalar
+from rune.lowering.codegen.dialect import Dialect, Scalar, Together
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.matrices import SUBGROUP
 
@@ -179,7 +180,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **EXTREMES, **_F16, **UNITS, "rune_copy": _COPY},
+    helpers={**BF16, **EXTREMES, **_F16, **UNITS, **TEAMS, **MATRICES, "rune_copy": _COPY},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',
@@ -189,7 +190,7 @@ CUDA_C = Dialect(
     restrict="__restrict__ ",
     shared="__shared__ __align__(16) ",
     static_shared_bytes=48 << 10,
-    pooled="extern __shared__ __align__(16) unsigned char {0}[]",
+    pooled="extern __shared__ __align__(1024) unsigned char {0}[]",
     barrier="__syncthreads()",
     barriers={SUBGROUP: "__syncwarp()"},
     index_type="long long",
@@ -221,6 +222,15 @@ CUDA_C = Dialect(
     fetched="rune_fetched()",
     unroll="#pragma unroll {0}",
     copy="rune_copy({0})",
+    together=Together(
+        {d: f"rune_multiply_together_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
+        swizzled="rune_swizzled({0})",
+        start="unsigned int _writes = 0",
+        stored="_writes |= 1u << 31",
+        fetch="_writes |= 1u, rune_fetch_line_{0}({1}, {2}, {3})",
+        left_behind="rune_left_behind<{0}, {1}>(_writes)",
+        multiplied="rune_multiplied({0})",
+    ),
 )
 # Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(

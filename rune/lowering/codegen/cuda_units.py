@@ -9,7 +9,7 @@ Source: PTX ISA, "ldmatrix", "mma.m16n8k16", "cp.async".
 from __future__ import annotations
 
 FUNCTION = "static __device__ "
-_PIECES = (4, 8, 16)  # bytes of a fetch
+FETCHED_BYTES = (4, 8, 16)
 
 # Which row a thread names: the first 16 below each other, the others 8 further along them.
 _BELOW = "lane % 16 * stride + lane / 16 * 8"
@@ -52,12 +52,13 @@ def _multiply_wide(name: str) -> str:
 }}"""
 
 
-def _fetch(size: int) -> str:
+def fetch(name: str, size: int, hint: str = "") -> str:
+    """A function that copies so many bytes into shared memory, while the thread goes on."""
     # Only whole pieces of 16 bytes may pass by the nearest cache.
-    kind = "cg" if size == max(_PIECES) else "ca"
-    return f"""{FUNCTION}void rune_fetch_{size}(void* target, const void* source, bool guard) {{
+    kind = "cg" if size == max(FETCHED_BYTES) else "ca"
+    return f"""{FUNCTION}void {name}(void* target, const void* source, bool guard) {{
   const unsigned int to = (unsigned int)__cvta_generic_to_shared(target);
-  asm volatile("cp.async.{kind}.shared.global [%0], [%1], {size}, %2;"
+  asm volatile("cp.async.{kind}.shared.global{hint} [%0], [%1], {size}, %2;"
       :: "r"(to), "l"(source), "r"(guard ? {size} : 0) : "memory");
 }}"""
 
@@ -71,7 +72,7 @@ UNITS = {
     "rune_columns_8_turned": _matrices("rune_columns_8_turned", "lane % 16 * stride", 2, turned=True),
     **{f"rune_multiply_{t}_8": _multiply(f"rune_multiply_{t}", t) for t in ("bf16", "f16")},
     **{f"rune_multiply_{t}": _multiply_wide(f"rune_multiply_{t}") for t in ("bf16", "f16")},
-    **{f"rune_fetch_{size}": _fetch(size) for size in _PIECES},
+    **{f"rune_fetch_{size}": fetch(f"rune_fetch_{size}", size) for size in FETCHED_BYTES},
     "rune_fetched": f"""{FUNCTION}void rune_fetched() {{
   asm volatile("cp.async.wait_all;" ::: "memory");
 }}""",

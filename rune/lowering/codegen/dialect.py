@@ -37,6 +37,28 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """How a language spells products of four subgroups.
+
+    multiply:    functions, by the dtype of the factors
+    swizzled:    where an element {0} lies in an array that they read
+    start:       declares what a thread keeps of its writes
+    stored:      notes that a thread has stored into such an array; what fetches into one does so
+    fetch:       of {0} bytes into such an array, as in Dialect
+    left_behind: waits for all but {0} of the products and but {1} of the fetches, before a barrier
+    multiplied:  waits for all products, to the sums {0}
+    """
+
+    multiply: Mapping[np.dtype, str]
+    swizzled: str
+    start: str
+    stored: str
+    fetch: str
+    left_behind: str
+    multiplied: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One language of the C family."""
 
@@ -88,6 +110,7 @@ class Dialect:
     fetched: str = ""  # waits for all fetches of a thread, before a barrier
     unroll: str = ""  # before a loop of which {0} rounds ought to be written out
     copy: str = ""  # of an f32 {0}, in a register of its own
+    together: Together | None = None  # products of four subgroups, where there are some
     native: Native = field(init=False)
 
     def __post_init__(self) -> None:

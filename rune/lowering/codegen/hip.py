@@ -36,4 +36,5 @@ HIP = replace(
     fetch="",
     fetched="",
     copy="",
+    together=None,
 )

@@ -92,8 +92,8 @@ class Target:
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
     # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
     # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: unknown.
-    # "multiply", "fetch": what MatrixProduct and Fetch say (kernel/nodes.py), in its language;
-    # unless they are here they are written out.
+    # "multiply", "multiply_together", "fetch": what MatrixProduct, of one subgroup and of four, and
+    # Fetch say (kernel/nodes.py), in its language; unless they are here they are written out.
     native: frozenset[tuple[str, np.dtype]] = frozenset()
     # Rounds of loops, all together, after which the driver silently stops; None: it never does.
     loop_rounds: int | None = None

@@ -6,20 +6,31 @@
       const auto _b_0 = rune_columns_turned(&b[j], 136);
       rune_multiply_bf16(s, t, w, x, u, v, y, z, _a_0, _b_0); }
 
+    multiply by 4 subgroups a[i, 64, 1] by b[j, 1, 64, 4096] into (s, ...), (t, ...)
+
+    { const auto _a = rune_matrix(&a[i], 8), _b = rune_matrix(&b[j], 4096);
+      rune_multiply_begins();
+      rune_multiply_together_bf16_64<0, 1>(_a, _b, s, ..., t, ...);     and 16 further along the sum
+      rune_multiply_ends(); }
+
 A language has the functions: 16 rows or columns at a time, 8 for the last of an odd number;
 `turned` where neighbours in memory are positions, and not depths.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from rune.dims import Size
 from rune.errors import CompileError
-from rune.lowering.kernel.nodes import Factor, Fetch, MatrixProduct
+from rune.lowering.kernel.matrices import DEPTH, TEAM, TEAM_DEPTH, TEAM_ROWS, place
+from rune.lowering.kernel.nodes import Factor, Fetch, KernelCode, MatrixProduct
+from rune.lowering.kernel.rewrite import walk
 
 _WIDE, _NARROW = 16, 8  # rows or columns of what is read at once
+PIECE = 8  # elements of 16 bytes, in which matrices of four subgroups are measured
 
 
 def product_lines(stmt: MatrixProduct, function: str, address: Callable[[str, Size], str], name: Callable[[str], str]):
@@ -38,6 +49,38 @@ def product_lines(stmt: MatrixProduct, function: str, address: Callable[[str, Si
             sums = [name(s) for s in _sums(stmt, row, column)]
             width = "" if columns - column > _NARROW else "_8"
             yield f"{function}{width}({', '.join(sums)}, _a_{row}, _b_{column});"
+
+
+def together_lines(
+    stmt: MatrixProduct, function: str, address: Callable[[str, Size], str], name: Callable[[str], str]
+) -> Iterator[str]:
+    """The lines of a block in which four subgroups do a product; see `product_lines`."""
+    for side, factor in (("a", stmt.a), ("b", stmt.b)):
+        at = address(factor.buffer, factor.index)
+        yield f"const auto _{side} = rune_matrix(&{at}, {factor.block_stride or PIECE});"
+    yield "rune_multiply_begins();"
+    columns, across = 4 * len(stmt.accumulators[0]), (f.position_stride == 1 for f in (stmt.a, stmt.b))
+    call = f"{function}_{columns}<{', '.join(str(int(x)) for x in across)}>"
+    for depth, row in itertools.product(range(0, TEAM_DEPTH, DEPTH), range(0, len(stmt.accumulators), 2)):
+        a = (place(stmt.a, row // 2 * TEAM_ROWS) + depth * stmt.a.depth_stride) // PIECE
+        b = depth * stmt.b.depth_stride // PIECE
+        sums = ", ".join(name(s) for s in _sums_of_team(stmt, row))
+        yield f"{call}(_a + {a}, _b + {b}, {sums});"
+    yield "rune_multiply_ends();"
+
+
+def _sums_of_team(stmt: MatrixProduct, row: int) -> Iterator[str]:
+    """The accumulators of two rows of a thread: two columns of each at a time."""
+    rows = stmt.accumulators[row : row + 2]
+    for first in range(0, len(rows[0]), 2):
+        for names in rows:
+            yield from names[first : first + 2]
+
+
+def swizzled(code: KernelCode) -> frozenset[str]:
+    """The shared arrays that four subgroups multiply, whose pieces lie in another order."""
+    teams = [s for s in walk(code.body) if isinstance(s, MatrixProduct) and s.subgroups == TEAM]
+    return frozenset(f.buffer for s in teams for f in (s.a, s.b))
 
 
 def _matrix(factor: Factor, part: str, first: int, address: Callable[[str, Size], str]) -> str:
@@ -64,4 +107,4 @@ def refuse_unit(stmt: Fetch | MatrixProduct, language: str) -> NoReturn:
     )
 
 
-__all__ = ["product_lines", "refuse_unit"]
+__all__ = ["product_lines", "refuse_unit", "swizzled", "together_lines"]

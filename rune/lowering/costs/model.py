@@ -204,13 +204,13 @@ class _Model:
     def _times_of_units(self, launch: Launch, sums: Totals) -> dict[str, float]:
         """Seconds of the unit that has most to do, for each of its parts. Units: s."""
         record = self.record
-        products = sum(sums.products.values()) / OF_PRODUCT
+        products = sum(n for (_, subgroups), n in sums.products.items() if subgroups == 1) / OF_PRODUCT
         cycles = {
             "requests": sums.request_cycles,
             "instructions": (sums.instructions + sums.requests + products) / record.cycle_instructions,
             "special units": sums.special * record.subgroup_threads / record.special_operations,
             **{f"{dtypes.short(d)} units": n / self._rate(d) for d, n in sums.of_dtype.items()},
-            **{f"{dtypes.short(d)} matrix units": n / self._matrix_rate(d) for d, n in sums.products.items()},
+            **{f"{dtypes.short(d)} matrix units": n / self._matrix_rate(d, s) for (d, s), n in sums.products.items()},
         }
         return {name: self._share(launch) * n / record.clock_hz for name, n in cycles.items()}
 
@@ -226,10 +226,11 @@ class _Model:
             return self.record.rate(dtype) / self.record.subgroup_threads
         return self.record.rate(dtypes.f32) * dtypes.f32.itemsize / max(dtypes.f32.itemsize, self.target.vector_bytes)
 
-    def _matrix_rate(self, dtype: np.dtype) -> float:
+    def _matrix_rate(self, dtype: np.dtype, subgroups: int) -> float:
         """Scalar operations of each thread of a subgroup that units for matrices do in a cycle."""
         record = self.record
-        peak = record.matrix_share * record.matrix_flops[dtype] / record.units
+        share = record.matrix_share if subgroups == 1 else record.together_share
+        peak = share * record.matrix_flops[dtype] / record.units
         return peak / record.clock_hz / record.subgroup_threads
 
     def _times_of_memory(self, launch: Launch, through: Mapping[str, float]) -> dict[str, float]:

@@ -23,8 +23,8 @@ from rune.lowering.costs.launch import number
 from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.costs.samples import Requests, Samples
 from rune.lowering.kernel.expr import Cast, Expr, Index, Load, Op
-from rune.lowering.kernel.matrices import DEPTH, SUBGROUP
 from rune.lowering.kernel.matrices import ROWS as MATRIX_ROWS
+from rune.lowering.kernel.matrices import SUBGROUP, depth
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
@@ -86,7 +86,8 @@ class Work:
     special: float = 0.0
     barriers: float = 0.0
     flops: float = 0.0  # a multiply-add as two
-    products: dict[np.dtype, float] = field(default_factory=dict)  # those of units for matrices
+    # Those of units for matrices, by dtype and by how many subgroups compute together.
+    products: dict[tuple[np.dtype, int], float] = field(default_factory=dict)
 
     def add(self, dtype: np.dtype, count: float) -> None:
         """Count instructions on numbers of a dtype."""
@@ -274,16 +275,22 @@ class Reader:
         self._touch(store.buffer, store.index, True, draft)
 
     def _multiply(self, stmt: MatrixProduct, draft: Draft) -> None:
-        """A product of matrices, of whose factors each thread names a row of 16 bytes at a time."""
+        """A product of matrices, of whose factors each thread names a row of 16 bytes at a time.
+
+        Where four subgroups multiply, units read the factors themselves.
+        """
+        flops = draft.share * 2 * depth(stmt) * len(stmt.names)
+        kind = stmt.a.dtype, stmt.subgroups
+        draft.work.products[kind] = draft.work.products.get(kind, 0.0) + flops
+        draft.work.flops += flops
+        if stmt.subgroups > 1:
+            return
         lane = self.thread % SUBGROUP
         for factor, positions in ((stmt.a, 8 * len(stmt.accumulators)), (stmt.b, 4 * len(stmt.accumulators[0]))):
             stride = max(factor.position_stride, factor.depth_stride)
             row = factor.index + lane % 16 * stride + lane // 16 * 8
             for first in range(0, positions, MATRIX_ROWS):
                 self._touch(factor.buffer, row + first * factor.position_stride, False, draft, 8)
-        flops = draft.share * 2 * DEPTH * len(stmt.names)
-        draft.work.products[stmt.a.dtype] = draft.work.products.get(stmt.a.dtype, 0.0) + flops
-        draft.work.flops += flops
 
     def _touch(self, buffer: str, index: Size, writes: bool, draft: Draft, count: int = 1) -> None:
         """Note that the threads touch so many neighbours at once."""

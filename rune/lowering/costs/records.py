@@ -58,6 +58,7 @@ class DeviceRecord:
     matrix_flops:        of the units for matrix products, by dtype of the factors; a multiply-add
                          is two [1/s]
     matrix_share:        of matrix_flops, what products of one subgroup at a time reach
+    together_share:      ... what those of four subgroups together do
     line_bytes, sector_bytes: what a tag stands for, and what is moved at least [B]
     unit_cycle_bytes:    what a unit gets in a cycle from beyond its own cache [B]
     caches, memory_rate, memory_latency_cycles: memory, as far as a kernel can reach it [B/s]
@@ -91,6 +92,7 @@ class DeviceRecord:
     launch_ns: float
     source: str
     matrix_share: float = 1.0
+    together_share: float = 1.0
 
     @property
     def is_processor(self) -> bool:

@@ -50,7 +50,7 @@ def _words(stmt: Stmt) -> int:
     match stmt:
         case Let(value=value) | Var(init=value):
             return _of(value)
-        case MatrixProduct(accumulators=rows):
+        case MatrixProduct(accumulators=rows, subgroups=1):
             # What is multiplied, and what is loaded for the next product meanwhile.
             return 2 * (2 * len(rows) + len(rows[0]))
         case _:

@@ -20,14 +20,15 @@ UNROLLED = 4  # rounds of an inner loop that a compiler writes out
 class Totals:
     """Sums for one thread; requests are those of its subgroup.
 
-    products:       scalar operations of units for matrices, by the dtype of factors
+    products:       scalar operations of units for matrices, by the dtype of factors and how many
+                    subgroups compute together
     request_cycles: of the load units of a unit of the device;  sectors: of global memory alone
     """
 
     of_dtype: dict[np.dtype, float] = field(default_factory=dict)
     special: float = 0.0
     flops: float = 0.0
-    products: dict[np.dtype, float] = field(default_factory=dict)
+    products: dict[tuple[np.dtype, int], float] = field(default_factory=dict)
     requests: float = 0.0
     sectors: float = 0.0
     shared_requests: float = 0.0
@@ -50,8 +51,8 @@ def totals(block: Block, record: DeviceRecord) -> Totals:
         if part.var is not None and not part.is_unrolled:
             sums.of_dtype[dtypes.i32] = sums.of_dtype.get(dtypes.i32, 0.0) + looping
         sums.special += times * part.work.special
-        for dtype, count in part.work.products.items():
-            sums.products[dtype] = sums.products.get(dtype, 0.0) + times * count
+        for kind, count in part.work.products.items():
+            sums.products[kind] = sums.products.get(kind, 0.0) + times * count
         sums.flops += times * part.work.flops * part.lanes
         for touch in part.touches:
             _add(touch, times * touch.share, sums, record)

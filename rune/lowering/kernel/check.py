@@ -28,7 +28,7 @@ from rune import dims, dtypes
 from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.expr import Const, Expr, Load, Local, const, operands
-from rune.lowering.kernel.matrices import NARROW, SUBGROUP
+from rune.lowering.kernel.matrices import NARROW, SUBGROUP, TEAM, TEAM_DEPTH
 from rune.lowering.kernel.nodes import (
     ATOMICS,
     Access,
@@ -346,9 +346,10 @@ class _Checker:
 
     def multiply(self, stmt: MatrixProduct, scope: _Scope) -> None:
         self.together(scope, "a product of matrices")
-        self.subgroups(scope, "a product of matrices")
+        self.require(stmt.subgroups in (1, TEAM), f"a product of matrices by {stmt.subgroups} subgroups")
+        self.subgroups(scope, "a product of matrices", stmt.subgroups)
         for factor in (stmt.a, stmt.b):
-            self.factor(factor, scope)
+            self.factor(factor, scope, is_of_team=stmt.subgroups == TEAM)
         self.require(stmt.a.dtype == stmt.b.dtype and stmt.a.dtype in NARROW, "a product of such matrices")
         columns = {len(row) for row in stmt.accumulators}
         blocks = len(stmt.accumulators) % 2 == 0 and len(columns) == 1 and all(n and n % 2 == 0 for n in columns)
@@ -357,13 +358,17 @@ class _Checker:
             is_sum = name in scope.variables and scope.names[name] == dtypes.f32 and name not in scope.frozen
             self.require(is_sum, f"{name} is accumulated but is not an f32 var in scope")
 
-    def factor(self, factor: Factor, scope: _Scope) -> None:
+    def factor(self, factor: Factor, scope: _Scope, *, is_of_team: bool) -> None:
         self.size(factor.index, scope)
         name, strides = factor.buffer, (factor.position_stride, factor.depth_stride)
         buffer = scope.buffers.get(name)
         is_shared = buffer is not None and buffer.space is AddressSpace.SHARED and buffer.dtype == factor.dtype
         self.require(is_shared, f"{name} is not a shared array of {dtypes.short(factor.dtype)}")
-        rows = 1 in strides and max(strides) % 8 == 0 and dims.divides(8, factor.index) is True
+        unit = 8 * TEAM_DEPTH if is_of_team else 8
+        lines = max(strides) == TEAM_DEPTH and factor.block_stride % unit == 0
+        known = lines and (factor.position_stride == 1) == (factor.block_stride > 0)
+        same = known if is_of_team else max(strides) % 8 == 0 and factor.block_stride == 0
+        rows = 1 in strides and same and dims.divides(unit, factor.index) is True
         self.require(rows, f"rows of {name} that are not aligned, {strides} apart from {factor.index}")
 
     def barrier(self, stmt: Barrier, scope: _Scope) -> None:
@@ -372,10 +377,11 @@ class _Checker:
             self.require(stmt.threads == SUBGROUP, f"a barrier of {stmt.threads} threads, not {SUBGROUP}")
             self.subgroups(scope, "a barrier of subgroups")
 
-    def subgroups(self, scope: _Scope, what: str) -> None:
+    def subgroups(self, scope: _Scope, what: str, count: int = 1) -> None:
+        """Whether the threads are one loop of so many subgroups each."""
         threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
-        in_subgroups = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % SUBGROUP == 0
-        self.require(in_subgroups, f"{what} by {threads} threads, not by one loop of subgroups")
+        divides = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % (count * SUBGROUP) == 0
+        self.require(divides, f"{what} by {threads} threads, not by one loop of subgroups")
 
     def together(self, scope: _Scope, what: str) -> None:
         kinds = [loop.kind for loop in scope.loops]

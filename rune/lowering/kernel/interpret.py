@@ -13,6 +13,7 @@ Not done: contraction; floats of an Accumulate may be combined in another order 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,6 +78,21 @@ def interpret(code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[st
         machine.body(code.body)
 
 
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """What the members of a loop did to elements of memory, or may still do."""
+
+    storage: Storage
+    level: Level
+    at: np.ndarray
+    ids: np.ndarray
+    how: Touch
+
+    def record(self) -> None:
+        """Note it; a Fault if it is a race."""
+        self.storage.record(self.level, self.at, self.ids, self.how)
+
+
 @dataclass(slots=True)
 class _Machine:
     code: KernelCode
@@ -91,7 +107,11 @@ class _Machine:
     levels: list[Level] = field(default_factory=list)
     loops: list[tuple[str, Any]] = field(default_factory=list)
     carried: Carried = field(default_factory=Carried)
-    fetched: list[tuple[View, np.ndarray, np.ndarray]] = field(default_factory=list)  # since the last barrier
+    # Between each two barriers: what is fetched, and which accesses may come as late as that.
+    fetched: list[list[tuple[View, np.ndarray, np.ndarray]]] = field(default_factory=lambda: [[]])
+    late: list[list[_Access]] = field(default_factory=lambda: [[]])
+    is_late: bool = False
+    adding: set[str] = field(default_factory=set)  # Vars to which four subgroups may still add
     products: dict[int, For] = field(default_factory=dict)  # written out, by identity
 
     # --- failures ----------------------------------------------------------------------------
@@ -144,6 +164,8 @@ class _Machine:
             case Const():
                 return expr.value
             case Local(name=name):
+                if name in self.adding:
+                    self.fail(f"read {name}", "four subgroups may still add to it")
                 return self.lift(self.locals[name])
             case Index(dim=dim):
                 return np.asarray(self.size(dim)).astype(np.int64)
@@ -173,13 +195,13 @@ class _Machine:
         keep = None if active is True else self.full(active)
         for level in levels:
             ids = self.full(level.ids)
+            access = _Access(storage, level, *((positions, ids) if keep is None else (positions[keep], ids[keep])), how)
             try:
-                if keep is None:
-                    storage.record(level, positions, ids, how)
-                else:
-                    storage.record(level, positions[keep], ids[keep], how)
+                access.record()
             except Fault as fault:
                 self.fail(f"{'load' if how is Touch.READ else 'store'} {name}", fault.message)
+            if self.is_late:
+                self.late[-1].append(access)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -214,13 +236,7 @@ class _Machine:
                 # Threads of other subgroups have not waited, and the subgroups' level says so.
                 self.end_interval("workgroup")
             case Barrier():
-                # Only now, so that a thread that has not waited does not see them.
-                for view, at, value in self.fetched:
-                    view.write(at, value, None)
-                self.fetched.clear()
-                # Threads cannot race across a barrier; grid points still can.
-                self.end_interval("workgroup")
-                self.end_interval(SUBGROUPS)
+                self.barrier(stmt)
 
     def end_interval(self, level: str) -> None:
         for storage in self.storages:
@@ -283,12 +299,31 @@ class _Machine:
     def fetch(self, stmt: Fetch) -> None:
         dtype = self.views[stmt.target].storage.data.dtype
         view, active = self.view(stmt.target), self.active()
+        self.is_late = True
         keep = slice(None) if active is True else self.full(active)
         for k in range(stmt.count):
             load = Load(stmt.source, (stmt.source_index + k,), dtype, stmt.guard)
             value = self.full(self.load(load))
             at = self.places(stmt.target, stmt.target_index + k, f"fetch into {stmt.target}")
-            self.fetched.append((view, at[keep], value[keep]))
+            self.fetched[-1].append((view, at[keep], value[keep]))
+        self.is_late = False
+
+    def barrier(self, stmt: Barrier) -> None:
+        count = max(0, len(self.fetched) - stmt.behind)
+        # Only now, so that a thread that has not waited does not see them.
+        for view, at, value in itertools.chain(*self.fetched[:count]):
+            view.write(at, value, None)
+        if stmt.ends_sums:
+            self.adding.clear()
+        # Threads cannot race across a barrier; grid points still can.
+        self.end_interval("workgroup")
+        self.end_interval(SUBGROUPS)
+        for number, accesses in enumerate(self.late[count:], count - len(self.late)):
+            for a in accesses:
+                # Products are late by one barrier, fetches by as many as the statement says.
+                if a.how is Touch.WRITE or (number == -1 and not stmt.ends_sums):
+                    a.record()
+        self.fetched, self.late = [*self.fetched[count:], []], [*self.late[count:], []]
 
     def places(self, buffer: str, index: Size, action: str, how: Touch = Touch.WRITE) -> np.ndarray:
         """Where each lane writes, noted for the race check."""
@@ -306,13 +341,17 @@ class _Machine:
         axis = self.indices[thread.var].ndim - 1
         for factor in (stmt.a, stmt.b):
             at = np.moveaxis(np.broadcast_to(self.lift(np.asarray(self.size(factor.index))), self.shape), axis, -1)
-            subgroups = at.reshape(*at.shape[:-1], -1, SUBGROUP)
+            subgroups = at.reshape(*at.shape[:-1], -1, stmt.subgroups * SUBGROUP)
             if np.any(subgroups != subgroups[..., :1]):
                 self.fail(f"multiply {factor.buffer}", "threads of a subgroup read different matrices")
         if id(stmt) not in self.products:
             names = all_names(self.code)
             self.products[id(stmt)] = written_out(stmt, loop_symbol(thread), lambda base: fresh(base, names))
+        self.is_late = stmt.subgroups > 1
         self.loop(self.products[id(stmt)])
+        if self.is_late:
+            self.adding.update(stmt.names)
+        self.is_late = False
 
     def branch(self, stmt: If) -> None:
         condition = self.expr(stmt.condition)

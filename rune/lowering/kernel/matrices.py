@@ -9,7 +9,8 @@
     }
 
 Each thread reads the rows and columns of its accumulators itself, so the meaning needs no exchange
-between threads; what devices have for it does.
+between threads; what devices have for it does. Four subgroups do the same together, for 64 rows
+and a depth of 64: each has 16 of the rows.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ from rune.lowering.kernel.rewrite import loop_symbol
 
 SUBGROUP = 32  # threads that hold a product together
 ROWS, COLUMNS, DEPTH = 16, 8, 16  # of the least product
+TEAM = 4  # subgroups that multiply together
+TEAM_ROWS, TEAM_DEPTH = 64, 64  # of their least product, as long as a line of 128 bytes
 NARROW = frozenset({dtypes.bf16, dtypes.f16})  # dtypes of factors
 
 
-def row(thread: Size, r: int) -> Size:
+def row(thread: Size, r: int, subgroups: int = 1) -> Size:
     """The row of A to which the r-th row of a thread belongs."""
-    return 8 * r + thread % SUBGROUP // 4
+    if subgroups == 1:
+        return 8 * r + thread % SUBGROUP // 4
+    of_subgroup = thread % (TEAM * SUBGROUP) // SUBGROUP * ROWS
+    return TEAM_ROWS * (r // 2) + 8 * (r % 2) + of_subgroup + thread % SUBGROUP // 4
 
 
 def column(thread: Size, c: int) -> Size:
@@ -37,18 +43,31 @@ def column(thread: Size, c: int) -> Size:
     return 8 * (c // 2) + thread % 4 * 2 + c % 2
 
 
+def depth(stmt: MatrixProduct) -> int:
+    """How many products each accumulator gets."""
+    return DEPTH if stmt.subgroups == 1 else TEAM_DEPTH
+
+
 def written_out(stmt: MatrixProduct, thread: Dim, fresh: Callable[[str], str]) -> For:
     """What a thread does for its accumulators, as a loop over the depth."""
-    loop = For(fresh("k"), DEPTH, Kind.SERIAL, ())
+    loop = For(fresh("k"), depth(stmt), Kind.SERIAL, ())
     rows, columns = len(stmt.accumulators), len(stmt.accumulators[0])
-    a = [_element(stmt.a, row(thread, r), loop, fresh(f"a_{r}")) for r in range(rows)]
+    a = [_element(stmt.a, row(thread, r, stmt.subgroups), loop, fresh(f"a_{r}")) for r in range(rows)]
     b = [_element(stmt.b, column(thread, c), loop, fresh(f"b_{c}")) for c in range(columns)]
     return For(loop.var, loop.extent, loop.kind, (*a, *b, *_sums(stmt, a, b)))
 
 
 def _element(factor: Factor, position: Size, loop: For, name: str) -> Let:
-    index = factor.index + position * factor.position_stride + loop_symbol(loop) * factor.depth_stride
+    index = factor.index + place(factor, position) + loop_symbol(loop) * factor.depth_stride
     return Let(name, Load(factor.buffer, (index,), factor.dtype))
+
+
+def place(factor: Factor, position: Size) -> Size:
+    """How far a position lies behind the first."""
+    if not factor.block_stride:
+        return position * factor.position_stride
+    block, within = position // TEAM_ROWS, position % TEAM_ROWS
+    return block * factor.block_stride + within * factor.position_stride
 
 
 def _sums(stmt: MatrixProduct, a: list[Let], b: list[Let]) -> Iterator[Stmt]:
@@ -58,4 +77,18 @@ def _sums(stmt: MatrixProduct, a: list[Let], b: list[Let]) -> Iterator[Stmt]:
             yield Accumulate(name, "add", Op("mul", factors, dtypes.f32), contract=True)
 
 
-__all__ = ["COLUMNS", "DEPTH", "NARROW", "ROWS", "SUBGROUP", "column", "row", "written_out"]
+__all__ = [
+    "COLUMNS",
+    "DEPTH",
+    "NARROW",
+    "ROWS",
+    "SUBGROUP",
+    "TEAM",
+    "TEAM_DEPTH",
+    "TEAM_ROWS",
+    "column",
+    "depth",
+    "place",
+    "row",
+    "written_out",
+]

@@ -12,6 +12,7 @@
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
             | "barrier" ["of" count]                    Barrier: of all threads, or of each subgroup
+            | "barrier" "behind" count ["summed"]       ... where work goes on behind it
             | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
@@ -159,17 +160,28 @@ class Alloc:
 class Barrier:
     """Wait for all threads of the workgroup; writes before it are seen after it.
 
-    threads: where given, a thread waits for those of its subgroup alone, of so many neighbours.
+    threads: where given, a thread waits for those of its subgroup alone, of so many neighbours
+    behind:  between how many barriers, this one the last, what is fetched may still be on its way
+             afterwards; then products of four subgroups since the barrier before may go on, too
+    summed:  whether these are waited for all the same
     """
 
     threads: int | None = None
+    behind: int = 0
+    summed: bool = False
+
+    @property
+    def ends_sums(self) -> bool:
+        """Whether no product goes on afterwards."""
+        return self.summed or not self.behind
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """Copy `count` neighbours of a parameter into shared memory, or zeros where the guard fails.
 
-    They are there, for all threads, after the next barrier, and may arrive at any time before it.
+    They are there, for all threads, after the next barrier that leaves them not behind, and may
+    arrive at any time before it.
     """
 
     target: str
@@ -184,7 +196,8 @@ class Fetch:
 class Factor:
     """A matrix in shared memory: (i, k) is at index + i * position_stride + k * depth_stride.
 
-    One of the strides is 1. The index is the same for the threads of a subgroup.
+    One of the strides is 1. The index is the same for the threads of a subgroup, or of four that
+    multiply together; then with a block stride, every 64 positions lie so much further.
     """
 
     buffer: str
@@ -192,20 +205,25 @@ class Factor:
     position_stride: int
     depth_stride: int
     dtype: np.dtype
+    block_stride: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """C += A Bᵀ over a depth of 16, where the threads of a subgroup hold C.
+    """C += A Bᵀ over a depth of 16, if the threads of a subgroup hold C; or of 64, if four do.
 
     accumulators: the f32 Vars of a thread by row and column; the r-th row of thread t is row
                   8 * r + t % 32 // 4 of A, its c-th column 8 * (c // 2) + 2 * (t % 4) + c % 2 of B.
-                  Products are those of f32, added in any order.
+                  Products are those of f32, added in any order. Of four subgroups it is row
+                  64 * (r // 2) + 8 * (r % 2) + t % 128 // 32 * 16 + t % 32 // 4.
+    subgroups:    1 or 4. Four read A and B, and add, until a barrier that leaves no product behind,
+                  or the second that does.
     """
 
     a: Factor
     b: Factor
     accumulators: tuple[tuple[str, ...], ...]
+    subgroups: int = 1
 
     @property
     def names(self) -> tuple[str, ...]:

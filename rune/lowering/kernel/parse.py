@@ -233,7 +233,7 @@ class Reader:
                 return self.alloc()
             case "barrier":
                 self.at += 1
-                return Barrier(int(self.word("number")) if self.skip("of") else None)
+                return self.barrier()
             case "fetch":
                 return self.fetch()
             case "multiply":
@@ -256,6 +256,11 @@ class Reader:
         body = self.body()
         self.symbols = outer
         return For(var, extent, kind, body)
+
+    def barrier(self) -> Barrier:
+        threads = int(self.word("number")) if self.skip("of") else None
+        behind = int(self.word("number")) if self.skip("behind") else 0
+        return Barrier(threads, behind, self.skip("summed"))
 
     def binding(self, mutable: bool) -> Let | Var:
         name = self.word()
@@ -313,6 +318,10 @@ class Reader:
 
     def multiply(self) -> MatrixProduct:
         self.take("multiply")
+        subgroups = 1
+        if self.skip("by"):
+            subgroups = int(self.word("number"))
+            self.take("subgroups")
         a = self.factor()
         self.take("by")
         b = self.factor()
@@ -320,15 +329,15 @@ class Reader:
         rows = [self.row()]
         while self.skip(","):
             rows.append(self.row())
-        return MatrixProduct(a, b, tuple(rows))
+        return MatrixProduct(a, b, tuple(rows), subgroups)
 
     def factor(self) -> Factor:
         load = self.load()
         index, *strides = load.indices
-        if len(strides) != 2 or not all(isinstance(s, int) for s in strides):
-            self.fail("two strides")
-        position, depth = (int(str(s)) for s in strides)
-        return Factor(load.buffer, index, position, depth, load.dtype)
+        if len(strides) not in (2, 3) or not all(isinstance(s, int) for s in strides):
+            self.fail("two or three strides")
+        position, depth, *block = (int(str(s)) for s in strides)
+        return Factor(load.buffer, index, position, depth, load.dtype, *block)
 
     def row(self) -> tuple[str, ...]:
         self.take("(")

@@ -424,7 +424,7 @@ def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
             return replace(stmt, target=new(stmt.target), source=new(stmt.source))
         case MatrixProduct(a=a, b=b, accumulators=rows):
             a, b = (replace(f, buffer=new(f.buffer)) for f in (a, b))
-            return MatrixProduct(a, b, tuple(tuple(map(new, row)) for row in rows))
+            return replace(stmt, a=a, b=b, accumulators=tuple(tuple(map(new, row)) for row in rows))
         case If() | Barrier():
             return stmt
 

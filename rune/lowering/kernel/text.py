@@ -17,8 +17,9 @@
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
             | "barrier" ["of" number]                   of all threads, or of each subgroup
+            | "barrier" "behind" number ["summed"]      where fetches and products go on behind it
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
-            | "multiply" factor "by" factor "into" row {"," row}
+            | "multiply" ["by" number "subgroups"] factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
     row    := "(" name {"," name} ")"                   accumulators of one row
     expr   := term [infix term]                         operands of operands stand in parentheses
@@ -127,20 +128,23 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
             return f"update {buffer}[{index}] {how}{expr_text(value)}"
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
-        case Barrier(threads=threads):
-            return "barrier" if threads is None else f"barrier of {threads}"
+        case Barrier(threads=threads, behind=behind, summed=summed):
+            scope = "" if threads is None else f" of {threads}"
+            return f"barrier{scope}{f' behind {behind}' * (behind > 0)}{' summed' * summed}"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
             where = "" if guard is None else f" if {expr_text(guard)}"
             return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"
-        case MatrixProduct(a=a, b=b, accumulators=rows):
+        case MatrixProduct(a=a, b=b, accumulators=rows, subgroups=subgroups):
             sums = ", ".join(f"({', '.join(row)})" for row in rows)
-            return f"multiply {_factor(a)} by {_factor(b)} into {sums}"
+            head = "multiply" if subgroups == 1 else f"multiply by {subgroups} subgroups"
+            return f"{head} {_factor(a)} by {_factor(b)} into {sums}"
         case For() | If():
             return "\n".join(code_lines((stmt,), symbols, 0))
 
 
 def _factor(factor: Factor) -> str:
-    return f"{factor.buffer}[{factor.index}, {factor.position_stride}, {factor.depth_stride}]"
+    block = f", {factor.block_stride}" if factor.block_stride else ""
+    return f"{factor.buffer}[{factor.index}, {factor.position_stride}, {factor.depth_stride}{block}]"
 
 
 def expr_text(expr: Expr) -> str:

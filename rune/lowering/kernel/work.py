@@ -14,12 +14,12 @@ from rune import dims
 from rune.dims import Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Expr, Load, Op
+from rune.lowering.kernel.matrices import depth
 from rune.lowering.kernel.nodes import Fetch, For, If, KernelCode, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import expressions, walk_expr
 from rune.lowering.scalar.table import ROWS
 
 _ELEMENT = 4  # that is read or written: memory serves fewer threads than there are
-_MATRIX_DEPTH = 16  # products that one accumulator of a matrix gets at a time
 _ROUND = 1  # of a loop: to count, and to ask whether it ends
 
 
@@ -41,7 +41,7 @@ def work(body: Iterable[Stmt]) -> Size:
             case Fetch():
                 total = total + 2 * _ELEMENT
             case MatrixProduct():
-                total = total + _MATRIX_DEPTH * len(stmt.names)
+                total = total + depth(stmt) * len(stmt.names)
             case For(extent=extent, kind=kind, body=inner):
                 # Iterations of these loops are threads, which count nothing.
                 of_round = 0 if kind in (Kind.GRID, Kind.WORKGROUP) else _ROUND

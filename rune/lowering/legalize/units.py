@@ -41,7 +41,7 @@ def write_out(target: Target) -> Pass[KernelCode]:
             match stmt:
                 case Fetch(source=source) if ("fetch", held[source]) not in target.native:
                     return _copied(stmt, held[source], new)
-                case MatrixProduct(a=a) if ("multiply", a.dtype) not in target.native:
+                case MatrixProduct(a=a) if (_ability(stmt), a.dtype) not in target.native:
                     return (written_out(stmt, thread_of(code), new),)
                 case _:
                     return (stmt,)
@@ -50,6 +50,10 @@ def write_out(target: Target) -> Pass[KernelCode]:
         return code if body == code.body else replace(code, body=body)
 
     return Pass("write-out-units", "no instructions for matrices and copies that a target lacks", run)
+
+
+def _ability(stmt: MatrixProduct) -> str:
+    return "multiply" if stmt.subgroups == 1 else "multiply_together"
 
 
 def thread_of(code: KernelCode) -> Dim:

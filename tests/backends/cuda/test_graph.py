@@ -215,6 +215,8 @@ def test_code_is_made_for_the_device_or_for_an_older_one_or_is_left_to_the_drive
 
     assert architecture((8, 0), known) == "sm_80"
     assert architecture((8, 9), known) == "sm_86"
+    assert architecture((9, 0), known) == "sm_90a"
+    assert architecture((9, 0), (75, 80)) == "compute_80"
     assert architecture((12, 0), known) == "compute_100"
     with pytest.raises(DeviceError, match=r"compute capability 6.1 \(NVRTC knows 7.5 and later\)"):
         architecture((6, 1), known)

@@ -44,6 +44,8 @@ NAMES = (
 
 # Rows that end within a round: the model counts requests of warps that have no element there.
 CUT_ROUNDS = frozenset({"in_memory_0"})
+# Teams that fetch in turn: the model samples whose turn it is.
+IN_TURN = frozenset({"matmul bf16 4096"})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,6 +58,6 @@ def test_requests_and_their_sectors_are_those_of_addresses(name: str):
         costs = gpu_static.cost(code, device)
         trace = traced(kernel, costs, name)
         subgroups = costs.groups * -(-costs.group_threads // 32)
-        tolerance = 0.07 if kernel in CUT_ROUNDS else 0.02
+        tolerance = 0.07 if kernel in CUT_ROUNDS or name in IN_TURN else 0.02
         np.testing.assert_allclose(costs.sectors, trace.sectors, rtol=tolerance, err_msg=kernel)
         np.testing.assert_allclose(costs.requests / subgroups, trace.requests, rtol=tolerance, err_msg=kernel)

@@ -1,0 +1,326 @@
+"""Teams: four subgroups together compute a tile of a dot of half types on units for matrices.
+
+Before   for m in 512, n in 512 grid { sum += a[m, k] * b[k, n] over k in 512 }
+After    for m in 4, n in 2 grid tile(m=64, n=256) stage(m=2, n=1, k=64) units(64, 8, 16, buffers=4)
+           alloc four a_panel, four b_panel              128 rows and 256 columns, 64 of k
+           for thread in 256 workgroup                   2 teams, each of a tile of 64 x 256
+             fetch the first two of both panels, a team one each
+             for round in 8
+               barrier behind 1
+               multiply 64 rows of a_panel by 256 columns of b_panel
+               fetch both panels of round + 2, if it is this team's turn
+             barrier; store 2 x 64 of y
+
+The units read both factors from shared memory, and go on after the statement. So a barrier leaves
+behind the products of the round before it, and what is filled next is what was read two rounds ago.
+Lines are 64 elements long, along the sum or across, as they lie in memory; where a panel has more
+positions across, 64 of them lie behind each other.
+
+Groups that run at the same time read the same rows and columns, if they are `abreast`: so many rows
+of groups are walked column by column.
+
+Invariant: every sum adds up the same values, products rounded no more than in f32, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.lowering.build.buffers import along_cut, sums_at
+from rune.lowering.build.conditions import less, same
+from rune.lowering.build.panels import Panel, fill
+from rune.lowering.build.schedule import Stage, Tile, Units
+from rune.lowering.build.stage import Group, firsts_in, grid, operands, results, sum_name, sums_of
+from rune.lowering.build.tile import axis_of
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel import matrices
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.rewrite import walk
+from rune.lowering.kernels import Axis, Kernel
+
+LINE = matrices.TEAM_DEPTH  # elements of a line of a panel
+LEAST_BUFFERS = 4  # one is read, one may still be, one is filled, and one is there
+_THREADS = matrices.TEAM * matrices.SUBGROUP
+
+
+@dataclass(frozen=True, slots=True)
+class Teams(Group):
+    """Teams of four subgroups, each with a tile; `stage` counts them along rows and columns.
+
+    number: which point of the grid they are at, where they come to several
+    """
+
+    units: Units
+    number: Size | None = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of the group."""
+        return self.stage.rows * self.stage.columns * _THREADS
+
+    @property
+    def rows(self) -> int:
+        """Rows of a thread."""
+        return self.tile.rows // 32
+
+    @property
+    def columns(self) -> int:
+        """Columns of a thread."""
+        return self.tile.columns // 4
+
+    @property
+    def run(self) -> int:
+        """How many columns of a thread are neighbours."""
+        return 2
+
+    @property
+    def numbers(self) -> tuple[Size, Size]:
+        """Which team along the rows, and which along the columns, a thread is of."""
+        number = self.thread // _THREADS
+        return number // self.stage.columns, number % self.stage.columns
+
+    @property
+    def domain(self) -> list[Axis]:
+        """The axes of the grid; rows of groups that are abreast are the innermost."""
+        plain, abreast = grid(self), self.units.abreast
+        if abreast == 1:
+            return plain
+        row = axis_of(plain, self.tile.row_axis)
+        others = [a for a in plain[:-1] if a is not row]
+        assert isinstance(row.size, int)
+        block = Axis(f"{row.name}_block", row.size // abreast)
+        return [*others, block, plain[-1], Axis(row.name, abreast)]
+
+    def firsts(self) -> tuple[Size, Size]:
+        """The first row and column of the group."""
+        row, column = firsts_in(self.domain, self)
+        if self.units.abreast != 1:
+            block = axis_of(self.domain, f"{self.tile.row_axis}_block").symbol
+            row = block * (self.units.abreast * self.lengths[0]) + row
+        return _substituted(row, self.point), _substituted(column, self.point)
+
+    @property
+    def point(self) -> dict[str, Size]:
+        """The axes of the grid, where their number stands for them."""
+        at: dict[str, Size] = {}
+        if self.number is None:
+            return at
+        outer = self.number
+        for axis in reversed(self.domain):
+            at[axis.name], outer = outer % axis.size, outer // axis.size
+        return at
+
+    @property
+    def others(self) -> dict[str, Size]:
+        """The axes beside those of rows and columns, likewise."""
+        names = {a.name for a in self.kernel.domain} - {a.name for a in self.axes}
+        return {name: at for name, at in self.point.items() if name in names}
+
+    def at(self, r: int, c: int) -> dict[str, Size]:
+        """The axes of the domain at a point of a thread."""
+        return {**self.others, **Group.at(self, r, c)}
+
+    def row(self, r: int) -> Size:
+        """Where the r-th row of a thread lies among those of the group."""
+        return self.numbers[0] * self.tile.rows + matrices.row(self.thread, r, matrices.TEAM)
+
+    def column(self, c: int) -> Size:
+        """Where the c-th column of a thread lies among those of the group."""
+        return self.numbers[1] * self.tile.columns + matrices.column(self.thread, c)
+
+
+def _substituted(x: Size, at: Mapping[str, Size]) -> Size:
+    return dims.substitute(x, at) if isinstance(x, Dim) else x
+
+
+@dataclass(frozen=True, slots=True)
+class Lines(Panel):
+    """A panel of lines of 64 elements; across the sum it has 64 positions of a group's."""
+
+    group_length: int = 0
+
+    @property
+    def reach(self) -> int:
+        """Positions of the whole tile of the group."""
+        return self.group_length
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """From one position to the next, and from one depth to the next."""
+        return (LINE, 1) if self.is_along_sum else (1, LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a group reads of one operand in a round: one panel, or several behind each other."""
+
+    panel: Lines
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Elements of a round."""
+        return self.count * self.panel.alloc.size
+
+    @property
+    def block_stride(self) -> int:
+        """From 64 positions to the next, where these do not follow each other."""
+        return 0 if self.panel.is_along_sum else self.panel.alloc.size
+
+    def offset(self, number: Size, buffers: int) -> Size:
+        """Where the memory of a round begins."""
+        return number % buffers * self.size
+
+
+def has_teams(dtype: np.dtype | None, target: Target) -> bool:
+    """Whether four subgroups of a target multiply factors of a dtype together."""
+    return ("multiply_together", dtype) in target.native
+
+
+def team_operands(group: Teams) -> list[Operand]:
+    """What a round reads, with the end of what is summed."""
+    _, cut, behind = group.sums
+    sums = (Axis(cut.name, group.stage.depth), *behind)
+    lengths = dict(zip((a.name for a in group.axes), group.lengths))
+    return [
+        _operand(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums, cut.size)
+        for k, (load, axis) in enumerate(operands(group.kernel, group.tile) or ())
+    ]
+
+
+def _operand(name: str, load: Load, axis: Axis, length: int, sums: tuple[Axis, ...], end: Size) -> Operand:
+    panel = Lines(name, load, axis, length, sums, end, is_as_read=True, is_fetched=True, group_length=length)
+    if panel.is_along_sum:
+        return Operand(panel, 1)
+    return Operand(replace(panel, length=LINE), length // LINE)
+
+
+def team_bytes(group: Teams) -> int:
+    """The shared memory of a group."""
+    return sum(group.units.buffers * o.size * o.panel.load.dtype.itemsize for o in team_operands(group))
+
+
+def is_fetched(group: Teams) -> bool:
+    """Whether what a group reads is copied without passing through registers."""
+    filling = (s for operand in team_operands(group) for s in walk(_round_of(group, operand, 0, "")))
+    return not any(isinstance(s, Store) for s in filling)
+
+
+def multiplied_together(
+    kernel: Kernel, tile: Tile, stage: Stage, units: Units, stored: Mapping[str, np.dtype]
+) -> tuple[list[Axis], list[Stmt]]:
+    """The axes of the grid, and what a group does at one of its points.
+
+    stored: the dtype of each output
+    """
+    group = Teams(kernel, tile, stage, units)
+    read = team_operands(group)
+    memory = [replace(o.panel.alloc, size=units.buffers * o.size) for o in read]
+    grid, inside = group.domain, [*sums_of(group), *_rounds(group, read), Barrier(), *results(group, stored)]
+    if units.groups:
+        grid, inside = [Axis("group", units.groups)], list(_in_turn(group, read, stored))
+    return grid, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
+
+
+# --- what a thread does -------------------------------------------------------------------------
+
+
+def _rounds(group: Teams, read: Sequence[Operand]) -> Iterator[Stmt]:
+    """All rounds along the axis that is cut, for each point of those before it, as one loop."""
+    number = Axis("round", _count(group))
+    ahead = group.units.buffers - 2
+    for first in range(ahead):
+        if first:
+            yield Barrier(behind=ahead)
+        yield from _filled(group, read, first, f"_{first}") if first < _count(group) else ()
+    following = number.symbol + ahead
+    more = tuple(_filled(group, read, following, ""))
+    body = (Barrier(behind=ahead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
+    yield For(number.name, number.size, Kind.SERIAL, body)
+
+
+def _in_turn(group: Teams, read: Sequence[Operand], stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
+    """All tiles of a group; the next one's first rounds are fetched before one is stored."""
+    ahead, count, tiles = group.units.buffers - 2, _count(group), prod(int(str(a.size)) for a in group.domain)
+    first = Axis("group", group.units.groups).symbol
+    tile = Axis("tile", (tiles - first + group.units.groups - 1) // group.units.groups)
+    number = Axis("round", count)
+
+    def filled(of_all: Size, name: str) -> If:
+        at = first + of_all // count * group.units.groups
+        return If(less(at, tiles), tuple(_filled(replace(group, number=at), read, of_all, name)))
+
+    for k in range(ahead):
+        if k:
+            yield Barrier(behind=ahead)
+        yield filled(k, f"_{k}")
+    of_all = tile.symbol * count + number.symbol
+    body = (Barrier(behind=ahead - 1), _product(group, read, of_all), filled(of_all + ahead, ""))
+    rounds = For(number.name, count, Kind.SERIAL, body)
+    at = replace(group, number=first + tile.symbol * group.units.groups)
+    inside = (*sums_of(group), rounds, Barrier(behind=ahead, summed=True), *results(at, stored))
+    yield For(tile.name, tile.size, Kind.SERIAL, inside)
+
+
+def _count(group: Teams) -> int:
+    """Rounds of a tile."""
+    return prod(int(str(a.size)) for a in group.sums[0]) * along_cut(group)
+
+
+def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> list[Stmt]:
+    """What one round reads, by one team: so a thread that waits has nothing newer on its way."""
+    body = tuple(_fills(group, read, number, name))
+    teams = group.threads // _THREADS
+    return [If(same(group.thread // _THREADS, number % teams), body)] if teams > 1 else list(body)
+
+
+def _fills(group: Teams, read: Sequence[Operand], number: Size, name: str) -> Iterator[Stmt]:
+    for operand in read:
+        yield from _round_of(group, operand, number, name)
+
+
+def _round_of(group: Teams, operand: Operand, number: Size, name: str) -> Iterator[Stmt]:
+    """What one round reads of an operand."""
+    of_tile = number % _count(group) if group.number is not None else number
+    places = zip((a.name for a in group.axes), group.firsts())
+    origin = {**group.others, **dict(places), **sums_at(group, of_tile)}
+    panel, begin = operand.panel, operand.offset(number, group.units.buffers)
+    for k in range(operand.count):
+        at = {**origin, panel.axis.name: origin[panel.axis.name] + k * LINE}
+        place = begin + k * panel.alloc.size
+        yield from fill(panel, group.thread % _THREADS, _THREADS, at, place, f"{name}_{k}")
+
+
+def _product(group: Teams, read: Sequence[Operand], number: Size) -> MatrixProduct:
+    """The product of one round."""
+    by_axis = {o.panel.axis.name: o for o in read}
+    sides = zip(group.axes, group.numbers, (group.tile.rows, group.tile.columns))
+    a, b = (_factor(by_axis[axis.name], n, length, number, group.units.buffers) for axis, n, length in sides)
+    sums = (tuple(f"{sum_name(group, r, c)}_acc" for c in range(group.columns)) for r in range(group.rows))
+    return MatrixProduct(a, b, tuple(sums), matrices.TEAM)
+
+
+def _factor(operand: Operand, team: Size, length: int, number: Size, buffers: int) -> Factor:
+    panel, block = operand.panel, operand.block_stride
+    first = team * (length // LINE * block if block else length * LINE)
+    index = first + operand.offset(number, buffers)
+    return Factor(panel.name, index, *panel.strides, panel.load.dtype, block)
+
+
+__all__ = [
+    "LEAST_BUFFERS",
+    "LINE",
+    "Teams",
+    "has_teams",
+    "is_fetched",
+    "multiplied_together",
+    "team_bytes",
+    "team_operands",
+]

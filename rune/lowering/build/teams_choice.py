@@ -1,0 +1,89 @@
+"""Which tiles of a dot of half types four subgroups compute together on units for matrices.
+
+Units read both factors from shared memory, and write sums nowhere, so a large tile costs registers
+alone; what it saves is what comes from the cache that all multiprocessors share. The cost of a
+candidate is in the cycles of units_choice.py, with which it competes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from math import ceil, prod
+
+from rune.lowering.build.merge import merged
+from rune.lowering.build.schedule import Merge, Schedule, Stage, Tile, Units
+from rune.lowering.build.stage_choice import Problem, problem_of
+from rune.lowering.build.teams import LEAST_BUFFERS, LINE
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.matrices import COLUMNS, DEPTH, SUBGROUP, TEAM, TEAM_DEPTH, TEAM_ROWS
+from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Axis, Kernel, Reduce
+
+TILES = ((64, 64), (64, 128), (64, 256), (128, 128))  # of four subgroups
+GROUPS = ((2, 1), (1, 1), (1, 2), (2, 2))  # of them, along rows and columns
+ABREAST = 4  # rows of groups that are walked side by side, at most: 8 and 16 take 4 % longer, 1 takes 6
+# Of a multiprocessor in a cycle: multiply-adds, bytes of shared memory, and bytes from beyond.
+PRODUCTS, SHARED, RATE = 2048.0, 128.0, 40.0
+OVERLAP = 0.25  # of what is not the longest that counts
+WAIT = 32.0  # cycles of a round that only other groups can fill
+REGISTERS = 65_536  # of a multiprocessor
+BESIDE = 48  # registers of a thread beside its sums
+
+
+def team_candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
+    """Schedules with a merge, if any, and what each costs."""
+    kernel = merged(flat, merge) if merge else flat
+    if len(kernel.domain) < 2:
+        return
+    (dot, *_), last = kernel.body, kernel.domain[-1].name
+    assert isinstance(dot, Reduce)
+    cut = _cut(dot)
+    for row_axis in kernel.domain[:-1]:
+        problem = problem_of(kernel, row_axis, TEAM_ROWS)
+        if problem is None or cut is None:
+            continue
+        for (rows, columns), (down, along) in itertools.product(TILES, GROUPS):
+            tile = Tile(row_axis.name, rows, last, columns)
+            stage = Stage(row_axis.name, down, last, along, cut[0].name, cut[1])
+            units = Units(TEAM_ROWS, COLUMNS, DEPTH, LEAST_BUFFERS, _abreast(row_axis, rows * down))
+            yield _cost(problem, tile, stage, target), Schedule(merge=merge, tile=tile, stage=stage, units=units)
+
+
+def _cut(dot: Reduce) -> tuple[Axis, int] | None:
+    """How much of which axis of a sum makes a line; the innermost one that can."""
+    for number in reversed(range(len(dot.axes))):
+        behind = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
+        long = number == 0 or cost.count((dot.axes[number].size,)) * behind >= LINE
+        if long and LINE % behind == 0:
+            return dot.axes[number], LINE // behind
+    return None
+
+
+def _abreast(axis: Axis, rows: int) -> int:
+    """The most rows of groups, of those that divide all."""
+    if not isinstance(axis.size, int):
+        return 1
+    groups = -(-axis.size // rows)
+    return next(n for n in range(ABREAST, 0, -1) if groups % n == 0)
+
+
+def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
+    """Cycles of all products for each of the depth, as if one multiprocessor did all."""
+    teams, down, along = stage.rows * stage.columns, tile.rows * stage.rows, tile.columns * stage.columns
+    groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)
+    threads, item = teams * TEAM * SUBGROUP, 2
+    sums = tile.rows * tile.columns // (TEAM * SUBGROUP)
+    memory = LEAST_BUFFERS * (down + along) * TEAM_DEPTH * item
+    resident = max(1, min(REGISTERS // (threads * (sums + BESIDE)), target.shared_bytes // memory))
+    # A multiprocessor with one group more than others has as much more to do.
+    of_one = ceil(groups / target.cores)
+    bytes_in, instructions = (down + along) * DEPTH * item, teams * tile.rows // TEAM_ROWS
+    products = down * along * DEPTH / PRODUCTS
+    shared = (instructions * (TEAM_ROWS + tile.columns) * DEPTH * item + bytes_in) / SHARED
+    longest = max(products, shared, bytes_in / RATE)
+    waiting = 1 + WAIT / (TEAM_DEPTH // DEPTH) / (longest * min(resident, of_one))
+    return (longest + OVERLAP * (products + shared + bytes_in / RATE - longest)) * of_one * waiting
+
+
+__all__ = ["team_candidates"]
