@@ -6,7 +6,7 @@ After    for m in 4, n in 2 grid tile(m=64, n=256) stage(m=2, n=1, k=64) units(6
            for thread in 256 workgroup                   2 teams, each of a tile of 64 x 256
              fetch the first two of both panels, a team one each
              for round in 8
-               barrier behind 1
+               barrier, behind 1
                multiply 64 rows of a_panel by 256 columns of b_panel
                fetch both panels of round + 2, if it is this team's turn
              barrier; store 2 x 64 of y

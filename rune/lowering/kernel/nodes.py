@@ -11,8 +11,8 @@
             | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
-            | "barrier" ["of" count]                    Barrier: of all threads, or of each subgroup
-            | "barrier" "behind" count ["summed"]       ... where work goes on behind it
+            | "barrier" [", of" count]                  Barrier: of all threads, or of each subgroup
+            | "barrier, behind" count [", summed"]      ... where work goes on behind it
             | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 

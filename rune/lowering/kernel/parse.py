@@ -258,9 +258,17 @@ class Reader:
         return For(var, extent, kind, body)
 
     def barrier(self) -> Barrier:
-        threads = int(self.word("number")) if self.skip("of") else None
-        behind = int(self.word("number")) if self.skip("behind") else 0
-        return Barrier(threads, behind, self.skip("summed"))
+        threads, behind, summed = None, 0, False
+        # With commas: the next statement may begin with any of the words as a name.
+        while self.skip(","):
+            match self.take("of", "behind", "summed"):
+                case "of":
+                    threads = int(self.word("number"))
+                case "behind":
+                    behind = int(self.word("number"))
+                case _:
+                    summed = True
+        return Barrier(threads, behind, summed)
 
     def binding(self, mutable: bool) -> Let | Var:
         name = self.word()

@@ -16,8 +16,8 @@
             | "for" name "in" dim kind "{" {stmt} "}"
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
-            | "barrier" ["of" number]                   of all threads, or of each subgroup
-            | "barrier" "behind" number ["summed"]      where fetches and products go on behind it
+            | "barrier" [", of" number]                 of all threads, or of each subgroup
+            | "barrier, behind" number [", summed"]     where fetches and products go on behind it
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
             | "multiply" ["by" number "subgroups"] factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
@@ -129,8 +129,8 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
         case Barrier(threads=threads, behind=behind, summed=summed):
-            scope = "" if threads is None else f" of {threads}"
-            return f"barrier{scope}{f' behind {behind}' * (behind > 0)}{' summed' * summed}"
+            scope = "" if threads is None else f", of {threads}"
+            return f"barrier{scope}{f', behind {behind}' * (behind > 0)}{', summed' * summed}"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
             where = "" if guard is None else f" if {expr_text(guard)}"
             return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"

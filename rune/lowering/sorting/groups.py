@@ -128,7 +128,7 @@ class _Move:
     @property
     def ranks(self) -> str:
         """The rank of each element among those of its digit in its subgroup."""
-        wait = f"barrier of {SUBGROUP}"
+        wait = f"barrier, of {SUBGROUP}"
         return f"""
           bit: u32 = 1_u32 << u32(index(t % {SUBGROUP}))
           for e in {self.how.items} serial {{

@@ -15,7 +15,7 @@ from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import parse, to_text
 
 
-def passed_on(distance: int, threads: int = 64, barrier: str = "barrier of 32") -> str:
+def passed_on(distance: int, threads: int = 64, barrier: str = "barrier, of 32") -> str:
     """Every thread reads what another one wrote, so many threads on."""
     return f"""
 code f(y: write i32[{threads}]) {{
@@ -39,7 +39,7 @@ def neighbours(threads: int) -> str:
 def test_what_is_printed_is_read_back():
     text = to_text(parse(passed_on(1)))
 
-    assert "barrier of 32" in text
+    assert "barrier, of 32" in text
     assert to_text(parse(text)) == text
 
 
@@ -66,7 +66,7 @@ def test_a_barrier_of_all_ends_that_race():
 
 
 def test_without_a_barrier_neighbours_race():
-    text = neighbours(64).replace("barrier of 32", "")
+    text = neighbours(64).replace("barrier, of 32", "")
 
     with pytest.raises(CheckError, match="a race within the workgroup"):
         interpret(parse(text), [np.zeros(64, np.int32)])
@@ -76,8 +76,8 @@ def test_without_a_barrier_neighbours_race():
     ("text", "reason"),
     [
         (passed_on(0, threads=48), "not by one loop of subgroups"),
-        (passed_on(0, barrier="barrier of 16"), "a barrier of 16 threads, not 32"),
-        (passed_on(0, barrier="if index(t) < 5_i64 { barrier of 32 }"), "not all threads reach together"),
+        (passed_on(0, barrier="barrier, of 16"), "a barrier of 16 threads, not 32"),
+        (passed_on(0, barrier="if index(t) < 5_i64 { barrier, of 32 }"), "not all threads reach together"),
     ],
 )
 def test_what_no_device_does_is_refused(text: str, reason: str):

@@ -70,6 +70,14 @@ code f(x: read f32[n], y: write f32[n]) sizes n in 1..8, m aliases x = y {
     assert to_text(code) == text.strip()
 
 
+@pytest.mark.parametrize("word", ["of", "behind", "summed"])
+@pytest.mark.parametrize("barrier", ["barrier", "barrier, of 32", "barrier, behind 2", "barrier, behind 2, summed"])
+def test_a_value_after_a_barrier_may_have_any_name(barrier: str, word: str):
+    text = f"code f() {{\n  {barrier}\n  {word}: f32 = 0.0_f32\n}}"
+
+    assert to_text(parse(text)) == text
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
