@@ -228,7 +228,9 @@ def _host(source: str, names: Sequence[str]) -> str:
     ways = (
         f'extern "C" __attribute__((no_sanitize("thread"))) void trace_{name}'
         f"(unsigned block, unsigned threads, unsigned thread, const unsigned long long* words) "
-        f"{{ blockIdx = {{block}}; blockDim = {{threads}}; threadIdx = {{thread}}; {name}(words); }}"
+        f"{{ blockIdx = {{block}}; blockDim = {{threads}}; threadIdx = {{thread}}; "
+        # Barriers wait for nobody: what threads count together would grow without end.
+        f"memset(_pool, 0, sizeof _pool); {name}(words); }}"
         for name in names
     )
     return "\n".join([_HEAD, source, *ways])
