@@ -84,7 +84,7 @@ def test_four_subgroups_keep_the_values_of_a_product(name: str):
     built = Built(parse(text), build(kernel_of(function, *types), parse(text), LARGE))
     check(built.code)
 
-    agree(evaluate(program, args), run(built, program, LARGE, args), relative=1e-2)
+    agree(evaluate(program, args), run(built, program, GPU, args), relative=1e-2)
 
 
 def test_rows_may_be_of_open_number():
@@ -93,7 +93,7 @@ def test_rows_may_be_of_open_number():
     args = random_arguments(program, n=70)
     built = Built(parse(LEAST), build(kernel_of(dot(AB), *kinds), parse(LEAST), LARGE))
 
-    agree(evaluate(program, args), run(built, program, LARGE, args), relative=1e-2)
+    agree(evaluate(program, args), run(built, program, GPU, args), relative=1e-2)
 
 
 @pytest.mark.parametrize("device", [LARGE, TEAMS])
@@ -104,7 +104,7 @@ def test_all_passes_keep_the_values(device: Target):
     code = run_passes(kernel_passes(device), build(kernel_of(function, *types), parse(text), device), check)
 
     assert any(isinstance(s, MatrixProduct) for s in walk(code.body)) == (device is TEAMS)
-    agree(evaluate(program, args), run(Built(parse(text), code), program, device, args), relative=1e-2)
+    agree(evaluate(program, args), run(Built(parse(text), code), program, GPU, args), relative=1e-2)
 
 
 def test_a_product_of_four_subgroups_parses_back_from_what_it_prints():
@@ -125,7 +125,7 @@ def small() -> KernelCode:
 def interpreted(code: KernelCode) -> None:
     function, types, text = CASES["many rounds"]
     program = program_of(function, *types)
-    run(Built(parse(text), code), program, LARGE, random_arguments(program))
+    run(Built(parse(text), code), program, GPU, random_arguments(program))
 
 
 def many() -> KernelCode:

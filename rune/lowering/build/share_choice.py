@@ -59,6 +59,11 @@ def choose_share(point: Point, domain: Sequence[Axis], target: Target, columns: 
     return longer and Share(longer.threads)
 
 
+def of_one_point(share: Share) -> Share:
+    """As many threads for a point, which is alone in its group."""
+    return Share(share.threads // share.points, share.lanes, registers=share.registers)
+
+
 def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Target) -> Shared | None:
     return share_point(placed(point, domain, share)[1], share, target)
 
@@ -197,7 +202,9 @@ def _share_among(point: Point, wanted: int, target: Target) -> Shared | None:
     # Halved, because sums combine pairs of threads: their number stays a power of two.
     while threads > longest // ROUNDS:
         threads //= 2
-    return share_point(point, Share(threads), target) if threads > 1 else None
+    # Fewer, where the group's memory is too small for the parts of all.
+    counts = (threads >> k for k in range(threads.bit_length() - 1))
+    return next(filter(None, (share_point(point, Share(n), target) for n in counts)), None)
 
 
 def _points(nest: Stmt) -> int:
