@@ -229,7 +229,7 @@ def _host(source: str, names: Sequence[str]) -> str:
         f'extern "C" __attribute__((no_sanitize("thread"))) void trace_{name}'
         f"(unsigned block, unsigned threads, unsigned thread, const unsigned long long* words) "
         f"{{ blockIdx = {{block}}; blockDim = {{threads}}; threadIdx = {{thread}}; "
-        # Barriers wait for nobody: what threads count together would grow without end.
+        # Barriers do nothing here, so what threads count together would grow from one to the next.
         f"memset(_pool, 0, sizeof _pool); {name}(words); }}"
         for name in names
     )

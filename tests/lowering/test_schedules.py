@@ -222,7 +222,7 @@ STAGED = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0={})"
     [
         (PRODUCT, "", "units(16, 8, 16)", "it goes with a tile and a stage"),
         (PRODUCT, STAGED.format(16, 8, 1, 1, 16), "units(16, 8, 16)", "its dot is not a sum of products of an element"),
-        (HALVES, STAGED.format(16, 8, 1, 1, 16), "units(8, 8, 4)", "there are none but units(16, 8, 16)"),
+        (HALVES, STAGED.format(16, 8, 1, 1, 16), "units(8, 8, 4)", "the only ones are units(16, 8, 16)"),
         (HALVES, STAGED.format(24, 8, 1, 1, 16), "units(16, 8, 16)", "they do not divide a tile of 24 x 8"),
         (HALVES, STAGED.format(16, 8, 1, 1, 8), "units(16, 8, 16)", "they do not divide a depth of 8"),
     ],

@@ -181,7 +181,7 @@ def _ahead(stmt: Any) -> Any:
             "units(64, 8, 16, buffers=4, abreast=3)",
             "3 do not divide 1 rows of groups",
         ),
-        ("tile(i0=64, i1=64) stage(i0=1, i1=1, j0=64)", "units(64, 16, 16, buffers=4)", "there are none but"),
+        ("tile(i0=64, i1=64) stage(i0=1, i1=1, j0=64)", "units(64, 16, 16, buffers=4)", "the only ones are"),
     ],
 )
 def test_teams_are_refused_for_what_they_cannot_multiply(steps: str, units: str, why: str):

@@ -16,7 +16,7 @@ from rune.backends.shared.refusal import refusal
 from rune.errors import CompileError, DeviceError
 from rune.lowering.codegen.cuda_c import OPTIONS
 
-_WITH_MORE = (90,)  # architectures of which there is one with instructions of its own
+_WITH_MORE = (90,)  # architectures that have a variant with more instructions, such as sm_90a
 
 
 def _nvrtc() -> Any:

@@ -36,7 +36,7 @@ from rune.lowering.build.parts import choose_parts, parted
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.rows import choose_rows, in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
-from rune.lowering.build.share_choice import choose_share, of_one_point
+from rune.lowering.build.share_choice import choose_share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
@@ -101,11 +101,7 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
         schedule = Schedule(tile=choose_tile(flat, target))
         domain, point = _points(flat, schedule)
     if not schedule.has_groups:
-        columns = schedule.vectors.count if schedule.vectors and schedule.vectors.lanes == 1 else 1
-        share = choose_share(point, domain, target, columns)
-        if share is not None and (schedule.tile is not None or schedule.squares is not None):
-            share = of_one_point(share)
-        schedule = replace(schedule, share=share)
+        schedule = replace(schedule, share=choose_share(point, domain, schedule, target))
     return Built(schedule, _code(kernel, flat, domain, point, schedule.share, target))
 
 

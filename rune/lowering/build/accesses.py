@@ -10,7 +10,7 @@ of neighbours are one (codegen/runs.py).
 
 Invariant: the same values. A read stays where its body writes the same array, where it has a
 condition, and behind what its index is made of. That an array may share its memory with a result
-is no obstacle: points read their own elements before they write them, and nobody else's.
+is no obstacle: points read their own elements before they write them, and no others.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _value(store: Store, stores: list[Stmt], names: set[str], changing: frozense
 def _reads(body: Sequence[Stmt]) -> list[Load]:
     """What may be read before anything else, in the order in which it is met."""
     written = buffers_written(body)
-    # Through a register of f32 a number that is none would lose bits.
+    # Through a register of f32 a NaN would lose bits.
     copies = {s.value for s in body if isinstance(s, Store) and s.value.dtype in _NARROW}
     loads = (x for s in body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load))
     return list(dict.fromkeys(x for x in loads if x.guard is None and x.buffer not in written and x not in copies))

@@ -235,7 +235,7 @@ def _is_own(a: Access, b: Access, group: _Group) -> bool:
         return False
     step, difference = of_a[0], of_a[1] - _of_another(of_b[1], group)
     if isinstance(difference, int):
-        # Not of the same remainder, or threads so far apart that there are none.
+        # The remainders differ, or the threads would have to lie further apart than any do.
         return difference % step != 0 or not 0 < abs(difference) < step * count
     return dims.divides(step * count, difference) is True
 

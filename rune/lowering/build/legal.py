@@ -246,7 +246,7 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
     is_of_team = units.rows == TEAM_ROWS
     known = replace(units, columns=COLUMNS, depth=DEPTH) if is_of_team else Units(ROWS, COLUMNS, DEPTH)
     if units != known:
-        yield units, f"there are none but {Units(ROWS, COLUMNS, DEPTH)} and {TEAMS}"
+        yield units, f"the only ones are {Units(ROWS, COLUMNS, DEPTH)} and {TEAMS}"
     if next(_to_tile(kernel, tile, _threads(units)), None) is not None:
         return
     dot, *_ = kernel.body
@@ -299,7 +299,7 @@ def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) 
         return
     if not 2 <= share.points <= share.threads // 2 or share.points & (share.points - 1):
         yield share, f"not a power of two from 2 to {share.threads // 2} points, each with two threads at least"
-    elif not kernel.domain or share.registers or schedule.squares is not None or schedule.tile is not None:
+    elif not kernel.domain or share.registers or schedule.has_tiles:
         yield share, "without an axis, with rows in registers, squares or a tile there is one point in a group"
     elif (size := _points_along(kernel, schedule)) is None or size % share.points:
         yield share, f"{share.points} points do not divide axis {kernel.domain[-1].name} of {kernel.domain[-1].size}"

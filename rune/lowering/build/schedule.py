@@ -231,6 +231,11 @@ class Schedule:
     lanes: Lanes | None = None
 
     @property
+    def has_tiles(self) -> bool:
+        """Whether points are tiles or squares, of which a group shares one alone."""
+        return self.tile is not None or self.squares is not None
+
+    @property
     def has_groups(self) -> bool:
         """Whether groups of threads work through shared memory."""
         return self.stage is not None or self.turn is not None

@@ -16,7 +16,7 @@ from enum import Enum
 from rune import dims
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
-from rune.lowering.build.schedule import Share
+from rune.lowering.build.schedule import Schedule, Share
 from rune.lowering.build.workgroups import Point, Shared, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
@@ -32,23 +32,21 @@ MOST_THREADS = 512  # of a group that shares columns
 GROUPS = 2  # for each processor, of several rows each, at least
 
 
-def choose_share(point: Point, domain: Sequence[Axis], target: Target, columns: int = 1) -> Share | None:
-    """The threads for each point, where the device has too few points, or they are long.
-
-    columns: neighbours of the last axis at a point
-    """
+def choose_share(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
+    """The threads for each point, where the device has too few points, or they are long."""
     choice = choices(target)
     points = cost.count(tuple(a.size for a in domain))
     few = points <= target.cores * choice.group_points
     # With enough points every processor is busy, and sharing one would only add waiting; but on a
     # GPU threads that each walk along a row of their own touch one element of every line, and so do
     # those that share a column.
+    columns = schedule.vectors.count if schedule.vectors and schedule.vectors.lanes == 1 else 1
     walk_of_gpu = _walk(point, domain[-1].name, columns) if choice.shares_rows and domain else None
     along, across = walk_of_gpu is _Walk.ROWS, walk_of_gpu is _Walk.COLUMNS
     share = None
     if along:
-        share = _share_of_rows(point, domain, target)
-    elif across and cost.count((domain[-1].size,)) >= target.subgroup_threads:
+        share = _share_of_rows(point, domain, schedule, target)
+    elif across and not schedule.has_tiles and cost.count((domain[-1].size,)) >= target.subgroup_threads:
         share = _share_of_columns(point, domain, target)
     elif few:
         share = _share_reduction(point, choice.group_threads, target)
@@ -59,16 +57,11 @@ def choose_share(point: Point, domain: Sequence[Axis], target: Target, columns: 
     return longer and Share(longer.threads)
 
 
-def of_one_point(share: Share) -> Share:
-    """As many threads for a point, which is alone in its group."""
-    return Share(share.threads // share.points, share.lanes, registers=share.registers)
-
-
 def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Target) -> Shared | None:
     return share_point(placed(point, domain, share)[1], share, target)
 
 
-def _share_of_rows(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
+def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
     """Threads for a row, which take neighbours if they can, and hold what they have read."""
     choice, longest = choices(target), _longest(point)
     most = choice.row_lanes if longest >= 2 * target.subgroup_threads else 1
@@ -82,7 +75,7 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], target: Target) -> Shar
     registers = () if is_one else (replace(plain, registers=True),)
     # Groups of less than a subgroup leave the others of its threads idle.
     is_narrow = plain.threads < 2 * target.subgroup_threads
-    teams = tuple(_teams(plain, domain, target))
+    teams = () if schedule.has_tiles else tuple(_teams(plain, domain, target))
     candidates = (
         *(teams if is_narrow else registers),
         *(registers if is_narrow else teams),

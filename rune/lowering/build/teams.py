@@ -36,8 +36,9 @@ from rune.lowering.build.buffers import along_cut, sums_at
 from rune.lowering.build.conditions import less, same
 from rune.lowering.build.panels import Panel, fill
 from rune.lowering.build.schedule import Stage, Tile, Units
-from rune.lowering.build.stage import Group, firsts_in, grid, operands, results, sum_name, sums_of
+from rune.lowering.build.stage import firsts_in, grid, operands, results, sum_name, sums_of
 from rune.lowering.build.tile import axis_of
+from rune.lowering.build.units import Subgroups
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernel.expr import Load
@@ -51,7 +52,7 @@ _THREADS = matrices.TEAM * matrices.SUBGROUP
 
 
 @dataclass(frozen=True, slots=True)
-class Teams(Group):
+class Teams(Subgroups):
     """Teams of four subgroups, each with a tile; `stage` counts them along rows and columns.
 
     number: which point of the grid they are at, where they come to several
@@ -61,30 +62,9 @@ class Teams(Group):
     number: Size | None = None
 
     @property
-    def threads(self) -> int:
-        """Threads of the group."""
-        return self.stage.rows * self.stage.columns * _THREADS
-
-    @property
-    def rows(self) -> int:
-        """Rows of a thread."""
-        return self.tile.rows // 32
-
-    @property
-    def columns(self) -> int:
-        """Columns of a thread."""
-        return self.tile.columns // 4
-
-    @property
-    def run(self) -> int:
-        """How many columns of a thread are neighbours."""
-        return 2
-
-    @property
-    def numbers(self) -> tuple[Size, Size]:
-        """Which team along the rows, and which along the columns, a thread is of."""
-        number = self.thread // _THREADS
-        return number // self.stage.columns, number % self.stage.columns
+    def together(self) -> int:
+        """Subgroups of a team."""
+        return matrices.TEAM
 
     @property
     def domain(self) -> list[Axis]:
@@ -125,15 +105,7 @@ class Teams(Group):
 
     def at(self, r: int, c: int) -> dict[str, Size]:
         """The axes of the domain at a point of a thread."""
-        return {**self.others, **Group.at(self, r, c)}
-
-    def row(self, r: int) -> Size:
-        """Where the r-th row of a thread lies among those of the group."""
-        return self.numbers[0] * self.tile.rows + matrices.row(self.thread, r, matrices.TEAM)
-
-    def column(self, c: int) -> Size:
-        """Where the c-th column of a thread lies among those of the group."""
-        return self.numbers[1] * self.tile.columns + matrices.column(self.thread, c)
+        return {**self.others, **Subgroups.at(self, r, c)}
 
 
 def _substituted(x: Size, at: Mapping[str, Size]) -> Size:

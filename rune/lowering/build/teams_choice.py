@@ -25,7 +25,7 @@ GROUPS = ((2, 1), (1, 1), (1, 2), (2, 2))  # of them, along rows and columns
 ABREAST = 4  # rows of groups that are walked side by side, at most: 8 and 16 take 4 % longer, 1 takes 6
 # Of a multiprocessor in a cycle: multiply-adds, bytes of shared memory, and bytes from beyond.
 PRODUCTS, SHARED, RATE = 2048.0, 128.0, 40.0
-OVERLAP = 0.25  # of what is not the longest that counts
+OVERLAP = 0.25  # the share of the shorter times that adds to the longest
 WAIT = 32.0  # cycles of a round that only other groups can fill
 REGISTERS = 65_536  # of a multiprocessor
 BESIDE = 48  # registers of a thread beside its sums

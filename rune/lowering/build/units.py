@@ -39,17 +39,22 @@ from rune.lowering.kernels import Axis, Kernel, Reduce
 
 @dataclass(frozen=True, slots=True)
 class Subgroups(Group):
-    """Subgroups that compute a tile each; `stage` counts them along rows and columns."""
+    """Subgroups that compute tiles; `stage` counts the tiles along rows and columns."""
+
+    @property
+    def together(self) -> int:
+        """Subgroups that compute one tile."""
+        return 1
 
     @property
     def threads(self) -> int:
         """Threads of the group."""
-        return self.stage.rows * self.stage.columns * matrices.SUBGROUP
+        return self.stage.rows * self.stage.columns * self.together * matrices.SUBGROUP
 
     @property
     def rows(self) -> int:
         """Rows of a thread."""
-        return self.tile.rows // 8
+        return self.tile.rows // (8 * self.together)
 
     @property
     def columns(self) -> int:
@@ -61,14 +66,20 @@ class Subgroups(Group):
         """How many columns of a thread are neighbours."""
         return 2
 
+    @property
+    def numbers(self) -> tuple[Size, Size]:
+        """Which tile along the rows, and which along the columns, is that of a thread."""
+        number = self.thread // (self.together * matrices.SUBGROUP)
+        return number // self.stage.columns, number % self.stage.columns
+
     def firsts_inside(self) -> tuple[Size, Size]:
-        """The first row and column of a subgroup among those of the group."""
-        number = self.thread // matrices.SUBGROUP
-        return number // self.stage.columns * self.tile.rows, number % self.stage.columns * self.tile.columns
+        """The first row and column of a thread's tile among those of the group."""
+        down, along = self.numbers
+        return down * self.tile.rows, along * self.tile.columns
 
     def row(self, r: int) -> Size:
         """Where the r-th row of a thread lies among those of the group."""
-        return self.firsts_inside()[0] + matrices.row(self.thread, r)
+        return self.firsts_inside()[0] + matrices.row(self.thread, r, self.together)
 
     def column(self, c: int) -> Size:
         """Where the c-th column of a thread lies among those of the group."""

@@ -90,7 +90,7 @@ class Dialect:
     reserved: frozenset[str] = field(default=frozenset())  # words that no name may be
     thread_bound: str = ""  # before the name of a kernel whose workgroup has {0} threads
     argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
-    in_memory: str = ""  # says of an address {0} out of the table that it is none of a workgroup's memory
+    in_memory: str = ""  # promises that an address {0} from the table is not in a workgroup's memory
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
     read_only: str = ""  # what lies at an address {0} in a buffer that nothing writes
     # Types of neighbours of a dtype, and how many one access may have at most; their name is

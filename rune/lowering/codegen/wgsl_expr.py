@@ -110,7 +110,7 @@ class Place:
 @dataclass(slots=True)
 class Expressions:
     """Renders expressions. `names`: of locals, loop variables and sizes; `sizes`: these, which
-    stand in the uniform block; `native`: operations that are no functions of the module;
+    stand in the uniform block; `native`: operations that are not functions of the module;
     `unsigned`: those locals that an index must convert."""
 
     names: dict[str, str]

@@ -142,7 +142,7 @@ class _Exchange:
 
 
 def _places(at: Sequence[Size], shape: Sequence[Size], walked: Sequence[Size]) -> Axes | None:
-    """For each axis of a dot that of the summands; None where one is no axis of the other."""
+    """For each axis of a dot that of the summands; None if they do not correspond."""
     names = [str(i) for i in generic(walked)]
     places = [names.index(str(i)) if size != 1 and str(i) in names else -1 for i, size in zip(at, shape)]
     if any(p == -1 and size != 1 for p, size in zip(places, shape)):

@@ -38,7 +38,7 @@ SHARED_READ = 0.5  # cycles of a multiprocessor for an element that each thread 
 # the reads of some rounds ahead, but not all, and the next product is another pipe's.
 SHARED_WAIT, PRODUCT_WAIT = 22.0, 1.75
 # Instructions to bring an element to shared memory: in pieces of 16 bytes, in pieces that are taken
-# apart since neighbours are none there, and alone. Single fetches are more than what they replace.
+# apart because the panel has no neighbours there, and alone. Single fetches cost more than loads.
 PIECE, APART, ALONE, SCATTERED = 0.5, 2.0, 3.5, 8.0
 CONFLICTS = 1.6  # of stores apart, where panels are deeper than 8: two in a bank
 SHALLOW = 8

@@ -1,7 +1,7 @@
 """Put what dots and sums read into panels (panels.py), some of it ahead of its use.
 
 What is put ahead is read from memory into registers while the threads compute something else, and
-stored when nobody needs any more what lies in its place. Only few registers may wait so; longer
+stored once what lies in its place is no longer needed. Only few registers may wait so; longer
 panels are filled in a loop.
 """
 
