@@ -22,6 +22,7 @@ import rune
 import rune.numpy as rnp
 from rune.errors import DeletedArrayError, DeviceError, NaNError, OutOfMemory
 from rune.transforms.compile import jit
+from tests.support import shortage
 from tests.support.close import close, near, same
 from tests.transforms.compile.native_kinds import warm
 
@@ -268,10 +269,8 @@ def test_memory_comes_back_and_calls_end(name: str):
 def test_short_memory_is_the_same_error_as_in_a_general_call(name: str, monkeypatch: pytest.MonkeyPatch):
     x = put(name, np.ones(1 << 18))
     f = warm(rune.jit(lambda x: rnp.tile(x, 4) + 1.0), x)
-    backend: Any = rune.backends.device_named(name).backend
-    pool = backend.pool if hasattr(backend, "pool") else backend.opened().memory.pool
     with monkeypatch.context() as patch:
-        patch.setattr(pool, "limit_bytes", pool.stats().live_bytes + (1 << 20))
+        shortage.leave(1 << 20, name, patch)
         with pytest.raises(OutOfMemory, match="largest live buffers"):
             _ = [f(x) for _ in range(3)]
     same(np.full(1 << 20, 2, np.float32), np.asarray(f(x)))

@@ -22,6 +22,7 @@ from rune.backends.opencl import run
 from rune.backends.shared import disk_cache
 from rune.errors import DeviceError, OutOfMemory
 from rune.lowering.pipeline import lower
+from tests.support import shortage
 from tests.support.close import close
 
 TARGETS, WHY = opencl.probe()
@@ -212,9 +213,8 @@ def test_block_until_ready_waits_for_the_queue(monkeypatch):
 
 
 def test_out_of_memory_in_a_jitted_call_names_what_is_live_and_who_made_it(monkeypatch):
-    pool: Any = rune.backends.device_named(OPENCL).backend
     held = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(1 << 20, np.float32))
-    monkeypatch.setattr(pool.pool, "limit_bytes", pool.memory_stats().live_bytes + (1 << 20))
+    shortage.leave(1 << 20, OPENCL, monkeypatch)
 
     def larger(x: Any) -> Any:
         return rnp.concatenate([x, x])
@@ -225,9 +225,8 @@ def test_out_of_memory_in_a_jitted_call_names_what_is_live_and_who_made_it(monke
 
 
 def test_after_out_of_memory_the_device_works_on(monkeypatch):
-    backend: Any = rune.backends.device_named(OPENCL).backend
     with monkeypatch.context() as patch:
-        patch.setattr(backend.pool, "limit_bytes", 0)
+        shortage.leave(0, OPENCL, patch)
         with pytest.raises(OutOfMemory):
             rune.device_put(np.zeros(1 << 22, np.float32), OPENCL)
 

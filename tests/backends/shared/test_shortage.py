@@ -12,6 +12,7 @@ import rune.numpy as rnp
 from rune.backends.shared import host_memory
 from rune.backends.shared.shortage import alive_at_once
 from rune.errors import OutOfMemory
+from tests.support import shortage
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 POOLED = [name for name in DEVICES if not name.startswith("cpu")]
@@ -24,18 +25,12 @@ def wide(x: Any) -> Any:
     return rnp.sum(columns * rows)
 
 
-def pool_of(device: str) -> Any:
-    backend: Any = rune.backends.device_named(device).backend
-    return backend.opened().memory.pool if device.startswith("vulkan") else backend.pool
-
-
 @pytest.mark.parametrize("device", POOLED)
 def test_an_error_names_the_plan_its_arena_and_what_is_alive_with_lines(device: str, monkeypatch: pytest.MonkeyPatch):
     x = rune.device_put(np.ones(SIDE, np.float32), device)
-    f, pool = rune.jit(wide, device=device), pool_of(device)
-    pool.trim()
-    monkeypatch.setattr(pool, "limit_bytes", pool.stats().live_bytes + (1 << 20))
-    monkeypatch.setattr(pool, "_free_bytes", None)
+    f = rune.jit(wide, device=device)
+    shortage.leave(1 << 20, device, monkeypatch)
+    monkeypatch.setattr(shortage.pool_of(device), "_free_bytes", None)
 
     with pytest.raises(OutOfMemory, match=f"wide: cannot run on {device}") as caught:
         f(x).block_until_ready()

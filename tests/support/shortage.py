@@ -1,0 +1,27 @@
+"""Devices that are short of memory."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+import rune
+
+
+def pool_of(device: str) -> Any:
+    """The pool of a device."""
+    backend: Any = rune.backends.device_named(device).backend
+    return backend.opened().memory.pool if device.startswith("vulkan") else backend.pool
+
+
+def leave(room: int, device: str, patch: pytest.MonkeyPatch) -> None:
+    """Let the device grant `room` bytes more than it has in use.
+
+    What other tests left to the collector or to the pool's cache would be room too, and goes first.
+    """
+    pool = pool_of(device)
+    gc.collect()
+    pool.trim()
+    patch.setattr(pool, "limit_bytes", pool.stats().live_bytes + room)
