@@ -1,0 +1,71 @@
+"""Programs and libraries written for JAX run on rune, after one line.
+
+`import rune.as_jax` comes first; from then on `import jax` gives rune under JAX's names. Scripts
+that may not be changed run by `python -m rune.as_jax script.py`, or with RUNE_AS_JAX=1 set.
+
+The modules stand in the folder `jax` beside this file, and are loaded under JAX's own names. They
+say which function of rune is meant; a private module of JAX is there where a library imports it,
+and has what that library takes. Nothing in rune changes but the settings in which JAX differs.
+
+>>> import rune.as_jax
+>>> import jax, jax.numpy as jnp
+>>> jax.jit(jax.grad(lambda x: jnp.sum(x**3)))(jnp.arange(3.0))
+Array([ 0.,  3., 12.], f32[3], cpu:0)
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+
+from rune import config
+from rune.errors import ArgumentError
+
+# What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
+SETTINGS = config.setting()
+_PACKAGES = ("jaxlib", "jax")
+_HERE = Path(__file__).parent
+
+
+def install() -> None:
+    """Let `import jax` give rune. A second call does nothing.
+
+    Errors: ArgumentError if JAX itself has been imported by this process.
+    """
+    for name in _PACKAGES:
+        known = sys.modules.get(name)
+        if known is None:
+            _load(name)
+        elif not _is_from_here(known):
+            raise ArgumentError(
+                f"as_jax: cannot stand in for {name} (this process has imported {name} from {_folder(known)})",
+                hint="import rune.as_jax first; JAX and its stand-in need a process each",
+            )
+
+
+def _load(name: str) -> None:
+    """Load a package of this folder by the name that JAX gives it; its modules follow."""
+    folder = _HERE / name
+    spec = util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+def _is_from_here(module: ModuleType) -> bool:
+    return Path(_folder(module)) == _HERE / module.__name__
+
+
+def _folder(module: ModuleType) -> str:
+    return next(iter(getattr(module, "__path__", ())), "an unknown place")
+
+
+install()
+SETTINGS.act()

@@ -1,0 +1,6 @@
+"""`jax.debug`."""
+
+from rune import absent
+from rune.debug import *
+
+__getattr__ = absent.of("rune.debug")

@@ -1,0 +1,3 @@
+"""`jax.errors`."""
+
+from rune.errors import *

@@ -1,0 +1,3 @@
+"""`jax.experimental`."""
+
+from rune import io_callback

@@ -1,0 +1,1 @@
+"""`jax.experimental.shard_map`."""

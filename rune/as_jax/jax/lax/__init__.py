@@ -1,0 +1,8 @@
+"""`jax.lax`."""
+
+from jax.lax import linalg
+
+from rune import absent
+from rune.lax import *
+
+__getattr__ = absent.of("rune.lax")

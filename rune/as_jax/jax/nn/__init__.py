@@ -1,0 +1,8 @@
+"""`jax.nn`."""
+
+from jax.nn import initializers
+
+from rune import absent
+from rune.nn import *
+
+__getattr__ = absent.of("rune.nn")

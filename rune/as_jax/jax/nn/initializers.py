@@ -1,0 +1,6 @@
+"""`jax.nn.initializers`."""
+
+from rune import absent
+from rune.nn.initializers import *
+
+__getattr__ = absent.of("rune.nn.initializers")

@@ -1,0 +1,8 @@
+"""`jax.numpy`."""
+
+from jax.numpy import fft, linalg
+
+from rune import absent
+from rune.numpy import *
+
+__getattr__ = absent.of("rune.numpy")

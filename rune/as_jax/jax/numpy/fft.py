@@ -1,0 +1,6 @@
+"""`jax.numpy.fft`."""
+
+from rune import absent
+from rune.numpy.fft import *
+
+__getattr__ = absent.of("rune.numpy.fft")

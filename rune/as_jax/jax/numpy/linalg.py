@@ -1,0 +1,6 @@
+"""`jax.numpy.linalg`."""
+
+from rune import absent
+from rune.numpy.linalg import *
+
+__getattr__ = absent.of("rune.numpy.linalg")

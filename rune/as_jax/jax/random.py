@@ -1,0 +1,6 @@
+"""`jax.random`."""
+
+from rune import absent
+from rune.random import *
+
+__getattr__ = absent.of("rune.random")

@@ -1,0 +1,7 @@
+"""`jax.scipy`."""
+
+from jax.scipy import cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, spatial, special, stats
+
+from rune import absent
+
+__getattr__ = absent.of("rune.scipy")

@@ -1,0 +1,6 @@
+"""`jax.scipy.cluster`."""
+
+from rune import absent
+from rune.scipy.cluster import *
+
+__getattr__ = absent.of("rune.scipy.cluster")

@@ -1,0 +1,6 @@
+"""`jax.scipy.cluster.vq`."""
+
+from rune import absent
+from rune.scipy.cluster.vq import *
+
+__getattr__ = absent.of("rune.scipy.cluster.vq")

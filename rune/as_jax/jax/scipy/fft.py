@@ -1,0 +1,6 @@
+"""`jax.scipy.fft`."""
+
+from rune import absent
+from rune.scipy.fft import *
+
+__getattr__ = absent.of("rune.scipy.fft")

@@ -1,0 +1,6 @@
+"""`jax.scipy.integrate`."""
+
+from rune import absent
+from rune.scipy.integrate import *
+
+__getattr__ = absent.of("rune.scipy.integrate")

@@ -1,0 +1,6 @@
+"""`jax.scipy.interpolate`."""
+
+from rune import absent
+from rune.scipy.interpolate import *
+
+__getattr__ = absent.of("rune.scipy.interpolate")

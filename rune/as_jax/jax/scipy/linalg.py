@@ -1,0 +1,6 @@
+"""`jax.scipy.linalg`."""
+
+from rune import absent
+from rune.scipy.linalg import *
+
+__getattr__ = absent.of("rune.scipy.linalg")

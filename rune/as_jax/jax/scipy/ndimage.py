@@ -1,0 +1,6 @@
+"""`jax.scipy.ndimage`."""
+
+from rune import absent
+from rune.scipy.ndimage import *
+
+__getattr__ = absent.of("rune.scipy.ndimage")

@@ -1,0 +1,6 @@
+"""`jax.scipy.optimize`."""
+
+from rune import absent
+from rune.scipy.optimize import *
+
+__getattr__ = absent.of("rune.scipy.optimize")

@@ -1,0 +1,6 @@
+"""`jax.scipy.signal`."""
+
+from rune import absent
+from rune.scipy.signal import *
+
+__getattr__ = absent.of("rune.scipy.signal")

@@ -1,0 +1,6 @@
+"""`jax.scipy.spatial`."""
+
+from rune import absent
+from rune.scipy.spatial import *
+
+__getattr__ = absent.of("rune.scipy.spatial")

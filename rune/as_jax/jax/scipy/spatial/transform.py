@@ -1,0 +1,6 @@
+"""`jax.scipy.spatial.transform`."""
+
+from rune import absent
+from rune.scipy.spatial.transform import *
+
+__getattr__ = absent.of("rune.scipy.spatial.transform")

@@ -1,0 +1,6 @@
+"""`jax.sharding`."""
+
+from rune import absent
+from rune.sharding import *
+
+__getattr__ = absent.of("rune.sharding")

@@ -1,0 +1,6 @@
+"""`jax.tree_util`."""
+
+from rune import absent
+from rune.tree_util import *
+
+__getattr__ = absent.of("rune.tree_util")

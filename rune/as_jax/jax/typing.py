@@ -1,0 +1,3 @@
+"""`jax.typing`."""
+
+from rune.typing import *

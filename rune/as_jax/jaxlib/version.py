@@ -1,0 +1,3 @@
+"""`jaxlib.version`."""
+
+__version__ = "0.10.2"

@@ -1,0 +1,18 @@
+"""Tests of programs written for JAX: `import jax` gives rune, with JAX's settings here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rune.as_jax import SETTINGS
+
+with SETTINGS:  # from here on it is no statement for the process
+    pass
+
+
+@pytest.fixture(autouse=True)
+def settings_of_jax() -> Iterator[None]:
+    with SETTINGS:
+        yield

@@ -1,0 +1,66 @@
+"""`import rune.as_jax` lets `import jax` give rune, for a process, a script or a module."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.stats
+import numpy as np
+
+import rune
+
+PROGRAM = """
+import sys, jax
+print(jax.__version__, jax.grad(lambda x: x**3)(2.0), sys.argv[1:], __name__)
+"""
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=cwd)
+
+
+def test_modules_of_jax_are_runes():
+    assert jax.jit is rune.jit
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: jnp.sum(x**3)))(jnp.arange(3.0)), [0, 3, 12])
+    np.testing.assert_allclose(jax.scipy.stats.norm.logpdf(0.0), -0.9189385, rtol=1e-6)
+
+
+def test_a_script_runs_unchanged(tmp_path: Path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    done = run("-m", "rune.as_jax", str(tmp_path / "program.py"), "-v", "7")
+
+    assert done.stdout == "0.10.2 12.0 ['-v', '7'] __main__\n", done.stderr
+
+
+def test_a_module_runs_unchanged(tmp_path: Path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    done = run("-m", "rune.as_jax", "-m", "program", "7", cwd=tmp_path)
+
+    assert done.stdout == "0.10.2 12.0 ['7'] __main__\n", done.stderr
+
+
+def test_without_a_program_the_command_says_how_it_is_used():
+    done = run("-m", "rune.as_jax")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("usage: python -m rune.as_jax")
+
+
+def test_it_does_not_stand_in_for_a_jax_that_is_loaded(tmp_path: Path):
+    (tmp_path / "jax.py").write_text("")
+
+    done = run("-c", "import jax, rune.as_jax", cwd=tmp_path)
+
+    assert "as_jax: cannot stand in for jax (this process has imported jax" in done.stderr
+
+
+def test_a_missing_name_says_what_to_use():
+    done = run("-c", "import rune.as_jax, jax; jax.gard")
+
+    assert "did you mean" in done.stderr
