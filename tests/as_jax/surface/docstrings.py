@@ -59,7 +59,11 @@ def examples() -> dict[str, list[str]]:
 def answers(sources: list[str]) -> list[str]:
     """What each example prints; an error's class, after a `!`."""
     scope: dict[str, Any] = {"np": import_module("numpy"), "jax": import_module("jax")}
-    scope |= {"jnp": import_module("jax.numpy"), "lax": import_module("jax.lax"), "partial": import_module("functools").partial}
+    scope |= {
+        "jnp": import_module("jax.numpy"),
+        "lax": import_module("jax.lax"),
+        "partial": import_module("functools").partial,
+    }
     texts = []
     for source in sources:
         printed = io.StringIO()
