@@ -153,7 +153,7 @@ class _Model:
         memory = memory_of(self.code)
         if self.record.is_processor:
             lanes = self._lanes()
-            loops = choose(self.code.body, lanes).loops
+            loops = choose(self.code.body, lanes, ordered=frozenset(self.code.ordered)).loops
             reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
             return reader.block(self.code.body, sampling.of_processor(self.sizes))
         thread = dims.symbol(launch.threads[0].name, 0, launch.group_threads - 1) if launch.threads else 0
