@@ -84,9 +84,9 @@ class Footprints:
 
     def through(self, block: Block, extents: Extents, room: Room) -> float:
         """The bytes that come through a cache with this room, for all rounds of a block."""
-        whole = [(block, _over(block, extents))]
-        together = self._union(whole)
-        if self._union(whole, room.sets) <= room.bytes:
+        rounds = [(block, _over(block, extents))]
+        together = self._union(rounds)
+        if self._union(rounds, room.sets) <= room.bytes:
             return together
         inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
         parts = [(b, _over(b, inside)) for b in block.inner]
