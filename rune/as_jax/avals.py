@@ -1,171 +1,82 @@
-"""Abstract values: what JAX's rules for types are given and give, over rune's `ArrayType`.
-
-    ShapedArray(shape, dtype, weak_type)    the type of an array; equal if these three are
-    aval_of(type), type_of(aval)            there and back
-
-`Shaped` is all that a rule may return for a type: a ShapedArray, a ShapeDtypeStruct, an array.
+"""Abstract values: JAX's name for what rune calls an `ArrayType`. They are the same objects.
 
 >>> from rune.as_jax.avals import ShapedArray
->>> ShapedArray((3,), "float32").str_short()
-'float32[3]'
+>>> import rune, rune.numpy as rnp
+>>> ShapedArray((3,), "float32") is rnp.ones(3).type
+True
+>>> isinstance(rnp.ones(3).type, ShapedArray)
+True
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-
-from rune import dims, dtypes
+from rune import dtypes
 from rune.core import interpreter
-from rune.core.types import ArrayType, Axes, Shape
+from rune.core.types import ArrayType, Axes
 from rune.dims import Size
 from rune.errors import ArgumentError
-from rune.transforms.derivatives import tangents
+from rune.transforms.eval_shape import ShapeDtypeStruct
 
 
-class AbstractValue:
-    """What is known of a value before it is computed; `ShapedArray` is the one kind of it."""
+class _Types(type):
+    """The class of a class whose instances are the types of rune."""
 
-    __slots__ = ()
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _type(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, ArrayType)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return subclass is ArrayType or super().__subclasscheck__(subclass)
+
+
+class AbstractValue(metaclass=_Types):
+    """What is known of a value before it is computed."""
 
 
 class ShapedArray(AbstractValue):
-    """The type of an array, with JAX's names for what it says.
+    """ShapedArray(shape, dtype, weak_type=False) is the type of an array."""
+
+
+def _type(
+    shape: Sequence[Size],
+    dtype: object,
+    weak_type: bool = False,
+    *,
+    sharding: object = None,
+    vma: Axes = frozenset(),
+    memory_space: object = None,
+) -> ArrayType:
+    """The type with this shape, dtype and weakness.
 
     Errors: ArgumentError for a sharding: the layout of a value is no part of its type here.
     """
-
-    __slots__ = ("type",)
-    type: ArrayType
-
-    def __init__(
-        self,
-        shape: Sequence[Size],
-        dtype: object,
-        weak_type: bool = False,
-        *,
-        sharding: object = None,
-        vma: Axes = frozenset(),
-    ):
-        if sharding is not None:
-            raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; layouts are no part of types)")
-        self.type = ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
-
-    @property
-    def shape(self) -> Shape:
-        """Sizes of the axes."""
-        return self.type.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype, as users see it."""
-        return self.type.public_dtype
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype adapts to others, as that of a Python number does."""
-        return self.type.weak
-
-    @property
-    def vma(self) -> Axes:
-        """The axes of a mesh along which it varies."""
-        return self.type.varying
-
-    @property
-    def sharding(self) -> None:
-        """None: layouts are no part of types."""
-        return None
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.type.ndim
-
-    @property
-    def size(self) -> Size:
-        """Number of elements."""
-        return dims.product(self.type.shape)
-
-    def update(self, **changes: Any) -> ShapedArray:
-        """The same type but for `shape`, `dtype`, `weak_type`, `vma`."""
-        same = {"shape": self.shape, "dtype": self.type.dtype, "weak_type": self.weak_type, "vma": self.vma}
-        return ShapedArray(**{**same, **changes})
-
-    def strip_weak_type(self) -> ShapedArray:
-        """The strong type."""
-        return aval_of(self.type.strong())
-
-    def to_tangent_aval(self) -> ShapedArray:
-        """The type of its tangents: float0 where there is no derivative."""
-        return aval_of(tangents.tangent_type(self.type))
-
-    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
-
-    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
-        """As `float32[3]`, or `f32[3]`."""
-        name = dtypes.short(self.type.dtype) if short_dtypes else str(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]  # type: ignore[return-value]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapedArray) and self.type is other.type
-
-    def __hash__(self) -> int:
-        return hash(self.type)
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.str_short()}{weak})"
-
-    def __reduce__(self) -> Any:
-        return aval_of, (self.type,)
-
-    @classmethod
-    def of(cls, type: ArrayType) -> Self:
-        """The abstract value of a type of rune's."""
-        self = object.__new__(cls)
-        self.type = type
-        return self
-
-
-def aval_of(type: ArrayType) -> ShapedArray:
-    """The abstract value of a type of rune's."""
-    return ShapedArray.of(type)
+    if sharding is not None:
+        raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; layouts are no part of types)")
+    return ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
 
 
 def type_of(shaped: Any) -> ArrayType:
-    """The type that an abstract value, a ShapeDtypeStruct or an array stands for.
-
-    Errors: ArgumentError for anything else.
-    """
+    """The type that an abstract value, a ShapeDtypeStruct or an array stands for."""
     if isinstance(shaped, ArrayType):
         return shaped
-    known = getattr(shaped, "type", None)
-    if isinstance(known, ArrayType):
-        return known
-    if isinstance(shaped, np.ndarray | np.generic) or dtypes.scalar_type(shaped) is not None:
-        return interpreter.type_of(shaped)
-    raise ArgumentError(f"aval: cannot take {shaped!r:.60} as an abstract value (a ShapedArray required)")
+    return shaped.type if isinstance(shaped, ShapeDtypeStruct) else interpreter.type_of(shaped)
 
 
-def mapped_aval(size: Size, axis: int | None, aval: ShapedArray) -> ShapedArray:
+def mapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
     """The type of one lane of a batch of `size` lanes along `axis`; None: it has no lanes."""
     if axis is None:
         return aval
     if aval.shape[axis] != size:
-        raise ArgumentError(f"mapped_aval: cannot take {size} lanes along axis {axis} of {aval.type}")
+        raise ArgumentError(f"mapped_aval: cannot take {size} lanes along axis {axis} of {aval}")
     position = axis % aval.ndim
-    return aval_of(aval.type.with_shape((*aval.shape[:position], *aval.shape[position + 1 :])))
+    return aval.with_shape((*aval.shape[:position], *aval.shape[position + 1 :]))
 
 
-def unmapped_aval(size: Size, axis: int | None, aval: ShapedArray) -> ShapedArray:
+def unmapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
     """The type of `size` lanes of this type, along a new axis at `axis`; None: it has no lanes."""
-    if axis is None:
-        return aval
-    return aval_of(aval.type.with_shape((*aval.shape[:axis], size, *aval.shape[axis:])))
+    return aval if axis is None else aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))

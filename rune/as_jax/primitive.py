@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-from rune.as_jax.avals import ShapedArray, aval_of, type_of
+from rune.as_jax.avals import type_of
 from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter
 from rune.core.axes import own_axis
@@ -132,7 +132,7 @@ class Primitive(Direct):
             raise MissingRule(WHAT[kind].format(self)) from None
 
     def _types(self, *types: ArrayType, **params: Any) -> Any:
-        out, _ = self._rule(TYPES)(*map(aval_of, types), **params)
+        out, _ = self._rule(TYPES)(*types, **params)
         return tuple(map(type_of, out)) if self.multiple_results else type_of(out)
 
     def _effect(self, **params: object) -> Effect | None:
@@ -156,10 +156,10 @@ class Primitive(Direct):
         return list(map(unshared, outs)), [unshared(value_or_none(t)) for t in out_tangents]
 
     def _transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
-        primals = [UndefinedPrimal(aval_of(x)) if lin else x for x, lin in zip(inputs, linear, strict=True)]
+        primals = [UndefinedPrimal(x) if lin else x for x, lin in zip(inputs, linear, strict=True)]
         cts: Any = ct
         if self.multiple_results:
-            results, _ = self._rule(TYPES)(*(aval_of(_input_type(x)) for x in inputs), **params)
+            results, _ = self._rule(TYPES)(*(_input_type(x) for x in inputs), **params)
             cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
         outs = self._called(TRANSPOSE, cts, *as_arrays(primals), **params)
         if isinstance(outs, type):  # Zero itself: all are
@@ -179,19 +179,19 @@ class Primitive(Direct):
 
     def _lowered(self, *args: Value, **params: Any) -> Any:
         types = [interpreter.type_of(a) for a in args]
-        expected, _ = self._rule(TYPES)(*map(aval_of, types), **params)
-        context = LoweringContext(self, tuple(map(aval_of, types)), _all(expected))
+        expected, _ = self._rule(TYPES)(*types, **params)
+        context = LoweringContext(self, tuple(types), tuple(map(type_of, _all(expected))))
         outs = _all(self._called(LOWERING, context, *as_arrays(args), **params))
-        outs = [self._checked(o, a) for o, a in zip(outs, context.avals_out, strict=True)]
+        outs = [self._checked(o, t) for o, t in zip(outs, context.avals_out, strict=True)]
         return outs if self.multiple_results else outs[0]
 
-    def _checked(self, out: Any, aval: ShapedArray) -> Any:
+    def _checked(self, out: Any, type: ArrayType) -> Any:
         """A result of the lowering, which has to be as the rule for types says."""
         out = unshared(out)
-        if not is_layout(interpreter.type_of(out), aval.type):
+        if not is_layout(interpreter.type_of(out), type):
             raise TransformError(
                 f"jit: cannot compile {self} (its lowering gives {interpreter.type_of(out)}, "
-                f"its abstract_eval says {aval.type})"
+                f"its abstract_eval says {type})"
             )
         return out
 
@@ -199,7 +199,7 @@ class Primitive(Direct):
 class LoweringContext:
     """What a lowering is told: the types of operands and results. There is no MLIR behind it."""
 
-    def __init__(self, primitive: Primitive, avals_in: tuple[ShapedArray, ...], avals_out: tuple[ShapedArray, ...]):
+    def __init__(self, primitive: Primitive, avals_in: tuple[ArrayType, ...], avals_out: tuple[ArrayType, ...]):
         self.primitive, self.avals_in, self.avals_out = primitive, avals_in, avals_out
 
     def __getattr__(self, name: str) -> Any:

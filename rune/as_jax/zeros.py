@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rune import dtypes
-from rune.as_jax.avals import ShapedArray, aval_of
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType, Shape
-from rune.transforms.derivatives.tangents import float0_zeros, tangent_type, zeros
+from rune.transforms.derivatives.tangents import float0_zeros, zeros
 
 
 class Zero:
@@ -17,7 +16,7 @@ class Zero:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: ShapedArray):
+    def __init__(self, aval: ArrayType):
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -47,7 +46,7 @@ class Zero:
 class UndefinedPrimal:
     """An input in which the transposed operation is linear: only its type is known."""
 
-    aval: ShapedArray
+    aval: ArrayType
 
 
 def is_undefined_primal(value: object) -> bool:
@@ -57,12 +56,12 @@ def is_undefined_primal(value: object) -> bool:
 
 def tangent_zero(type: ArrayType) -> Zero:
     """The zero tangent of a value of this type."""
-    return Zero(aval_of(tangent_type(type)))
+    return Zero(type.to_tangent())
 
 
-def zeros_like_aval(aval: ShapedArray) -> Any:
+def zeros_like_aval(aval: ArrayType) -> Any:
     """An array of zeros of this type; of float0 where the dtype is that."""
-    return float0_zeros(aval.type) if aval.type.dtype == dtypes.float0 else zeros(aval.type)
+    return float0_zeros(aval) if aval.dtype == dtypes.float0 else zeros(aval)
 
 
 def instantiate_zeros(value: Any) -> Any:

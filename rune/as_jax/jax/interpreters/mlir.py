@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import absent, pure_callback
-from rune.as_jax.avals import ShapedArray
 from rune.as_jax.primitive import LoweringContext as LoweringRuleContext
 from rune.as_jax.primitive import Primitive
 from rune.as_jax.rules import lowerings
+from rune.core.types import ArrayType
 from rune.errors import ArgumentError
 from rune.transforms.callback import io_callback
 from rune.transforms.eval_shape import ShapeDtypeStruct
@@ -55,8 +55,8 @@ def emit_python_callback(
     callback: Callable[..., Sequence[Any]],
     token: object,
     operands: Sequence[Any],
-    operand_avals: Sequence[ShapedArray],
-    result_avals: Sequence[ShapedArray],
+    operand_avals: Sequence[ArrayType],
+    result_avals: Sequence[ArrayType],
     *,
     has_side_effect: bool,
     returns_token: bool = True,

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from jax.extend.linear_util import WrappedFun
 
 from rune import absent
-from rune.as_jax.avals import ShapedArray, aval_of
 from rune.core.interpreter import current, type_of
 from rune.core.program import Program
 from rune.core.staging import Staged
+from rune.core.types import ArrayType
 from rune.transforms.arguments import unshared
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.tracers import TracedArray as DynamicJaxprTracer
@@ -21,7 +21,7 @@ from rune.transforms.tracers import TracedArray as JaxprTracer
 class PartialVal(NamedTuple):
     """A value that is known, (None, value), or only typed, (aval, None)."""
 
-    aval: ShapedArray | None
+    aval: ArrayType | None
     const: Any
 
     @classmethod
@@ -30,7 +30,7 @@ class PartialVal(NamedTuple):
         return cls(None, const)
 
     @classmethod
-    def unknown(cls, aval: ShapedArray) -> PartialVal:
+    def unknown(cls, aval: ArrayType) -> PartialVal:
         """A value of which only the type is known."""
         return cls(aval, None)
 
@@ -42,9 +42,9 @@ class PartialVal(NamedTuple):
         """The value; None if it is not known."""
         return self.const if self.is_known() else None
 
-    def get_aval(self) -> ShapedArray:
+    def get_aval(self) -> ArrayType:
         """The type."""
-        return aval_of(type_of(self.const)) if self.aval is None else self.aval
+        return type_of(self.const) if self.aval is None else self.aval
 
 
 def trace_to_jaxpr_nounits(
@@ -56,14 +56,14 @@ def trace_to_jaxpr_nounits(
     and the values of those inputs.
     """
     partial = Partial(current())
-    args = [partial.new_input(v.aval.type) if v.aval is not None else unshared(v.const) for v in values]
+    args = [partial.new_input(v.aval) if v.aval is not None else unshared(v.const) for v in values]
 
     def run() -> tuple[Staged, list[PartialVal]]:
         outs = list(map(unshared, function.call_wrapped(*args)))
         unknown = [instantiate or partial.owns(o) for o in outs]
         staged = partial.program([o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
         return staged, [
-            PartialVal.unknown(aval_of(type_of(o))) if u else PartialVal.known(o)
+            PartialVal.unknown(type_of(o)) if u else PartialVal.known(o)
             for o, u in zip(outs, unknown, strict=True)
         ]
 
