@@ -11,7 +11,7 @@ XLA = "It belongs to XLA, which rune has none of: lower by `mlir.lower_fun(f)`, 
 TRACES = "JAX's interpreters are not rune's: a transformation of one's own reads the program of `jax.make_jaxpr`."
 
 MISSING: Mapping[str, Table] = {
-    "jax.interpreters.ad": {TRACES: "JVPTrace JVPTracer LinearizeTrace *Trace *Tracer"},
+    "jax.interpreters.ad": {TRACES: "*Trace *Tracer"},
     "jax.interpreters.batching": {
         TRACES: "BatchTrace BatchTracer *Trace *Tracer",
         "Register the class by `jax.tree_util`.": "register_vmappable unregister_vmappable",
@@ -21,6 +21,5 @@ MISSING: Mapping[str, Table] = {
     "jax.interpreters.pxla": {XLA: "*"},
     "jax.interpreters.partial_eval": {TRACES: "*"},
     "jax.extend.mlir": {MLIR: "*"},
-    "jax.extend.core": {TRACES: "*Trace* take_current_trace set_current_trace find_top_trace"},
     "jax.extend.linear_util": {},
 }

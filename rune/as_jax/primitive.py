@@ -158,7 +158,7 @@ class Primitive(Direct):
     def _transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
         primals = [UndefinedPrimal(x) if lin else x for x, lin in zip(inputs, linear, strict=True)]
         cts: Any = ct
-        if self.multiple_results:
+        if self.multiple_results and any(c is None for c in ct):
             results, _ = self._rule(TYPES)(*(_input_type(x) for x in inputs), **params)
             cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
         outs = self._called(TRANSPOSE, cts, *as_arrays(primals), **params)
@@ -201,12 +201,20 @@ class LoweringContext:
 
     def __init__(self, primitive: Primitive, avals_in: tuple[ArrayType, ...], avals_out: tuple[ArrayType, ...]):
         self.primitive, self.avals_in, self.avals_out = primitive, avals_in, avals_out
+        self.module_context = ModuleContext()
 
     def __getattr__(self, name: str) -> Any:
         raise ArgumentError(
             f"jit: cannot give {name} to the lowering of {self.primitive} (it asks for MLIR, and rune has none)",
             hint="register mlir.lower_fun(f), with f in operations of jax.numpy",
         )
+
+
+class ModuleContext:
+    """What is compiled together."""
+
+    def add_keepalive(self, value: object) -> None:
+        """Nothing: a program of rune's holds the functions that it calls."""
 
 
 def _input_type(value: Any) -> ArrayType:

@@ -23,6 +23,7 @@ from rune.core.interpreter import type_of
 from rune.errors import MissingRule
 from rune.ops import add as add_jaxvals
 from rune.ops import add as add_jaxvals_p
+from rune.transforms.derivatives.jvp import JvpTracer as JVPTracer
 
 Rule = Callable[..., Any]
 
