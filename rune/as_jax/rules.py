@@ -20,8 +20,11 @@ from weakref import WeakSet
 
 from rune.as_jax.primitive import BATCH, JVP, LOWERING, TRANSPOSE, AxisData, Primitive
 from rune.errors import ArgumentError
+from rune.ops import stop_gradient
 
 Rule = Callable[..., Any]
+# Rules that libraries set to what they are here: Lineax, that of an identity.
+SETTLED = {(TRANSPOSE, stop_gradient)}
 
 
 class Rules(MutableMapping[Primitive, Rule]):
@@ -36,6 +39,8 @@ class Rules(MutableMapping[Primitive, Rule]):
         return rule
 
     def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
+        if (self.kind, primitive) in SETTLED:
+            return
         if not isinstance(primitive, Primitive):
             raise ArgumentError(
                 f"{self.kind}: cannot set the rule of {primitive} (it is not a primitive of jax.extend.core)",
