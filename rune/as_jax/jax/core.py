@@ -1,1 +1,3 @@
 """`jax.core`."""
+
+from rune.as_jax.avals import AbstractValue, ShapedArray
