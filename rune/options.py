@@ -29,10 +29,13 @@ class Config:
     check_infs: bool = False  # an infinity is made
     check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
+    disable_jit: bool = False  # jitted functions, branches and loops run in Python
     profile: bool = False  # programs tell the time of each step
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
+    rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
+    log_compiles: bool = False  # tell the logger "rune" of traces and compilations
     cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
@@ -45,10 +48,11 @@ class Config:
 
 
 PROMOTIONS = ("standard", "strict")
+RANK_PROMOTIONS = ("allow", "warn", "raise")
 SYMBOLIC = ("declared", "auto")
 SEARCHES = ("stored", "off", "full")  # or seconds
 _LEAST = {"cpu_devices": 1}  # of other integers it is 0
-_CHOICES = {"promotion": PROMOTIONS, "symbolic": SYMBOLIC}
+_CHOICES = {"promotion": PROMOTIONS, "rank_promotion": RANK_PROMOTIONS, "symbolic": SYMBOLIC}
 _KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
