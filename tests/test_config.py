@@ -372,7 +372,7 @@ def test_a_refused_call_changes_nothing():
 
 
 def test_every_setting_has_a_variable():
-    words = {"bool": "on", "promotion": "strict", "symbolic": "auto", "device": "cpu"}
+    words = {"bool": "on", "promotion": "strict", "wide_dtypes": "truncated", "symbolic": "auto", "device": "cpu"}
     words |= {"compiled_bytes": "12345", "cpu_devices": "8", "search": "2.5"}
     names = [n for n in Config.__slots__ if n != "cache_dir"]
     kinds = {n: "bool" if isinstance(getattr(config.current(), n), bool) else n for n in names}

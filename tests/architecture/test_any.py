@@ -18,7 +18,7 @@ BUDGETS: dict[str, int] = {
     "rune.core": 26,
     "rune.debug": 1,
     "rune.dims": 13,
-    "rune.dtypes": 9,
+    "rune.dtypes": 7,
     "rune.effects": 21,
     "rune.errors": 1,
     "rune.lax": 54,
@@ -35,7 +35,8 @@ BUDGETS: dict[str, int] = {
     "rune.settings": 1,
     "rune.tracebacks": 3,
     "rune.transforms": 179,
-    "rune.tree": 65,
+    "rune.tree": 63,
+    "rune.tree_util": 4,
     "rune.typing": 1,
 }
 
