@@ -57,6 +57,15 @@ def _load(name: str) -> None:
     except BaseException:
         del sys.modules[name]
         raise
+    _put_rooms_in_place(name)
+
+
+def _put_rooms_in_place(package: str) -> None:
+    """Let `jax.numpy` be the module of that name: `from rune import *` gave the name to rune's."""
+    for full_name, module in [*sys.modules.items()]:
+        outer, _, inner = full_name.rpartition(".")
+        if outer == package or outer.startswith(f"{package}."):
+            setattr(sys.modules[outer], inner, module)
 
 
 def _is_from_here(module: ModuleType) -> bool:

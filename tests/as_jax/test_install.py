@@ -64,3 +64,11 @@ def test_a_missing_name_says_what_to_use():
     done = run("-c", "import rune.as_jax, jax; jax.gard")
 
     assert "did you mean" in done.stderr
+
+
+def test_a_room_of_jax_is_the_module_of_its_name():
+    assert [jax.lax.__name__, jnp.linalg.__name__, jax.scipy.stats.__name__] == [
+        "jax.lax",
+        "jax.numpy.linalg",
+        "jax.scipy.stats",
+    ]
