@@ -138,7 +138,9 @@ def compare(library: str) -> list[Outcome]:
     expected, functions = stored(library), examples(library)
     assert expected.keys() == functions.keys(), f"{library}: store again, {expected.keys() ^ functions.keys()} differ"
     explanations = getattr(load(library), "DIFFERENCES", {})
-    return [Outcome(library, n, _message(library, n, f, expected[n]), explanations.get(n, "")) for n, f in functions.items()]
+    return [
+        Outcome(library, n, _message(library, n, f, expected[n]), explanations.get(n, "")) for n, f in functions.items()
+    ]
 
 
 def _message(library: str, name: str, function: Callable[[], Any], expected: dict[str, np.ndarray]) -> str:
@@ -151,7 +153,9 @@ def _message(library: str, name: str, function: Callable[[], Any], expected: dic
 
 def report(outcomes: list[Outcome]) -> str:
     """A line for each example that differs, and the count."""
-    lines = [f"  {o.example}: {o.message}" + (f" ({o.explanation})" if o.explanation else "") for o in outcomes if o.message]
+    lines = [
+        f"  {o.example}: {o.message}" + (f" ({o.explanation})" if o.explanation else "") for o in outcomes if o.message
+    ]
     passes = sum(not o.message for o in outcomes)
     return "\n".join([*lines, f"{outcomes[0].library}: {passes} of {len(outcomes)} examples"])
 
