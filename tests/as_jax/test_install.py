@@ -21,7 +21,7 @@ print(jax.__version__, jax.grad(lambda x: x**3)(2.0), sys.argv[1:], __name__)
 """
 
 
-START = Path(rune.__file__).parent / "as_jax" / "rune_as_jax.pth"
+LINE = Path(rune.__file__).parent / "as_jax" / "rune_as_jax.pth"
 
 
 def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -29,10 +29,10 @@ def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subproces
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env=variables)
 
 
-def start(folder: Path, program: str, **variables: str) -> str:
+def start(folder: Path, program: str, variable: str) -> str:
     """What a program prints in a Python that reads the line of the wheel when it starts."""
-    shutil.copy(START, folder)
-    return run("-c", f"import site; site.addsitedir({str(folder)!r}); {program}", **variables).stdout
+    shutil.copy(LINE, folder)
+    return run("-c", f"import site; site.addsitedir({str(folder)!r}); {program}", RUNE_AS_JAX=variable).stdout
 
 
 def test_modules_of_jax_are_runes():
@@ -79,8 +79,8 @@ def test_a_missing_name_says_what_to_use():
 
 
 def test_a_variable_of_the_environment_is_enough(tmp_path: Path):
-    assert start(tmp_path, "import jax; print(jax.__version__)", RUNE_AS_JAX="1") == "0.10.2\n"
+    assert start(tmp_path, "import jax; print(jax.__version__)", "1") == "0.10.2\n"
 
 
 def test_without_the_variable_nothing_is_loaded(tmp_path: Path):
-    assert start(tmp_path, "import sys; print('rune' in sys.modules)", RUNE_AS_JAX="") == "False\n"
+    assert start(tmp_path, "import sys; print('rune' in sys.modules)", "") == "False\n"

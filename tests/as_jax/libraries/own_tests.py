@@ -1,7 +1,7 @@
-"""A library's own tests, out of its sdist, run on rune; failures are held against a list with reasons.
+"""A library's own tests, out of its sdist, run on rune; failures are held against a list.
 
-`failures/<library>.txt` has a line for each test that is known to fail, `file::Class::test  # why`; a
-name may end in `*`.
+`failures/<library>.txt` has a line for each test known to fail, `module.Class::test  # why`;
+a name may end in `*`.
 """
 
 from __future__ import annotations

@@ -83,18 +83,17 @@ def path_of(library: str) -> Path:
 
 def store(library: str) -> None:
     """Write down what the jax of this process answers."""
-    results = {name: _answer(name, function) for name, function in examples(library).items()}
-    entries = {f"{name}|{path}": array for name, flat in results.items() for path, array in flat.items()}
+    results: dict[str, dict[str, np.ndarray]] = {}
+    for name, function in examples(library).items():
+        try:
+            results[name] = leaves(function())
+        except Exception:
+            print(f"in the example {name}:", file=sys.stderr)
+            traceback.print_exc(limit=-2)
+    assert results.keys() == examples(library).keys(), "nothing is stored"
+    entries: dict[str, Any] = {f"{n}|{path}": array for n, flat in results.items() for path, array in flat.items()}
     np.savez_compressed(path_of(library), **entries)
     print(f"{library}: {len(results)} examples, {len(entries)} results, {path_of(library).stat().st_size} bytes")
-
-
-def _answer(name: str, function: Callable[[], Any]) -> dict[str, np.ndarray]:
-    try:
-        return leaves(function())
-    except Exception as error:
-        error.add_note(f"in the example {name}")
-        raise
 
 
 def stored(library: str) -> dict[str, dict[str, np.ndarray]]:

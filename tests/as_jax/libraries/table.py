@@ -55,7 +55,7 @@ def run_examples(library: Library) -> tuple[str, bool]:
 
 
 def run_own_tests(library: Library, sources: Path) -> tuple[str, bool]:
-    """Count the tests of a library's sdist that pass; those that skip themselves are not counted."""
+    """Count the tests of a library's sdist that pass; what skips itself is not counted."""
     if not library.tests:
         return "its sdist has none", True
     folder = fetch(f"{library.distribution}=={VERSIONS[library.distribution]}", sources)
