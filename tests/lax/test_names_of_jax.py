@@ -44,11 +44,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "block_until_ready, device_get, device_put": ("x", "give it by position"),
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
-    "tree.*, tree_util.*": (
-        "prefix_tree full_tree pytree_to_transpose iterable typ nodetype flatten_func "
-        "unflatten_func flatten_with_keys_func",
-        "give it by position, or by the name it has here",
-    ),
     "lax.all_gather": ("to", "pvary marks what is each device's own"),
     "numpy.*, random.*, nn.initializers.*, lax.*, ops.*, pure_callback": (
         "out_sharding sharding",
