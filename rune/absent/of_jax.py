@@ -32,7 +32,6 @@ MISSING: Table = {
         disable_jit ensure_compile_time_eval
         """,
     "Names of parts of a program: each operation carries your line instead.": "named_call named_scope",
-    "Use `rune.debug.profile()`.": "profiler",
     "Use `rune.explain_cache_misses()`.": "log_compiles",
     "Use `rune.doctor()`.": "print_environment_info",
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "live_arrays monitoring",
@@ -46,7 +45,7 @@ MISSING: Table = {
     "Use `x.dtype` and `x.shape`, or `rune.eval_shape`.": "typeof",
     "Use a slice.": "ds",
     "Written otherwise, with `custom_vjp` and `custom_jvp`.": "custom_batching custom_derivatives",
-    "Not written: resizing of images. `rnp.from_dlpack` is what `jax.dlpack` is for.": "dlpack image",
+    "Use `rnp.from_dlpack`.": "dlpack",
 }
 LAX: Table = {
     "Sharding, and what is written for it; `pmap` is here.": """

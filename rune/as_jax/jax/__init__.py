@@ -1,17 +1,23 @@
 """`jax`."""
 
 from jax import (
+    ad_checkpoint,
     core,
     debug,
+    dlpack,
     dtypes,
     errors,
     experimental,
     extend,
+    flatten_util,
+    image,
     interpreters,
     lax,
+    monitoring,
     nn,
     numpy,
     ops,
+    profiler,
     random,
     scipy,
     sharding,
