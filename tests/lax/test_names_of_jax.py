@@ -31,7 +31,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp, linear_transpose": ("reduce_axes", "sum with `lax.psum`"),
     "vmap": ("spmd_axis_name sum_match", "none: they are for sharding"),
     "pmap": ("backend", "`devices=`"),
-    "make_mesh": ("axis_types", "none: every axis is of one kind"),
     "checkpoint, remat": ("concrete static_argnames", "say `static_argnums`"),
     "device_put": ("src donate may_alias", "a move copies; dropping the value frees its memory"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
