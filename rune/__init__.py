@@ -83,7 +83,20 @@ from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
 if TYPE_CHECKING:
-    from rune import distributed, lax, nn, numpy, optim, random, scipy, sharding
+    from rune import (
+        distributed,
+        flatten_util,
+        image,
+        lax,
+        nn,
+        numpy,
+        optim,
+        profiler,
+        random,
+        scipy,
+        sharding,
+        test_util,
+    )
     from rune.backends.doctor import doctor
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
@@ -100,7 +113,11 @@ make_jaxpr = make_program
 remat = checkpoint
 
 
-_ROOMS = frozenset({"distributed", "lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
+_ROOMS = frozenset(
+    """
+    distributed flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    """.split()
+)
 _LATE = {
     "doctor": "rune.backends.doctor",
     "explain": "rune.transforms.inspect.explain",
@@ -169,11 +186,13 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "flatten_util",
     "float0",
     "fori_loop",
     "grad",
     "hessian",
     "hvp",
+    "image",
     "io_callback",
     "jacfwd",
     "jacobian",
@@ -207,6 +226,7 @@ __all__ = [
     "pmap",
     "process_count",
     "process_index",
+    "profiler",
     "pure_callback",
     "quantize",
     "random",
@@ -218,6 +238,7 @@ __all__ = [
     "sharding",
     "stages",
     "switch",
+    "test_util",
     "tree",
     "tree_util",
     "tune",

@@ -25,8 +25,7 @@ SIGNATURES = HERE / "jax_arguments_0_10_2.txt"  # a function in each line, and w
 INTRODUCTION = """\
 What the namespace `jax` (0.10.2) has and `rune` has not, with the reasons; the tests compare this
 page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX](from-jax.md), what
-`jax.numpy` has in [missing.md](missing.md). All of `jax.nn` is here, and of `jax.scipy` all but
-`sparse`."""
+`jax.numpy` has in [missing.md](missing.md). All of `jax.nn` and `jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp, linear_transpose": ("reduce_axes", "sum with `lax.psum`"),
