@@ -25,9 +25,11 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.as_jax",),
     ("rune",),
     ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed"),
+    ("rune.image", "rune.test_util", "rune.profiler"),
     ("rune.array_methods",),
     ("rune.lax", "rune.random"),
     ("rune.scipy",),
+    ("rune.flatten_util",),
     ("rune.numpy",),
     ("rune.control", "rune.debug", "rune.settings"),
     ("rune.transforms",),
@@ -44,6 +46,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.absent", "rune.options", "rune.profiling", "rune.tracebacks"),
     ("rune.processes",),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
+    ("rune.scopes",),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}
