@@ -96,9 +96,9 @@ def _differences(theirs: Parameters, ours: Parameters) -> Iterator[str]:
 
 def of_rune() -> Sections:
     """What rune.as_jax has."""
-    import rune.as_jax  # noqa: F401
-    import jax  # noqa: I001
+    import jax
 
+    import rune.as_jax  # noqa: F401
     from tests.as_jax.surface.listing import sections
 
     warnings.simplefilter("ignore")
