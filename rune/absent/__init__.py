@@ -55,8 +55,8 @@ def of(module: str) -> Callable[[str], NoReturn]:
 def hint(module: str, name: str) -> str | None:
     """What to use for a name that the module has not: from a table, another room, or alike.
 
-    >>> hint("rune", "debug_nans")
-    'use rune.debug.checks(nans=True): it names the operation and your line'
+    >>> hint("rune", "debug_key_reuse")
+    'use rune.configure(check_keys=True)'
     >>> hint("rune.numpy", "softmax"), hint("rune.numpy", "cumsm")
     ('use rune.nn.softmax', 'did you mean rune.numpy.cumsum?')
     """

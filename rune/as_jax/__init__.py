@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rune import config
+from rune.as_jax import flags
 from rune.errors import ArgumentError
 
 # What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
@@ -78,3 +79,4 @@ def _folder(module: ModuleType) -> str:
 
 install()
 SETTINGS.act()
+flags.begin()

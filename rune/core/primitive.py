@@ -41,7 +41,7 @@ A primitive is called like a function: `sin(x)` binds it in the current context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -110,6 +110,12 @@ class Primitive:
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply the primitive in the current context."""
         return bind(self, *args, **params)
+
+    bind = __call__  # JAX's name of it
+
+    def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
+        """What `bind` takes by name, of the parameters of an equation: all of them."""
+        return dict(params)
 
     def __repr__(self) -> str:
         return self.name

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.dims import Dim, Size
-from rune.errors import ShapeError
+from rune.dims import Dim, Size, product
+from rune.errors import ArgumentError, ShapeError
 
 Shape = tuple[Size, ...]
 Axes = frozenset[Hashable]  # names of axes of a mesh
@@ -49,6 +49,34 @@ class ArrayType:
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def weak_type(self) -> bool:
+        """JAX's name of `weak`."""
+        return self.weak
+
+    def update(self, **changes: Any) -> ArrayType:
+        """The type with another `shape`, `dtype`, `weak_type`. Errors: ArgumentError for others."""
+        unknown = changes.keys() - {"shape", "dtype", "weak_type"}
+        if unknown:
+            raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} (shape, dtype or weak_type)")
+        dtype = dtypes.as_dtype(changes["dtype"]) if "dtype" in changes else self.dtype
+        shape, weak = changes.get("shape", self.shape), changes.get("weak_type", self.weak)
+        return _intern(tuple(shape), dtype, bool(weak), self.varying)
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """`float32[3]`; `f32[3]` with `short_dtypes`."""
+        dtype = dtypes.short(self.dtype) if short_dtypes else str(self.public_dtype)
+        return f"{dtype}[{','.join(map(str, self.shape))}]"
+
+    def strip_weak_type(self) -> ArrayType:
+        """JAX's name of `strong`."""
+        return self.strong()
 
     def with_shape(self, shape: Shape) -> ArrayType:
         """The same dtype, weakness and variation with another shape."""
