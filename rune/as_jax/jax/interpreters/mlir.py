@@ -1,7 +1,7 @@
 """`jax.interpreters.mlir`: what one's own primitives are compiled to.
 
-A lowering is a function of values. One that is made by `lower_fun(f)` is f; one that calls others so
-made, or `emit_python_callback`, works as well. What builds MLIR has nothing to build it with.
+A lowering is a function of values. One that is made by `lower_fun(f)` is f; one that calls others
+so made, or `emit_python_callback`, works as well. What builds MLIR has nothing to build it with.
 """
 
 from __future__ import annotations
