@@ -69,6 +69,7 @@ from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
+from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.known_values import ensure_compile_time_eval
@@ -193,6 +194,7 @@ __all__ = [
     "flatten_util",
     "float0",
     "fori_loop",
+    "fwd_and_bwd",
     "freeze",
     "grad",
     "hessian",

@@ -31,7 +31,6 @@ MISSING: Table = {
     "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
     "Use `rune.custom_vjp`.": "custom_gradient",
-    "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",
     "Use a slice.": "ds",
     "Written otherwise, with `custom_vjp` and `custom_jvp`.": "custom_batching custom_derivatives",
     "Use `rnp.from_dlpack`.": "dlpack",

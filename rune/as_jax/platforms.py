@@ -59,6 +59,12 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
+def print_environment_info(return_string: bool = False) -> str | None:
+    """What `rune.doctor` tells, printed or as a text."""
+    text = str(rune.doctor())
+    return text if return_string else print(text)
+
+
 def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = None, out_axes: Any = None, axis_name: str) -> Any:
     """`shard_map` along one axis of the mesh in force, which cuts the axes that the numbers say."""
     if f is None:

@@ -21,6 +21,7 @@ from jax import (
     ops,
     profiler,
     random,
+    ref,
     scipy,
     sharding,
     stages,
@@ -45,7 +46,7 @@ from rune.as_jax.devices import (
     process_indices,
 )
 from rune.as_jax.flags import Configuration, State
-from rune.as_jax.platforms import copy_to_host_async, smap
+from rune.as_jax.platforms import copy_to_host_async, print_environment_info, smap
 from rune.backends import Device
 
 config = Configuration()
@@ -84,4 +85,4 @@ transfer_guard_device_to_device = State("jax_transfer_guard_device_to_device")
 transfer_guard_device_to_host = State("jax_transfer_guard_device_to_host")
 transfer_guard_host_to_device = State("jax_transfer_guard_host_to_device")
 
-__getattr__ = absent.of("rune")
+__getattr__ = absent.of(__name__)

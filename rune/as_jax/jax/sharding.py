@@ -11,7 +11,7 @@ from rune.backends import Device
 from rune.sharding import *
 from rune.sharding import AxisType, Mesh, SingleDeviceSharding
 
-__getattr__ = absent.of("jax.sharding")
+__getattr__ = absent.of(__name__)
 make_single_device_sharding = SingleDeviceSharding
 
 

@@ -10,7 +10,7 @@ from rune import absent
 from rune.backends import Device
 from rune.sharding import make_mesh
 
-__getattr__ = absent.of("jax.experimental.mesh_utils")
+__getattr__ = absent.of(__name__)
 
 
 def create_device_mesh(

@@ -70,4 +70,4 @@ def trace_to_jaxpr_nounits(
     return staged.program, results, staged.captured
 
 
-__getattr__ = absent.of("jax.interpreters.partial_eval")
+__getattr__ = absent.of(__name__)

@@ -7,4 +7,4 @@ from rune import absent
 from rune.as_jax.platforms import composite, platform_dependent
 from rune.lax import *
 
-__getattr__ = absent.of("rune.lax")
+__getattr__ = absent.of(__name__)
