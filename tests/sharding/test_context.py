@@ -53,15 +53,15 @@ def test_shard_map_takes_the_mesh_of_the_block():
 
 
 def test_a_traced_function_is_traced_again_under_another_mesh():
-    seen = []
-    f = rune.jit(lambda x: seen.append(get_mesh()) or x)
+    meshes = []
+    f = rune.jit(lambda x: meshes.append(get_mesh()) or x)
 
     f(1.0)
     with set_mesh(ROWS.mesh):
         f(1.0)
     f(1.0)
 
-    assert seen == [None, ROWS.mesh]
+    assert meshes == [None, ROWS.mesh]
 
 
 def test_without_a_mesh_the_error_says_how_to_set_one():

@@ -35,10 +35,10 @@ def fwd_and_bwd(
         places = [_place(n, args) for n in numbers]
 
         def of_chosen(*chosen: object) -> object:
-            whole = list(args)
+            inputs = list(args)
             for place, value in zip(places, chosen, strict=True):
-                whole[place] = value
-            return function(*whole, **kwargs)
+                inputs[place] = value
+            return function(*inputs, **kwargs)
 
         return vjp(of_chosen, *(args[p] for p in places), has_aux=has_aux)
 
