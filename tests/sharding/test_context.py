@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from rune.errors import ArgumentError
 from rune.sharding import (
     AbstractMesh,
     AxisType,
-    Mesh,
     NamedSharding,
     P,
     SingleDeviceSharding,
@@ -27,9 +27,9 @@ from rune.sharding import (
 ROWS = NamedSharding(make_mesh((1,), ("data",)), P("data"))
 
 
-@pytest.mark.parametrize("block", [set_mesh(ROWS.mesh), ROWS.mesh], ids=["set_mesh", "with mesh"])
-def test_a_spec_alone_is_read_by_the_mesh_of_the_block(block: Mesh):
-    x = rnp.arange(6.0)
+@pytest.mark.parametrize("block_of", [set_mesh, lambda mesh: mesh], ids=["set_mesh", "with mesh"])
+def test_a_spec_alone_is_read_by_the_mesh_of_the_block(block_of: Callable):
+    x, block = rnp.arange(6.0), block_of(ROWS.mesh)
 
     with block, block:
         results = [
