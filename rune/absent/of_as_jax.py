@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from rune.absent import Table
 
 _XLA = "What builds, reads or tunes programs of XLA; programs of rune are read by `jax.make_jaxpr` and `rune.explain`."
+_LOWER_BY = "which rune has none of: lower by `mlir.lower_fun(f)`, f in operations of jax.numpy."
+_MLIR = f"It belongs to MLIR, {_LOWER_BY}"
+_LOWERING = f"It belongs to XLA, {_LOWER_BY}"
+_TRACES = "JAX's interpreters are not rune's: a transformation of one's own reads the program of `jax.make_jaxpr`."
 _INSIDE = "The inside of JAX's tracing, which rune's interpreters have not."
 _TYPES = "Number types that no executor here has."
 _FLAGS = "It names XLA, its compiler or its devices."
@@ -84,16 +88,16 @@ NAMES: Mapping[str, Table] = {
     "jax.api_util": {_INSIDE: "*"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.core": {_INSIDE: "ParamDict eval_context"},
-    "jax.interpreters.ad": {_INSIDE: "JVPTrace"},
-    "jax.interpreters.batching": {"Classes with a batch axis of their own; use trees.": "*register_vmappable"},
-    "jax.interpreters.mlir": {_XLA: "*"},
-    "jax.interpreters.partial_eval": {_INSIDE: "*"},
-    "jax.interpreters.pxla": {_XLA: "*"},
-    "jax.interpreters.xla": {_XLA: "*"},
+    "jax.interpreters.ad": {_TRACES: "JVPTrace"},
+    "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "*register_vmappable"},
+    "jax.interpreters.mlir": {_MLIR: "*"},
+    "jax.interpreters.partial_eval": {_TRACES: "*"},
+    "jax.interpreters.pxla": {_LOWERING: "*"},
+    "jax.interpreters.xla": {_LOWERING: "*"},
     "jax.extend.backend": {_FLAGS: "*"},
     "jax.extend.core": {_INSIDE: "*"},
     "jax.extend.lowering": {_XLA: "*"},
-    "jax.extend.mlir": {_XLA: "*"},
+    "jax.extend.mlir": {_MLIR: "*"},
     "jax.extend.pallas": {_PALLAS: "*"},
     "jax.extend.random": {"Generators of one's own; those here are `threefry2x32` and `philox4x32`.": "*"},
     "jax.extend.sharding": {_XLA: "*"},
