@@ -30,7 +30,6 @@ NAMES: Mapping[str, Table] = {
         _INSIDE: "ad api_util make_user_context",
         "Use `jax.lax.dynamic_slice`, or a slice where the numbers are known.": "ds",
         "Use `jax.custom_vjp`, or `jax.custom_derivatives`.": "custom_gradient custom_derivatives",
-        "Use `jax.checkpoint(policy=...)` with `rune.checkpoint_policies`.": "checkpoint_policies",
         "What exports XLA's programs, and calls into them. `rune.explain` shows a program at every stage.": "export",
         "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
@@ -78,7 +77,7 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.ad_checkpoint": {
         "Answers of policies; `rune.checkpoint_policies` has those that act.": """
-        Offloadable Recompute Saveable checkpoint_policies
+        Offloadable Recompute Saveable
         """
     },
     "jax.profiler": {"Readers of XLA's profiles; `rune.debug.profile` gives its own.": "Profile* register_subprocess"},

@@ -166,7 +166,7 @@ def take_along_axis(
     """
     array = value("take_along_axis", arr)
     if not wrap_negative_indices:
-        indices = _without_negative(array, _index_array("take_along_axis", indices), axis, mode)
+        indices = _without_negative(array, value("take_along_axis", indices), axis, mode)
     x, vectors, how = _along("take_along_axis", array, indices, axis, mode)
     return ops.gather(x, vectors, absent(x, fill_value), **how)
 

@@ -12,6 +12,7 @@ from tests.architecture.sources import Source, sources
 BUDGETS: dict[str, int] = {
     "rune.array": 6,
     "rune.array_methods": 2,
+    "rune.array_state": 7,
     "rune.as_jax": 191,
     "rune.backends": 172,
     "rune.config": 8,
@@ -38,7 +39,7 @@ BUDGETS: dict[str, int] = {
     "rune.settings": 1,
     "rune.sharding": 3,
     "rune.tracebacks": 3,
-    "rune.transforms": 220,
+    "rune.transforms": 221,
     "rune.tree": 63,
     "rune.tree_util": 4,
     "rune.typing": 1,
