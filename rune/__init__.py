@@ -69,6 +69,7 @@ from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
+from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.known_values import ensure_compile_time_eval
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         optim,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
         test_util,
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from rune.backends.doctor import doctor
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
+    from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
@@ -115,7 +118,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
     """.split()
 )
 _LATE = {
@@ -125,6 +128,7 @@ _LATE = {
     "plan_sharding": "rune.transforms.placement.plans",
     "tune": "rune.transforms.tuning.tune",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+    **dict.fromkeys(("Ref", "freeze", "new_ref"), "rune.ref"),
     **dict.fromkeys(("process_count", "process_index"), "rune.distributed"),
     **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
 }
@@ -147,6 +151,7 @@ __all__ = [
     "NamedSharding",
     "P",
     "Quantized",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "SymbolicZero",
@@ -189,6 +194,8 @@ __all__ = [
     "flatten_util",
     "float0",
     "fori_loop",
+    "fwd_and_bwd",
+    "freeze",
     "grad",
     "hessian",
     "hvp",
@@ -216,6 +223,7 @@ __all__ = [
     "missing",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "no_grad",
     "numpy",
@@ -230,6 +238,7 @@ __all__ = [
     "pure_callback",
     "quantize",
     "random",
+    "ref",
     "remat",
     "scan",
     "scipy",

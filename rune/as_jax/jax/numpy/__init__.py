@@ -5,4 +5,4 @@ from jax.numpy import fft, linalg
 from rune import absent
 from rune.numpy import *
 
-__getattr__ = absent.of("rune.numpy")
+__getattr__ = absent.of(__name__)

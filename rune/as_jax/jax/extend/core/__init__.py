@@ -9,4 +9,4 @@ from rune.as_jax.avals import mapped_aval, unmapped_aval
 from rune.as_jax.primitive import Primitive, no_effects
 from rune.as_jax.traces import TraceTag, find_top_trace, set_current_trace, take_current_trace
 
-__getattr__ = absent.of("jax.extend.core")
+__getattr__ = absent.of(__name__)
