@@ -38,7 +38,12 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 
 def scan(
-    f: Callable[[Any, Any], Any], init: object, rows: Sequence[Value], rows_tree: tree.TreeDef, steps: int, reverse: bool
+    f: Callable[[Any, Any], Any],
+    init: object,
+    rows: Sequence[Value],
+    rows_tree: tree.TreeDef,
+    steps: int,
+    reverse: bool,
 ) -> tuple[Any, Any]:
     """(last carry, stacked ys) of at least one step."""
     rows, carry, ys = [as_value(x) for x in rows], init, []

@@ -3,6 +3,7 @@
 from jax import (
     core,
     custom_batching,
+    custom_derivatives,
     debug,
     dtypes,
     errors,
