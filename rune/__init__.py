@@ -12,6 +12,7 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from typing import TYPE_CHECKING
 
 from rune import array_methods as _array_methods
+from rune import array_state as _array_state
 from rune import debug, errors, tree, tree_util, typing
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
 
 _tracebacks.install()
 _array_methods.attach()
+_array_state.attach()
 make_jaxpr = make_program
 remat = checkpoint
 

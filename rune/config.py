@@ -26,7 +26,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from rune import locks, profiling
@@ -34,6 +34,7 @@ from rune.absent import of as _absent
 from rune.errors import ArgumentError
 from rune.options import Config, Value, from_environment
 
+_NAMES = tuple(f.name for f in fields(Config))
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +49,7 @@ def _interned(**settings: Value) -> Config:
 
 
 def _changed(settings: Config, changes: Mapping[str, Value]) -> Config:
-    return _interned(**{**asdict(settings), **changes})
+    return _interned(**{name: changes.get(name, getattr(settings, name)) for name in _NAMES})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,6 +43,7 @@ class Config:
     # For schedules: "stored": none, winners of earlier ones are used; "off": defaults alone;
     # "full": until everything was tried; or seconds for each kernel.
     search: float | str = "stored"
+    mesh: Any = None  # by which a PartitionSpec alone is read: rune.sharding.set_mesh
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
@@ -99,6 +100,8 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
         is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
     elif name == "search":
         is_fit, wanted = is_search(value), f"{', '.join(map(repr, SEARCHES))}, or a positive number of seconds"
+    elif name == "mesh":
+        is_fit, wanted = value is None or hasattr(value, "axis_names"), "a mesh or None"
     elif kind == "int":
         is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
         least = _LEAST.get(name, 0)
@@ -133,13 +136,13 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
     """The settings that environment variables name; an empty variable names none.
 
     RUNE_CACHE_DIR is not among them: it is read where the cache is opened, and an empty one means
-    something there.
+    something there. A mesh is no text.
     Errors: ArgumentError names the variable whose value the setting cannot have.
 
     >>> from_environment({"RUNE_X64": "yes", "RUNE_PROMOTION": "strict", "RUNE_CHECK_NANS": ""})
     {'x64': True, 'promotion': 'strict'}
     """
-    texts = {n: environment.get(variable_of(n), "") for n in _KINDS if n != "cache_dir"}
+    texts = {n: environment.get(variable_of(n), "") for n in _KINDS if n not in ("cache_dir", "mesh")}
     return {name: _parsed(name, text) for name, text in texts.items() if text}
 
 

@@ -53,6 +53,7 @@ def configure(**changes: Any) -> Setting[Config]:
                    was found; seconds: search so long for each kernel of a jitted function before
                    its first run, unless that was done; "full": until everything was tried. Loops
                    do not change values, but for the order in which floats are summed up
+    mesh:          by which a PartitionSpec alone is read (rune.sharding.set_mesh)
     cache_dir:     where compiled code and winners of searches are kept; None: the user's cache;
                    "": nowhere
 

@@ -82,6 +82,8 @@ def _tables(module: str) -> Iterator[Table]:
     elif module == "rune.numpy":
         tables = locks.load("rune.absent.of_numpy")
         yield from (tables.MISSING, tables.OF_JAX)
+    elif module.startswith(("jax.extend", "jax.interpreters")):
+        yield locks.load("rune.absent.of_jax_extend").MISSING.get(module, {})
     elif module in ("rune.optim", "rune.nn"):
         yield locks.load("rune.absent.of_optax").MISSING
     elif room == "scipy":

@@ -28,9 +28,10 @@ and one where the axis is of devices: the operands of a group, in order -> a res
 
     among(numpy_arrays, **params) -> list of arrays, in memory of their own
 
-Primitives of several results have rules of the whole equation:
+Primitives of several results, and others that wish so, have rules of the whole equation:
 
-    jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
+    jvp_equation(primals, tangents, params) -> (list of outputs, list of tangents); None is a zero
+                                        tangent
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
     effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
 

@@ -94,6 +94,20 @@ class ArrayType:
         """The type without weakness."""
         return _intern(self.shape, self.dtype, False, self.varying) if self.weak else self
 
+    def to_tangent(self) -> ArrayType:
+        """The type of its tangents: strong, and float0 for a value without a derivative.
+
+        Strong, because a weak tangent could change the dtype of a rule's result.
+        """
+        return _intern(self.shape, self.dtype if self.dtype in dtypes.INEXACT else dtypes.float0, False)
+
+    to_tangent_aval = to_ct_aval = to_cotangent_aval = at_least_vspace = to_tangent  # JAX's names
+
+    @property
+    def vma(self) -> Axes:
+        """JAX's name of `varying`."""
+        return self.varying
+
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)
         axes = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""

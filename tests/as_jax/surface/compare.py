@@ -11,7 +11,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+
+from tests.as_jax.surface.listing import sections
 
 FOLDER = Path(__file__).parent
 STORED = FOLDER / "jax_0_10_2.txt"
@@ -96,13 +99,9 @@ def _differences(theirs: Parameters, ours: Parameters) -> Iterator[str]:
 
 def of_rune() -> Sections:
     """What rune.as_jax has."""
-    import rune.as_jax  # noqa: F401
-    import jax  # noqa: I001
-
-    from tests.as_jax.surface.listing import sections
-
+    import_module("rune.as_jax")
     warnings.simplefilter("ignore")
-    return dict(sections(jax))
+    return dict(sections(import_module("jax")))
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""What a library called jax has: the names of its public modules and of its objects, with parameters.
+"""What a library called jax has: the names of its modules and objects, with parameters.
 
-Both JAX and its stand-in are read by these functions, so that two texts can be compared. A module or
-an object is a section of the text, a name is a line; a function's line ends with its parameters.
+Both JAX and its stand-in are read by these functions, so that two texts can be compared. A module
+or an object is a section of the text, a name is a line; a function's line ends with its parameters.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def sections(jax: Any) -> Iterator[tuple[str, dict[str, str]]]:
             module = import_module(name)
         except ImportError:
             continue
-        yield name, dict(_names_of_module(module))
+        yield name, dict(_names_of_module(name, module))
     for name, make in OBJECTS.items():
         try:
             thing = make(jax)
@@ -126,18 +126,18 @@ def sections(jax: Any) -> Iterator[tuple[str, dict[str, str]]]:
         yield name, dict(_members(thing))
 
 
-def _names_of_module(module: types.ModuleType) -> Iterator[tuple[str, str]]:
+def _names_of_module(title: str, module: Any) -> Iterator[tuple[str, str]]:
     for name in getattr(module, "__all__", dir(module)):
-        value = getattr(module, name)
-        if not name.startswith("_") and not _is_imported(module, value):
+        value = getattr(module, name, None)
+        if not name.startswith("_") and not _is_imported(title, value):
             yield name, parameters(value)
 
 
-def _is_imported(module: types.ModuleType, value: Any) -> bool:
+def _is_imported(title: str, value: Any) -> bool:
     """Whether a module that is no list of names has the value for its own use."""
     if isinstance(value, types.ModuleType):
-        return value.__name__.partition(".")[0] != "jax" or module.__name__ in _WRITTEN_HERE
-    return _is_of_python(value) or (module.__name__ in _WRITTEN_HERE and _home(value) != module.__name__)
+        return value.__name__.partition(".")[0] != "jax" or title in _WRITTEN_HERE
+    return _is_of_python(value) or (title in _WRITTEN_HERE and _home(value) != title)
 
 
 def _home(value: Any) -> str:
