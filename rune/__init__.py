@@ -60,8 +60,10 @@ from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.placement import block_until_ready, device_get, device_put
 from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.gradient import custom_gradient
 from rune.transforms.custom.jvp import custom_jvp
-from rune.transforms.custom.rules import SymbolicZero
+from rune.transforms.custom.linear_call import linear_call
+from rune.transforms.custom.rules import SymbolicZero, zero_from_primal
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
@@ -163,6 +165,7 @@ __all__ = [
     "configure",
     "counters",
     "counting",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
@@ -201,6 +204,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "linear_call",
     "linear_transpose",
     "linearize",
     "log_compiles",
@@ -249,4 +253,5 @@ __all__ = [
     "vmap",
     "while_loop",
     "work_stats",
+    "zero_from_primal",
 ]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune import dims, dtypes, tree
+from rune.control import in_python
 from rune.control.carry_types import Carry, settle
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
@@ -63,6 +64,10 @@ def _while_named(
     carry: Carry, cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, reverse: Policy
 ) -> R:
     """`while_loop` under the name that messages use for it."""
+    if in_python.is_asked_for():
+        init_val, has_ended = in_python.while_loop(cond_fun, body_fun, init_val)
+        if has_ended:
+            return init_val  # type: ignore[return-value]
     first, treedef = tree.flatten(init_val)
     first = value_leaves(carry.name, first, treedef)
     _, args_tree = tree.flatten((init_val,))
