@@ -1,4 +1,4 @@
-"""JAX's `Primitive`: a record of rune's whose rules are said after it is made, by JAX's conventions.
+"""JAX's `Primitive`: a record whose rules are said after it is made, by JAX's conventions.
 
 Equations hold the primitive itself, and every transformation asks it like any other record
 (rune/core/primitive.py). Its fields look the rule up when they are asked, in `rules` (rules.py),
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
 
 from rune.as_jax.avals import type_of
 from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
@@ -88,7 +87,7 @@ class Primitive(Direct):
     # --- as JAX has it --------------------------------------------------------------------------
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive in the current context. Errors: ArgumentError for what is no array."""
+        """Apply the primitive in the current context. Errors: ArgumentError for no array."""
         values = value_leaves(self.name, args, structure(args))
         out = bind(self, *map(unshared, values), **params)
         return list(out) if self.multiple_results else out

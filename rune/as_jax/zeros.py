@@ -70,7 +70,7 @@ def instantiate_zeros(value: Any) -> Any:
 
 
 def value_or_none(tangent: Any) -> Any:
-    """A tangent as rune's derivatives have it: None for a zero, and for the float0 of an integer."""
+    """A tangent as rune's derivatives have it: None for a zero, and for float0."""
     if tangent is None or isinstance(tangent, Zero) or tangent is Zero:
         return None
     return None if type_of(tangent).dtype == dtypes.float0 else tangent

@@ -50,7 +50,7 @@ def _without_output(rule: Rule) -> Rule:
 
 
 def deflinear(primitive: Primitive, transpose: Rule) -> None:
-    """Say that it is linear in all arguments together: transpose(cotangent, **params) -> cotangents."""
+    """Say that it is linear in all arguments: transpose(cotangent, **params) -> cotangents."""
     deflinear2(primitive, lambda ct, *inputs, **params: transpose(ct, **params))
 
 
@@ -66,7 +66,7 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
 
 
 def defbilinear(primitive: Primitive, left: Rule, right: Rule) -> None:
-    """Say that it is linear in each of two arguments: rules(cotangent, x, y, **params) -> cotangent."""
+    """Say that it is linear in each of two: rules(cotangent, x, y, **params) -> cotangent."""
 
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
         is_left = is_undefined_primal(x)
