@@ -76,7 +76,7 @@ host_call = Primitive("host_call", "host", _type_rule, multiple_results=True, ef
 
 def write_host_call(args: Sequence[Value], *, call: Any, results: Any, effect: Effect | None, **_: object) -> Any:
     """Bind a call whose order is not settled yet."""
-    types = tuple(s.type for s in results)
+    types = tuple(s.array_type for s in results)
     return host_call(*args, call=call, results=types, effect=effect, has_token=False)
 
 

@@ -19,7 +19,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, maximum
 from rune.errors import ArgumentError
-from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, value
+from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, type_like, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
@@ -250,13 +250,12 @@ def full(
 def _like(
     name: str, x: ArrayLike, fill: ArrayLike, dtype: DTypeLike | None, shape: object, device: str | Device | None
 ) -> Array:
-    template = value(name, x)
-    type = type_of(template)
+    type = type_like(name, x)
     sizes = type.shape if shape is None else shape_of(name, shape)
     filled = full(sizes, fill, type.dtype if dtype is None else dtype)
     weak = type.weak and dtype is None
     filled = ops.convert(filled, dtype=type.dtype, weak=True) if weak else filled
-    return beside(filled, template) if device is None else placed(filled, device)
+    return beside(filled, x) if device is None else placed(filled, device)
 
 
 def zeros_like(

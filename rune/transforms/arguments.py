@@ -121,6 +121,16 @@ def required_number(name: str, what: str, value: object, least: float = -math.in
     return value
 
 
+def refuse_other(name: str, **arguments: tuple[object, object]) -> None:
+    """Refuse arguments that are here for their defaults alone: each comes with its default.
+
+    Errors: ArgumentError for another value.
+    """
+    for argument, (value, default) in arguments.items():
+        if value is not default and not (type(value) is type(default) and value == default):
+            raise ArgumentError(f"{name}: cannot use {argument}={value!r} ({default!r} is all it can be here)")
+
+
 def require_callable(name: str, function: object) -> None:
     """Raise TransformError unless `function` can be called."""
     if not callable(function):
