@@ -1,4 +1,4 @@
-"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read; kinds of axes are data."""
+"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read."""
 
 from __future__ import annotations
 
@@ -98,7 +98,10 @@ def test_devices_have_one_memory():
 
 
 def test_specs_are_put_together_like_tuples():
-    assert P("a") + P(None, ("b", "c")) == ("a",) + P(None, ("b", "c")) == P("a", None, ("b", "c"))
+    prefix: tuple = ("a",)
+
+    assert P("a") + P(None, ("b", "c")) == P("a", None, ("b", "c"))
+    assert prefix + P(None, ("b", "c")) == P("a", None, ("b", "c"))
     assert (P("a", None).index(None), P("a", "b").count("b"), P("a").partitions) == (1, 1, ("a",))
 
 

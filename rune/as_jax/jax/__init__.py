@@ -6,6 +6,7 @@ from jax import (
     custom_batching,
     custom_derivatives,
     debug,
+    distributed,
     dlpack,
     dtypes,
     errors,
@@ -28,6 +29,8 @@ from jax import (
     tree_util,
     typing,
 )
+from jax.sharding import make_mesh as _make_mesh
+from jax.sharding import reshard, set_mesh
 from jax.version import __version__, __version_info__
 
 from rune import *
@@ -43,9 +46,12 @@ from rune.as_jax.devices import (
     process_indices,
 )
 from rune.as_jax.flags import Configuration, State
+from rune.as_jax.platforms import copy_to_host_async, smap
 from rune.backends import Device
 
 config = Configuration()
+make_mesh = _make_mesh  # of JAX's kind of axes
+host_count, host_id, host_ids = process_count, process_index, process_indices
 
 # Options as blocks: `with jax.debug_nans(True):`.
 allow_f16_reductions = State("jax_allow_f16_reductions")

@@ -1,5 +1,7 @@
 """`jax.lax.linalg`."""
 
+from jax.extend.core.primitives import *
+
 from rune import absent
 from rune.lax.linalg import *
 
