@@ -52,6 +52,7 @@ ROOMS = (
     "rune.tree_util",
     "rune.debug",
     "rune.image",
+    "rune.ref",
     "rune.flatten_util",
     "rune.test_util",
     "rune.profiler",

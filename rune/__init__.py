@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         optim,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
         test_util,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from rune.backends.doctor import doctor
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
+    from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
@@ -117,7 +119,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
     """.split()
 )
 _LATE = {
@@ -127,6 +129,7 @@ _LATE = {
     "plan_sharding": "rune.transforms.placement.plans",
     "tune": "rune.transforms.tuning.tune",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+    **dict.fromkeys(("Ref", "freeze", "new_ref"), "rune.ref"),
     **dict.fromkeys(("process_count", "process_index"), "rune.distributed"),
     **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
 }
@@ -149,6 +152,7 @@ __all__ = [
     "NamedSharding",
     "P",
     "Quantized",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "SymbolicZero",
@@ -192,6 +196,7 @@ __all__ = [
     "flatten_util",
     "float0",
     "fori_loop",
+    "freeze",
     "grad",
     "hessian",
     "hvp",
@@ -220,6 +225,7 @@ __all__ = [
     "missing",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "no_grad",
     "numpy",
@@ -234,6 +240,7 @@ __all__ = [
     "pure_callback",
     "quantize",
     "random",
+    "ref",
     "remat",
     "scan",
     "scipy",

@@ -9,9 +9,8 @@ MISSING: Table = {
         auto_pcast host_count host_id host_ids process_indices
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
-    "References, which are written to; carry the array, or use `x.at[...]`.": """
-        Ref empty_ref free_ref freeze new_ref ref
-        """,
+    "Use `rune.ref`, where it is beside what else is for references.": "empty_ref free_ref",
+    'Use `rune.device("cpu")`, for the process or a block.': "default_device",
     "Use `rune.devices()`, which lists them by name; the first is the default.": """
         Device default_backend device_count local_device_count local_devices memory
         """,

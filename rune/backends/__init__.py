@@ -88,11 +88,6 @@ class Device:
         return processes.current().index if self.process is None else self.process
 
     @property
-    def id(self) -> int:
-        """Its number among those of its kind: 1 of "cpu:1"."""
-        return int(self.name.rpartition(":")[2])
-
-    @property
     def backend(self) -> Backend:
         """The open backend, one per device and process."""
         return _open(self)

@@ -15,7 +15,7 @@ BUDGETS: dict[str, int] = {
     "rune.as_jax": 37,
     "rune.backends": 169,
     "rune.config": 8,
-    "rune.control": 80,
+    "rune.control": 88,
     "rune.core": 27,
     "rune.debug": 1,
     "rune.dims": 13,

@@ -76,6 +76,7 @@ OF_TREES = (
     "rune.sharding",
     "rune.test_util",
     "rune.profiler",
+    "rune.ref",
 )
 NO_ARRAYS = frozenset(
     """

@@ -11,6 +11,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.control import in_python
 from rune.control.branch.primitive import cond as cond_primitive
+from rune.control.carried_references import Refs, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
@@ -18,6 +19,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
+from rune.transforms import references
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
@@ -128,6 +130,25 @@ def _choose(
     chosen = in_python.known_number(number) if in_python.is_asked_for() else None
     if chosen is not None:
         return tree.map(opened, functions[builtins.max(0, builtins.min(chosen, len(functions) - 1))](*operands))
+    if not references.are_there():
+        return _chosen(name, labels, number, functions, operands)
+
+    def run(refs: Refs) -> Any:
+        bodies = [branch(name, f, refs) for f in functions]
+        result, values = _chosen(name, labels, number, bodies, (references.values_of(refs), *operands))
+        references.write_all(refs, values)
+        return result
+
+    return references.threaded(run)
+
+
+def _chosen(
+    name: str,
+    labels: Sequence[str],
+    number: object,
+    functions: Sequence[Callable[..., object]],
+    operands: Sequence[object],
+) -> Any:
     leaves, treedef = tree.flatten(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]

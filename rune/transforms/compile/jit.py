@@ -25,7 +25,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
 from rune.sharding.memory import Spread
-from rune.transforms import late_modules
+from rune.transforms import late_modules, references
 from rune.transforms.arguments import function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
@@ -303,7 +303,7 @@ class Jitted(Generic[P, R]):
             assert isinstance(writer, Stage)
             writer.kept = True  # the trace is stored: work on it pays
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
-            with recorder(writer) as recording:
+            with recorder(writer) as recording, references.closed("jit"):
                 outs, out_tree = tree.flatten(self.function(*args, **kwargs))
             recorders.append(recording)
             out_trees.append(out_tree)
