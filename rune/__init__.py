@@ -58,7 +58,7 @@ from rune.transforms.checkpoint import policies as checkpoint_policies
 from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
 from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
-from rune.transforms.compile.placement import block_until_ready, device_get, device_put
+from rune.transforms.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.gradient import custom_gradient
 from rune.transforms.custom.jvp import custom_jvp
@@ -73,6 +73,7 @@ from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
+from rune.transforms.inspect.live_arrays import live_arrays
 from rune.transforms.known_values import ensure_compile_time_eval
 from rune.transforms.programs.evaluation import eval_jaxpr, jaxpr_as_fun
 from rune.transforms.programs.make_program import make_program
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
         sharding,
         test_util,
     )
-    from rune.backends.doctor import doctor
+    from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
@@ -123,7 +124,7 @@ _ROOMS = frozenset(
     """.split()
 )
 _LATE = {
-    "doctor": "rune.backends.doctor",
+    **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
@@ -167,6 +168,7 @@ __all__ = [
     "closure_convert",
     "cond",
     "configure",
+    "copy_to_host_async",
     "counters",
     "counting",
     "custom_gradient",
@@ -212,6 +214,7 @@ __all__ = [
     "linear_call",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "log_compiles",
     "make_array_from_callback",
     "make_array_from_process_local_data",
@@ -234,6 +237,7 @@ __all__ = [
     "optim",
     "plan_sharding",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
     "profiler",

@@ -295,6 +295,8 @@ class Jitted(Generic[P, R]):
 
     def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         next(counts.traces)
+        if config.current().log_compiles:
+            late_modules.compile_log().tell_trace(function_name(self.function), types)
         out_trees: list[TreeDef] = []
         recorders: list[effects.Recorder] = []
 
