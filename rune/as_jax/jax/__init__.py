@@ -4,6 +4,7 @@ from jax import (
     ad_checkpoint,
     core,
     custom_batching,
+    custom_derivatives,
     debug,
     distributed,
     dlpack,
