@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -125,9 +124,9 @@ def _choose(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    chosen = in_python.known_number(number) if in_python.is_asked_for() else None
+    chosen = in_python.branch(number, functions) if in_python.is_asked_for() else None
     if chosen is not None:
-        return tree.map(opened, functions[builtins.max(0, builtins.min(chosen, len(functions) - 1))](*operands))
+        return tree.map(opened, chosen(*operands))
     leaves, treedef = tree.flatten(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
