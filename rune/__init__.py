@@ -86,7 +86,20 @@ from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
 if TYPE_CHECKING:
-    from rune import distributed, lax, nn, numpy, optim, random, scipy, sharding
+    from rune import (
+        distributed,
+        flatten_util,
+        image,
+        lax,
+        nn,
+        numpy,
+        optim,
+        profiler,
+        random,
+        scipy,
+        sharding,
+        test_util,
+    )
     from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
@@ -103,7 +116,11 @@ make_jaxpr = make_program
 remat = checkpoint
 
 
-_ROOMS = frozenset({"distributed", "lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
+_ROOMS = frozenset(
+    """
+    distributed flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    """.split()
+)
 _LATE = {
     **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
     "explain": "rune.transforms.inspect.explain",
@@ -174,11 +191,13 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "flatten_util",
     "float0",
     "fori_loop",
     "grad",
     "hessian",
     "hvp",
+    "image",
     "io_callback",
     "jacfwd",
     "jacobian",
@@ -215,6 +234,7 @@ __all__ = [
     "print_environment_info",
     "process_count",
     "process_index",
+    "profiler",
     "pure_callback",
     "quantize",
     "random",
@@ -226,6 +246,7 @@ __all__ = [
     "sharding",
     "stages",
     "switch",
+    "test_util",
     "tree",
     "tree_util",
     "tune",

@@ -24,7 +24,6 @@ MISSING: Table = {
         softmax_custom_jvp thread_guard threefry_partitionable transfer_guard
         transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
         """,
-    "Use `rune.debug.profile()`.": "profiler",
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "monitoring",
     "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
@@ -32,7 +31,7 @@ MISSING: Table = {
     "Use a slice.": "ds",
     "Use `rune.custom_vmap` and `rune.sequential_vmap`.": "custom_batching",
     "Use `rune.custom_jvp`, `rune.custom_vjp` and their like.": "custom_derivatives",
-    "Not written: resizing of images. `rnp.from_dlpack` is what `jax.dlpack` is for.": "dlpack image",
+    "Use `rnp.from_dlpack`.": "dlpack",
 }
 LAX: Table = {
     "Sharding, and what is written for it; `pmap` is here.": """
