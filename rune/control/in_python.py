@@ -41,7 +41,8 @@ def branch(number: object, functions: Sequence[Function]) -> Function | None:
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair:
     """The value behind the last step whose condition is known, and whether the loop has ended."""
-    value, goes_on = init_val, known_number(cond_fun(init_val))
+    value = tree.map(as_value, init_val)
+    goes_on = known_number(cond_fun(value))
     while goes_on:
         value = body_fun(value)
         goes_on = known_number(cond_fun(value))
