@@ -6,8 +6,10 @@ from typing import Any
 
 import jax
 import jax.core
+import jax.errors as jax_errors
 import jax.extend.core as jex
 import jax.numpy as jnp
+import jax.stages as jax_stages
 import numpy as np
 import pytest
 from jax.custom_batching import custom_vmap, sequential_vmap
@@ -96,7 +98,14 @@ def keep(x: Any) -> None:
 
 STORED: list[Any] = []
 ERRORS = {
-    "ConcretizationTypeError": [float, lambda x: bool(x > 0), lambda x: jnp.arange(x)],
+    "ConcretizationTypeError": [
+        float,
+        lambda x: bool(x > 0),
+        jnp.arange,
+        jnp.unique,
+        lambda x: jnp.nonzero(x[None]),
+        lambda x: x.tolist(),
+    ],
     "TracerBoolConversionError": [lambda x: 1 if x > 0 else 0],
     "TracerArrayConversionError": [np.sin],
     "TracerIntegerConversionError": [lambda x: range(3)[x.astype(int)]],
@@ -106,18 +115,17 @@ ERRORS = {
 
 @pytest.mark.parametrize(("name", "function"), [(n, f) for n, fs in ERRORS.items() for f in fs])
 def test_an_error_is_caught_by_the_class_that_jax_has_for_it(name: str, function: Any):
-    with pytest.raises(getattr(jax.errors, name)) as raised:
+    with pytest.raises(getattr(jax_errors, name)) as raised:
         jax.jit(function)(1.0)
 
-    assert isinstance(raised.value, jax.errors.JAXTypeError)
+    assert isinstance(raised.value, jax_errors.JAXTypeError)
     assert isinstance(raised.value, TypeError)
 
 
 def test_classes_of_errors_have_the_bases_that_they_have_in_jax():
-    errors = jax.errors
+    errors = jax_errors
 
     assert issubclass(errors.TracerBoolConversionError, errors.ConcretizationTypeError)
-    assert not issubclass(errors.TracerArrayConversionError, errors.ConcretizationTypeError)
     assert issubclass(errors.NonConcreteBooleanIndexError, IndexError)
     assert issubclass(errors.KeyReuseError, TypeError)
     assert issubclass(errors.JaxRuntimeError, RuntimeError)
@@ -126,14 +134,14 @@ def test_classes_of_errors_have_the_bases_that_they_have_in_jax():
 def test_a_value_that_escaped_is_unexpected():
     jax.jit(keep)(1.0)
 
-    with pytest.raises(jax.errors.UnexpectedTracerError) as raised:
-        STORED.pop() + 1
+    with pytest.raises(jax_errors.UnexpectedTracerError) as raised:
+        _ = STORED.pop() + 1
 
     assert isinstance(raised.value, TypeError)
 
 
 def test_running_out_of_memory_is_an_error_of_the_run():
-    assert issubclass(jax.errors.OutOfMemory, jax.errors.JaxRuntimeError)
+    assert issubclass(jax_errors.OutOfMemory, jax_errors.JaxRuntimeError)
 
 
 def test_devices_are_those_of_the_default_platform():
@@ -143,7 +151,7 @@ def test_devices_are_those_of_the_default_platform():
     assert jax.device_count() == jax.local_device_count() == len(jax.devices())
     assert (device.platform, device.id, device.process_index) == ("cpu", 0, 0)
     assert isinstance(device, jax.Device)
-    assert set(device.memory_stats()) == {"bytes_in_use", "peak_bytes_in_use"}
+    assert set(device.memory_stats() or ()) == {"bytes_in_use", "peak_bytes_in_use"}
     assert (jax.default_backend(), jax.process_index(), jax.process_count()) == ("cpu", 0, 1)
     assert jax.devices("reference")[0].platform == "reference"
     with pytest.raises(RuntimeError):
@@ -163,7 +171,7 @@ def test_arrays_are_put_where_they_are_asked_for():
 
 
 def test_environment_and_effects_are_asked_for_by_jax_names():
-    assert "Python" in jax.print_environment_info(return_string=True)
+    assert "Python" in str(jax.print_environment_info(return_string=True))
     assert jax.effects_barrier() is None
     np.testing.assert_array_equal(jax.copy_to_host_async({"a": jnp.ones(2)})["a"], [1, 1])
 
@@ -179,13 +187,13 @@ def test_custom_rules_have_jax_modules():
 def test_a_stage_is_of_jaxs_classes():
     jitted = jax.jit(jnp.sin)
 
-    assert isinstance(jitted, jax.stages.Wrapped)
-    assert isinstance(jitted.trace(1.0), jax.stages.Traced)
-    assert isinstance(jitted.lower(1.0), jax.stages.Lowered)
-    assert isinstance(jitted.lower(1.0).compile(), jax.stages.Compiled)
+    assert isinstance(jitted, jax_stages.Wrapped)
+    assert isinstance(jitted.trace(1.0), jax_stages.Traced)
+    assert isinstance(jitted.lower(1.0), jax_stages.Lowered)
+    assert isinstance(jitted.lower(1.0).compile(), jax_stages.Compiled)
 
 
 def test_concrete_values_are_forced_and_traced_ones_refused():
     assert jex.concrete_or_error(int, 2.5) == 2
-    with pytest.raises(jax.errors.ConcretizationTypeError, match="needed for a shape"):
+    with pytest.raises(jax_errors.ConcretizationTypeError, match="needed for a shape"):
         jax.jit(lambda x: jex.concrete_or_error(int, x, "needed for a shape"))(1.0)

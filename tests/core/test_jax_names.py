@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ def walked(program: Program, consts: list, *args: object) -> list:
     jaxpr = program.jaxpr
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
 
-    def read(atom: object) -> object:
+    def read(atom: Any) -> object:
         return atom.val if isinstance(atom, Literal) else values[atom]
 
     for equation in jaxpr.eqns:
@@ -94,4 +96,4 @@ def test_effects_are_those_of_the_equations_and_of_programs_in_them():
 def test_a_text_shows_lines_if_asked():
     assert "test_jax_names.py" in PROGRAM.pretty_print(source_info=True)
     assert "test_jax_names.py" not in PROGRAM.pretty_print(use_color=False)
-    assert PROGRAM.eqns[0].source_info.frame.file.endswith("test_jax_names.py")
+    assert "test_jax_names.py" in str(PROGRAM.eqns[0].source_info)

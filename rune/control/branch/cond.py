@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -137,9 +136,9 @@ def _choose(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    chosen = in_python.known_number(number) if in_python.is_asked_for() else None
+    chosen = in_python.branch(number, functions) if in_python.is_asked_for() else None
     if chosen is not None:
-        return tree.map(opened, functions[builtins.max(0, builtins.min(chosen, len(functions) - 1))](*operands))
+        return tree.map(opened, chosen(*operands))
     if not references.are_there():
         return _chosen(name, labels, number, functions, operands)
 

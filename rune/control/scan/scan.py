@@ -100,7 +100,8 @@ def _scanned(
     rows = value_leaves(carry.name, rows, rows_tree)
     steps = _steps(carry.name, rows, rows_tree, length)
     if in_python.is_asked_for() and isinstance(steps, int) and steps:
-        return in_python.scan(f, init, rows, rows_tree, steps, bool(reverse))
+        order = range(steps)[::-1] if reverse else range(steps)
+        return in_python.scan(f, init, rows, rows_tree, order)
     row_types = [row_type(type_of(x)) for x in rows]
     _, treedef = tree.flatten((init, xs))
     body = _Body(f, init_tree)

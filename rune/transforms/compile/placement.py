@@ -119,22 +119,25 @@ def _flags(what: str, prefix: object, values: object) -> Any:
 class _Flag:
     """A flag as a leaf, whatever it is."""
 
-    value: Any
+    value: object
 
 
 def _unaliased(placed: Value, value: Value, may_alias: _Flag) -> Value:
     """The array in memory of its own, if that is asked for."""
-    is_shared = type(placed) is Array and type(value) is Array and placed.place.device is value.place.device
-    if may_alias.value is not False or not is_shared:
+    if may_alias.value is not False or not isinstance(placed, Array) or _is_moved(placed, value):
         return placed
     return put(placed.numpy().copy(), placed.type, placed.place)
 
 
 def _give_up(placed: Value, value: Value, donate: _Flag) -> None:
     """Delete an array that was copied away."""
-    is_moved = type(placed) is Array and type(value) is Array and placed.place.device is not value.place.device
-    if donate.value and is_moved:
+    if donate.value and type(value) is Array and _is_moved(placed, value):
         value.delete()
+
+
+def _is_moved(placed: Value, value: Value) -> bool:
+    arrays = type(placed) is Array and type(value) is Array
+    return arrays and placed.place.device is not value.place.device  # type: ignore[union-attr]
 
 
 def wheres(name: str, what: str, prefix: object, values: object) -> list[Where | None]:

@@ -26,7 +26,7 @@ def both(x: Any, tree: Any) -> Any:
 
 def test_the_value_is_the_first_of_the_pair():
     np.testing.assert_allclose(cubed(X), X**3, rtol=1e-6)
-    assert cubed.__name__ == "cubed"
+    assert cubed.name == "cubed"
 
 
 @pytest.mark.parametrize(
