@@ -83,7 +83,7 @@ from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
 if TYPE_CHECKING:
-    from rune import distributed, lax, nn, numpy, optim, random, scipy, sharding
+    from rune import distributed, extend, lax, nn, numpy, optim, random, scipy, sharding
     from rune.backends.doctor import doctor
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
@@ -100,7 +100,7 @@ make_jaxpr = make_program
 remat = checkpoint
 
 
-_ROOMS = frozenset({"distributed", "lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
+_ROOMS = frozenset({"distributed", "extend", "lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
 _LATE = {
     "doctor": "rune.backends.doctor",
     "explain": "rune.transforms.inspect.explain",
@@ -169,6 +169,7 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "extend",
     "float0",
     "fori_loop",
     "grad",

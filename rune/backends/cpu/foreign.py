@@ -65,11 +65,8 @@ def address_of(name: str, function: Any) -> int:
     Errors: ArgumentError for anything else, and for 0.
     """
     address = getattr(function, "address", function)
-    if not isinstance(address, int):
-        try:
-            address = ctypes.cast(function, ctypes.c_void_p).value
-        except (ctypes.ArgumentError, TypeError):
-            address = None
-    if not address:
+    if hasattr(function, "restype"):  # as functions of ctypes have
+        address = ctypes.cast(function, ctypes.c_void_p).value
+    if not isinstance(address, int) or not address:
         raise ArgumentError(f"{name}: cannot call {function!r:.60} (an address or a function of ctypes required)")
     return address
