@@ -60,7 +60,7 @@ class Primitive(Direct):
     >>> cube_p = Primitive("cube")
     >>> cube = cube_p.def_impl(lambda x: x * x * x)
     >>> _ = cube_p.def_abstract_eval(lambda x: x)
-    >>> mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
+    >>> _ = mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
     >>> ad.defjvp(cube_p, lambda t, x: 3 * x**2 * t)
     >>> jax.jit(jax.grad(cube_p.bind))(2.0)
     Array(12., f32[], cpu:0)

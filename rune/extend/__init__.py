@@ -16,14 +16,12 @@ Array(12., f32[], cpu:0)
 """
 
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO
-from rune.core.types import ArrayType
 from rune.extend.check import Disagreement, Report, check
 from rune.extend.operation import Native, Operation, lane_by_lane, leading, primitive
 
 __all__ = [
     "NOT_DIFFERENTIABLE",
     "ZERO",
-    "ArrayType",
     "Disagreement",
     "Native",
     "Operation",

@@ -38,7 +38,12 @@ DIFFERENCES = {2: 2e-1, 4: 2e-2, 8: 1e-5}
 
 
 class Disagreement(RuneError, AssertionError):
-    """Two rules of an operation say different things."""
+    """Two rules of an operation say different things.
+
+    >>> from rune import extend
+    >>> issubclass(extend.Disagreement, AssertionError)
+    True
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,8 @@ def check(operation: Primitive, samples: Iterable[Any], device: str | None = Non
 
     samples: tuples of operands; a dict at the end of one holds parameters
     device:  where the compiled operation runs
+
+    Types: those that the operation takes, as they are in the samples.
     Errors:  Disagreement (an AssertionError) names the rule, the sample and what differs.
 
     >>> import numpy as np
@@ -144,9 +151,9 @@ def _results(operation: Primitive, sample: Sample) -> Callable[..., list[Any]]:
 def _types(trial: _Trial, sample: Sample, device: str | None) -> None:
     declared = trial.operation.type_rule(*(x.type for x in sample.operands), **sample.params)
     types: Sequence[ArrayType] = declared if trial.operation.multiple_results else (declared,)
-    given = _numpy(trial.operation, sample) or _results(trial.operation, sample)(*sample.operands)
+    results = _numpy(trial.operation, sample) or _results(trial.operation, sample)(*sample.operands)
     trial.tried["types"] = trial.tried.get("types", 0) + 1
-    actual = [ArrayType(np.shape(x), np.asarray(x).dtype) for x in given]
+    actual = [ArrayType(np.shape(x), np.asarray(x).dtype) for x in results]
     if [(t.shape, t.dtype) for t in types] != [(t.shape, t.dtype) for t in actual]:
         says, gives = (", ".join(map(str, ts)) for ts in (types, actual))
         trial.refuse("types", sample, f"it says {says}, the meaning gives {gives}")
@@ -191,11 +198,11 @@ def _differences(operation: Primitive, sample: Sample, tangents: Sequence[Any]) 
     step = {2: 0.1, 4: 5e-3, 8: 1e-6}[size]
 
     def at(shift: float) -> list[np.ndarray]:
-        moved = [_moved(x, t, shift, wide) for x, t in zip(sample.operands, tangents, strict=True)]
+        places = [_shifted(x, t, shift, wide) for x, t in zip(sample.operands, tangents, strict=True)]
         if wide:
-            out = operation.meaning(*moved, **sample.params)  # type: ignore[attr-defined]
+            out = operation.meaning(*places, **sample.params)  # type: ignore[attr-defined]
             return [*map(np.asarray, out)] if operation.multiple_results else [np.asarray(out)]
-        return [*map(np.asarray, _results(operation, sample)(*moved))]
+        return [*map(np.asarray, _results(operation, sample)(*places))]
 
     return [_half_difference(a, b, step) for a, b in zip(at(step), at(-step), strict=True)]
 
@@ -204,12 +211,12 @@ def _half_difference(a: np.ndarray, b: np.ndarray, step: float) -> np.ndarray:
     return (a.astype(complex) - b) / (2 * step) if a.dtype.kind == "c" else (a.astype(float) - b) / (2 * step)
 
 
-def _moved(x: Array, tangent: Any, shift: float, wide: bool) -> Any:
+def _shifted(x: Array, tangent: Any, shift: float, wide: bool) -> Any:
     if not _moves(x):
         return np.array(x)
     dtype = np.dtype(complex if x.type.dtype.kind == "c" else float)
-    moved = np.array(x).astype(dtype) + shift * np.array(tangent).astype(dtype)
-    return moved if wide else as_array(moved.astype(x.type.dtype), x.type.dtype)
+    place = np.array(x).astype(dtype) + shift * np.array(tangent).astype(dtype)
+    return place if wide else as_array(place.astype(x.type.dtype), x.type.dtype)
 
 
 def _moves(x: Array) -> bool:

@@ -45,6 +45,14 @@ class Native:
     function: of ctypes, of numba's `cfunc`, or an address. It takes a pointer for each operand,
               then for each result, and then the numbers of `sizes`.
     sizes:    rule(*types, **params) -> integers (int64_t) and floats (double)
+
+    >>> import ctypes, rune
+    >>> from rune import extend
+    >>> @ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_float))
+    ... def doubled(x, out):
+    ...     out[0] = 2 * x[0]
+    >>> extend.primitive("doubled", types=lambda x: x, native=extend.Native(doubled))(3.0)
+    Array(6., f32*[], cpu:0)
     """
 
     function: Any
@@ -53,7 +61,12 @@ class Native:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Operation(Direct):
-    """An operation of one's own. `meaning` is what NumPy says of it, if that was given."""
+    """An operation of one's own. `meaning` is what NumPy says of it, if it says anything.
+
+    >>> from rune import extend
+    >>> extend.primitive("twice", expand=lambda x: x + x)
+    twice
+    """
 
     meaning: Rule | None = None
 
@@ -77,45 +90,36 @@ def primitive(
 ) -> Operation:
     """An operation of one's own, called like a function: operands by position, parameters by name.
 
-    types:     rule(*types, **params) -> the type of the result; a tuple of several. Needed where
-               there is no `expand`; it refuses operands by raising an error
+    types:     rule(*types, **params) -> the type of the result, or a tuple; follows from `expand`
     meaning:   rule(*numpy arrays, **params) -> an array, or a tuple of several
     expand:    rule(*arrays, **params) -> the same in rune's operations, for all devices
     native:    a function of C, for the CPU
     jvp:       one rule(tangent, *operands, result, **params) for each operand, linear in the
                tangent, or ZERO, or NOT_DIFFERENTIABLE("why"); or one function of all,
                rule(primals, tangents, **params) -> (results, tangents), where None is a zero
-    transpose: rule(cotangent, is_linear, *operands, **params) -> a cotangent or None for each
-               operand, for an operation that is linear in those for which `is_linear` is true;
-               these are given as types
-    batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), all batch axes
-               leading; or `leading(op)`, `lane_by_lane(op)` by their names
-    Parameters are static and hashable. Errors: ArgumentError where nothing says what it computes.
+    transpose: rule(cotangent, is_linear, *operands, **params) -> a cotangent or None for each;
+               operands in which it is linear are given as types
+    batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), batch axes
+               leading; or `leading`, or `lane_by_lane`
+
+    Types: as `types` says. Parameters are static and hashable. Errors: ArgumentError where nothing
+    says what it computes, or what its results are.
 
     >>> import numpy as np, rune, rune.numpy as rnp
     >>> from rune import extend
+    >>> slope = lambda t, x, y: t * (1 - rnp.exp(-y))
     >>> softplus = extend.primitive(
-    ...     "softplus",
-    ...     types=lambda x: x,
-    ...     meaning=lambda x: np.logaddexp(x, 0),
-    ...     jvp=[lambda t, x, y: t * (1 - rnp.exp(-y))],
-    ...     batch=extend.leading,
+    ...     "softplus", types=lambda x: x, meaning=lambda x: np.logaddexp(x, 0), jvp=[slope]
     ... )
-    >>> rune.jit(rune.vmap(rune.grad(softplus)))(rnp.array([0.0, 1.0]))
-    Array([0.5      , 0.7310586], f32[2], cpu:0)
+    >>> rune.jit(rune.grad(softplus))(0.0)
+    Array(0.5, f32[], cpu:0)
     """
-    if meaning is None and expand is None and native is None:
-        raise ArgumentError(f"extend: cannot define {name} (one of meaning, expand and native required)")
-    if types is None and expand is None:
-        raise ArgumentError(f"extend: cannot define {name} (types= or expand= has to say what its results are)")
-    if multiple_results and isinstance(jvp, Sequence):
-        raise ArgumentError(
-            f"extend: cannot define {name} (of several results the jvp is one function, not one for each operand)"
-        )
+    _require(name, meaning or expand or native, "one of meaning, expand and native required")
+    _require(name, types or expand, "types= or expand= has to say what its results are")
+    _require(name, not (multiple_results and isinstance(jvp, Sequence)), "of several results the jvp is one function")
     written = None if expand is None else _Expansion(name, expand, multiple_results)
     type_rule: Rule = types or (lambda *ts, **params: written.types(ts, params))  # type: ignore[union-attr]
-    reference = Foreign(name, address_of(name, native.function), type_rule, native.sizes) if native else meaning
-    on_host = native is not None or expand is None
+    reference = _foreign(name, native, type_rule) if native else meaning
     operation: Operation = Operation(
         name,
         FAMILY,
@@ -124,7 +128,7 @@ def primitive(
         jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,
         transpose=_transposed(transpose) if transpose else written and written.transpose,
         batch=_batched(batch, lambda: operation) if batch else written and written.batch,
-        lower=Library(lambda *ts, **params: (), borrows=native is not None) if on_host else None,
+        lower=Library(lambda *ts, **params: (), borrows=native is not None) if native or not expand else None,
         expand=written and written.results,
         multiple_results=multiple_results,
         jvp_equation=_jvp_of(jvp, written, lambda: operation),
@@ -132,6 +136,15 @@ def primitive(
         meaning=meaning,
     )
     return operation
+
+
+def _foreign(name: str, native: Native, type_rule: Rule) -> Foreign:
+    return Foreign(name, address_of(name, native.function), type_rule, native.sizes)
+
+
+def _require(name: str, condition: object, why: str) -> None:
+    if not condition:
+        raise ArgumentError(f"extend: cannot define {name} ({why})")
 
 
 # --- rules as users write them ------------------------------------------------------------------
@@ -166,9 +179,9 @@ def _no_tangents(itself: Itself) -> Rule:
 
 def _equation_rule(rule: Rule, itself: Itself) -> Rule:
     def adapted(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, object]) -> Any:
-        given = [None if t is None else as_arrays([t])[0] for t in tangents]
+        directions = [None if t is None else as_arrays([t])[0] for t in tangents]
         with at_line(None):
-            outs, out_tangents = rule(tuple(as_arrays(primals)), tuple(given), **params)
+            outs, out_tangents = rule(tuple(as_arrays(primals)), tuple(directions), **params)
         if not itself().multiple_results:
             outs, out_tangents = [outs], [out_tangents]
         return [*map(_value, outs)], [None if t is None else _value(t) for t in out_tangents]
@@ -186,14 +199,36 @@ def _transposed(rule: Rule) -> Rule:
 
 
 def leading(operation: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
-    """The batch rule of what does the same along all leading axes: lanes are one more."""
+    """The batch rule of what does the same along all leading axes: lanes are one more.
+
+    Shapes: the operation takes any leading axes. Errors: those of the operation.
+
+    >>> import numpy as np, rune
+    >>> from rune import extend
+    >>> flipped = lambda x: x[..., ::-1]
+    >>> flip = extend.primitive("flip", types=lambda x: x, meaning=flipped, batch=extend.leading)
+    >>> rune.vmap(flip)(np.arange(4).reshape(2, 2))
+    Array([[1, 0],
+           [3, 2]], i32[2,2], cpu:0)
+    """
     lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched, strict=True)]
     out = operation(*lanes, **params)
     return (out, (True,) * len(out)) if operation.multiple_results else (out, True)
 
 
 def lane_by_lane(operation: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
-    """The batch rule of what knows nothing of lanes: it is called for one after another."""
+    """The batch rule of what knows nothing of lanes: it is called for one after another.
+
+    Shapes: those of one lane. Cost: one call for each lane. Errors: those of the operation.
+
+    >>> import numpy as np, rune
+    >>> from rune import extend
+    >>> one = lambda x: x.with_shape(())
+    >>> last = lambda x: x[-1]
+    >>> last = extend.primitive("last", types=one, meaning=last, batch=extend.lane_by_lane)
+    >>> rune.vmap(last)(np.arange(4).reshape(2, 2))
+    Array([1, 3], i32[2], cpu:0)
+    """
 
     def one(lane: Sequence[Value]) -> Any:
         rows = iter(lane)
