@@ -83,7 +83,21 @@ from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
 if TYPE_CHECKING:
-    from rune import distributed, extend, lax, nn, numpy, optim, random, scipy, sharding
+    from rune import (
+        distributed,
+        extend,
+        flatten_util,
+        image,
+        lax,
+        nn,
+        numpy,
+        optim,
+        profiler,
+        random,
+        scipy,
+        sharding,
+        test_util,
+    )
     from rune.backends.doctor import doctor
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
@@ -100,7 +114,11 @@ make_jaxpr = make_program
 remat = checkpoint
 
 
-_ROOMS = frozenset({"distributed", "extend", "lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
+_ROOMS = frozenset(
+    """
+    distributed extend flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    """.split()
+)
 _LATE = {
     "doctor": "rune.backends.doctor",
     "explain": "rune.transforms.inspect.explain",
@@ -170,11 +188,13 @@ __all__ = [
     "explain",
     "explain_cache_misses",
     "extend",
+    "flatten_util",
     "float0",
     "fori_loop",
     "grad",
     "hessian",
     "hvp",
+    "image",
     "io_callback",
     "jacfwd",
     "jacobian",
@@ -208,6 +228,7 @@ __all__ = [
     "pmap",
     "process_count",
     "process_index",
+    "profiler",
     "pure_callback",
     "quantize",
     "random",
@@ -219,6 +240,7 @@ __all__ = [
     "sharding",
     "stages",
     "switch",
+    "test_util",
     "tree",
     "tree_util",
     "tune",

@@ -31,8 +31,19 @@ from rune.errors import ArgumentError
 from rune.profiling import Profile, gathering
 from rune.sharding import Sharding, picture
 from rune.transforms.callback import debug_callback
+from rune.transforms.checkpoint.residuals import print_saved_residuals, saved_residuals
 
-__all__ = ["Profile", "callback", "checks", "print", "profile", "visualize_array_sharding", "visualize_sharding"]
+__all__ = [
+    "Profile",
+    "callback",
+    "checks",
+    "print",
+    "print_saved_residuals",
+    "profile",
+    "saved_residuals",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 
 
 @contextmanager

@@ -33,6 +33,7 @@ class Config:
     profile: bool = False  # programs tell the time of each step
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
+    wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
     log_compiles: bool = False  # tell the logger "rune" of traces and compilations
@@ -47,12 +48,18 @@ class Config:
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
+WIDE_DTYPES = ("honoured", "truncated")
 PROMOTIONS = ("standard", "strict")
 RANK_PROMOTIONS = ("allow", "warn", "raise")
 SYMBOLIC = ("declared", "auto")
 SEARCHES = ("stored", "off", "full")  # or seconds
 _LEAST = {"cpu_devices": 1}  # of other integers it is 0
-_CHOICES = {"promotion": PROMOTIONS, "rank_promotion": RANK_PROMOTIONS, "symbolic": SYMBOLIC}
+_CHOICES = {
+    "wide_dtypes": WIDE_DTYPES,
+    "promotion": PROMOTIONS,
+    "rank_promotion": RANK_PROMOTIONS,
+    "symbolic": SYMBOLIC,
+}
 _KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 

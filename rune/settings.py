@@ -29,6 +29,8 @@ def configure(**changes: Any) -> Setting[Config]:
     """Change settings: of the process as a statement, of a block as `with rune.configure(...):`.
 
     x64:           64-bit defaults for values without a dtype
+    wide_dtypes:   "honoured"; "truncated": an explicit dtype of 64 bits means that of 32, with a
+                   warning, unless x64 is set, as in JAX
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    a random key that is used twice is an error
     check_leaks:   a traced value that is kept after its transformation is an error

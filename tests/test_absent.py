@@ -23,7 +23,7 @@ INSTEAD = {
     "rune.lax.composite": "It names XLA",
     "rune.optim.contrib": None,
     "rune.optim.fromage": "Optimisers that have not been written",
-    "rune.scipy.sparse": "Sparse matrices",
+    "rune.scipy.io": "Files, data sets",
     "rune.scipy.optimize.linprog": "Minima under constraints",
     "rune.numpy.relu": "use rune.nn.relu",
     "rune.nn.einsum": "use rune.numpy.einsum",

@@ -24,7 +24,6 @@ MISSING: Table = {
         softmax_custom_jvp thread_guard threefry_partitionable transfer_guard
         transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
         """,
-    "Use `rune.debug.profile()`.": "profiler",
     "Use `rune.doctor()`.": "print_environment_info",
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "live_arrays monitoring",
     "Calls that do not wait are XLA's; `rune.block_until_ready` and `device_get` are here.": """
@@ -36,7 +35,7 @@ MISSING: Table = {
     "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",
     "Use a slice.": "ds",
     "Written otherwise, with `custom_vjp` and `custom_jvp`.": "custom_batching custom_derivatives",
-    "Not written: resizing of images. `rnp.from_dlpack` is what `jax.dlpack` is for.": "dlpack image",
+    "Use `rnp.from_dlpack`.": "dlpack",
 }
 LAX: Table = {
     "Sharding, and what is written for it; `pmap` is here.": """

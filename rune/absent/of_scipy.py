@@ -13,7 +13,6 @@ OWN = "They speak of SciPy itself: warnings, errors, tests, settings of its erro
 OLD = "Older names and classes: SciPy's own pages advise against them."
 
 MODULES: Table = {
-    "Sparse matrices, and all that needs them: their graphs, their solvers.": "sparse",
     "Files, data sets, and Fortran's fitting and older transforms; use SciPy's.": "datasets fftpack io odr",
     "Numbers, not functions; SciPy's are Python's floats, and weak here.": "constants",
     "Derivatives by finite differences; `rune.grad` and `rune.hessian` are exact.": "differentiate",
@@ -150,6 +149,32 @@ MISSING: Mapping[str, Table] = {
         OWN: "test",
     },
     "signal.windows": {UNWRITTEN: "chebwin dpss kaiser_bessel_derived taylor"},
+    "sparse": {
+        "Formats of sparse matrices, and what makes them; a solver here takes products as a function.": """
+            block_array block_diag bmat bsr_array bsr_matrix coo_array coo_matrix csc_array csc_matrix
+            csr_array csr_matrix dia_array dia_matrix diags diags_array dok_array dok_matrix expand_dims
+            eye eye_array find get_index_dtype hstack identity issparse isspmatrix isspmatrix_bsr
+            isspmatrix_coo isspmatrix_csc isspmatrix_csr isspmatrix_dia isspmatrix_dok isspmatrix_lil kron kronsum
+            lil_array lil_matrix load_npz permute_dims rand random random_array
+            safely_cast_index_arrays save_npz spdiags sparray spmatrix swapaxes tril triu vstack
+            """,
+        OWN: "SparseEfficiencyWarning SparseWarning test",
+    },
+    "sparse.linalg": {
+        "They take a sparse matrix apart; use SciPy's.": """
+            MatrixRankWarning SuperLU factorized inv is_sptriangular matrix_power norm spbandwidth spilu
+            splu spsolve spsolve_triangular use_solver
+            """,
+        "Eigenvalues, singular values and functions of matrices by products; `linalg` has them for dense ones.": """
+            ArpackError ArpackNoConvergence LaplacianNd eigs eigsh expm expm_multiply
+            funm_multiply_krylov lobpcg onenormest svds
+            """,
+        "Other Krylov methods; `gmres` and `bicgstab` serve the same systems.": """
+            bicg cgs gcrotmk lgmres lsmr lsqr minres qmr tfqmr
+            """,
+        "A function is an operator, and so is what has `@` and a shape.": "LinearOperator aslinearoperator",
+        OWN: "test",
+    },
     "spatial": {
         "Trees and tilings of space: their size follows the data.": """
             ConvexHull Delaunay HalfspaceIntersection KDTree QhullError Rectangle SphericalVoronoi

@@ -11,6 +11,7 @@ from rune.scipy import linalg as linalg
 from rune.scipy import ndimage as ndimage
 from rune.scipy import optimize as optimize
 from rune.scipy import signal as signal
+from rune.scipy import sparse as sparse
 from rune.scipy import spatial as spatial
 from rune.scipy import special as special
 from rune.scipy import stats as stats

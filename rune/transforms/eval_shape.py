@@ -35,13 +35,13 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[Size], dtype: object, weak_type: bool = False):
         object.__setattr__(self, "shape", tuple(shape))
-        object.__setattr__(self, "dtype", dtypes.public(dtypes.as_dtype(dtype)))
+        object.__setattr__(self, "dtype", dtypes.public(dtypes.named(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
 
     @property
     def type(self) -> ArrayType:
         """The same as the type of an array."""
-        return ArrayType(self.shape, self.dtype, self.weak_type)
+        return ArrayType(self.shape, dtypes.available(dtypes.named(self.dtype)), self.weak_type)
 
     @property
     def ndim(self) -> int:

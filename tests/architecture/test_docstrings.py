@@ -47,6 +47,7 @@ ALGORITHMS = (
     "rune.scipy.linalg",
     "rune.scipy.optimize",
     "rune.scipy.signal.windows",
+    "rune.scipy.sparse.linalg",
     "rune.scipy.special",
     "rune.random",
 )
@@ -66,7 +67,16 @@ DEFINITIONS = frozenset(
 )
 # Rooms whose names take functions and trees of anything, and names that neither take arrays nor
 # give any: numbers, names, dtypes and shapes.
-OF_TREES = ("rune", "rune.tree", "rune.tree_util", "rune.debug", "rune.checkpoint_policies", "rune.sharding")
+OF_TREES = (
+    "rune",
+    "rune.tree",
+    "rune.tree_util",
+    "rune.debug",
+    "rune.checkpoint_policies",
+    "rune.sharding",
+    "rune.test_util",
+    "rune.profiler",
+)
 NO_ARRAYS = frozenset(
     """
     broadcast_shapes can_cast dtype get_printoptions isdtype issubdtype printoptions promote_types

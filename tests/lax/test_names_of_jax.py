@@ -25,14 +25,12 @@ SIGNATURES = HERE / "jax_arguments_0_10_2.txt"  # a function in each line, and w
 INTRODUCTION = """\
 What the namespace `jax` (0.10.2) has and `rune` has not, with the reasons; the tests compare this
 page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX](from-jax.md), what
-`jax.numpy` has in [missing.md](missing.md). All of `jax.nn` is here, and of `jax.scipy` all but
-`sparse`."""
+`jax.numpy` has in [missing.md](missing.md). All of `jax.nn` and `jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp, linear_transpose": ("reduce_axes", "sum with `lax.psum`"),
     "vmap": ("spmd_axis_name sum_match", "none: they are for sharding"),
     "pmap": ("backend", "`devices=`"),
-    "make_mesh": ("axis_types", "none: every axis is of one kind"),
     "checkpoint, remat": ("concrete static_argnames", "say `static_argnums`"),
     "device_put": ("src donate may_alias", "a move copies; dropping the value frees its memory"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
@@ -45,11 +43,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "block_until_ready, device_get, device_put": ("x", "give it by position"),
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
-    "tree.*, tree_util.*": (
-        "prefix_tree full_tree pytree_to_transpose iterable typ nodetype flatten_func "
-        "unflatten_func flatten_with_keys_func",
-        "give it by position, or by the name it has here",
-    ),
     "lax.all_gather": ("to", "pvary marks what is each device's own"),
     "numpy.*, random.*, nn.initializers.*, lax.*, ops.*, pure_callback": (
         "out_sharding sharding",

@@ -23,7 +23,7 @@ from tests.support.expect import expect_file
 PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "missing-scipy.md"
 INTRODUCTION = """\
 What SciPy's modules have and `rune.scipy`'s have not, with the reasons. The tests compare this page
-with SciPy, so it is complete. All of `jax.scipy` (0.10.2) is here but `jax.scipy.sparse`.
+with SciPy, so it is complete. All of `jax.scipy` (0.10.2) is here.
 Arguments that functions do not take are in [missing-arguments.md](missing-arguments.md).
 
 SciPy's functions take arrays of rune, and compute in NumPy; rune takes again what they return.

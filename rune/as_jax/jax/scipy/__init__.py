@@ -1,6 +1,19 @@
 """`jax.scipy`."""
 
-from jax.scipy import cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, spatial, special, stats
+from jax.scipy import (
+    cluster,
+    fft,
+    integrate,
+    interpolate,
+    linalg,
+    ndimage,
+    optimize,
+    signal,
+    sparse,
+    spatial,
+    special,
+    stats,
+)
 
 from rune import absent
 

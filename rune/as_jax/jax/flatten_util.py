@@ -1,0 +1,3 @@
+"""`jax.flatten_util`."""
+
+from rune.flatten_util import ravel_pytree

@@ -1,0 +1,6 @@
+"""`jax.image`."""
+
+from rune import absent
+from rune.image import *
+
+__getattr__ = absent.of("rune.image")

@@ -1,0 +1,6 @@
+"""`jax.profiler`."""
+
+from rune import absent
+from rune.profiler import *
+
+__getattr__ = absent.of("rune.profiler")

@@ -1,0 +1,6 @@
+"""`jax.scipy.sparse.linalg`."""
+
+from rune import absent
+from rune.scipy.sparse.linalg import *
+
+__getattr__ = absent.of("rune.scipy.sparse.linalg")

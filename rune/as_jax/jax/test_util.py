@@ -1,0 +1,3 @@
+"""`jax.test_util`."""
+
+from rune.test_util import *

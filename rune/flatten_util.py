@@ -1,0 +1,90 @@
+"""rune.flatten_util: a tree of arrays as one vector, and the way back.
+
+For algorithms that are written for vectors: line searches, solvers, samplers. The way back is a
+value, so that functions which hold one are equal, and are traced once, if the trees are alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import rune.numpy as rnp
+from rune import tree
+from rune.array import Array
+from rune.core.types import ArrayType
+from rune.errors import DtypeError, ShapeError
+from rune.transforms.arguments import value_leaves
+from rune.typing import ArrayLike
+
+__all__ = ["Unravel", "ravel_pytree"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unravel:
+    """The way back from a vector to a tree; `ravel_pytree` makes it.
+
+    treedef:  the tree
+    types:    of its leaves
+    dtype:    of the vector, where leaves are of several dtypes; None where they are of one, and a
+              vector of any dtype is taken apart
+
+    Shapes: [N] -> a tree of arrays of N elements in all.
+    Errors: ShapeError for another number of elements; DtypeError for another dtype than the
+            vector had, if leaves are of several.
+
+    >>> import rune.numpy as rnp
+    >>> vector, back = ravel_pytree({"a": rnp.zeros(2), "b": 1.0})
+    >>> back(vector + 1)
+    {'a': Array([1., 1.], f32[2], cpu:0), 'b': Array(2., f32[], cpu:0)}
+    """
+
+    treedef: tree.TreeDef
+    types: tuple[ArrayType, ...]
+    dtype: object
+
+    def __call__(self, vector: ArrayLike) -> Any:
+        """The tree whose elements these are."""
+        flat = rnp.asarray(vector)
+        sizes = [prod(t.shape) for t in self.types]
+        if flat.size != sum(sizes):
+            raise ShapeError(f"ravel_pytree: cannot take {flat.type} apart (f[{sum(sizes)}] required)")
+        if self.dtype is not None and flat.dtype != self.dtype:
+            raise DtypeError(f"ravel_pytree: cannot take {flat.type} apart ({self.dtype} required)")
+        parts = rnp.split(rnp.ravel(flat), [*accumulate(sizes[:-1])]) if sizes else []
+        return tree.unflatten(self.treedef, [self._leaf(p, t) for p, t in zip(parts, self.types, strict=True)])
+
+    def _leaf(self, part: Array, type: ArrayType) -> Array:
+        leaf = rnp.reshape(part, type.shape)
+        if self.dtype is None:
+            return leaf
+        is_real = not rnp.issubdtype(type.dtype, rnp.complexfloating)
+        return rnp.astype(rnp.real(leaf) if is_real else leaf, type.dtype)
+
+
+def ravel_pytree(pytree: object) -> tuple[Array, Unravel]:
+    """(the elements of all leaves side by side in one vector, the function back to a tree).
+
+    Shapes: leaves of N elements in all -> [N].
+    Types:  the dtype to which the leaves promote; float32 for a tree without leaves.
+    Errors: ArgumentError if a leaf is not an array.
+
+    >>> import rune.numpy as rnp
+    >>> vector, back = ravel_pytree({"a": rnp.arange(3), "b": (2.0,)})
+    >>> vector
+    Array([0., 1., 2., 2.], f32[4], cpu:0)
+    >>> back(vector)["a"]
+    Array([0, 1, 2], i32[3], cpu:0)
+    """
+    leaves, treedef = tree.flatten(pytree)
+    arrays = [rnp.asarray(x) for x in value_leaves("ravel_pytree", leaves, treedef)]
+    types = tuple(a.type for a in arrays)
+    if not arrays:
+        return rnp.zeros(0, rnp.float32), Unravel(treedef, (), None)
+    parts, dtypes = [rnp.ravel(a) for a in arrays], {a.dtype for a in arrays}
+    if len(dtypes) == 1:
+        return rnp.concatenate(parts) if len(parts) > 1 else parts[0], Unravel(treedef, types, None)
+    dtype = rnp.result_type(*dtypes)  # a Python number is as good as an array
+    return rnp.concatenate([p.astype(dtype) for p in parts]), Unravel(treedef, types, dtype)

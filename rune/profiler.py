@@ -1,0 +1,277 @@
+"""rune.profiler: what ran when, as a file for Chrome's tracing page or Perfetto.
+
+Compiled programs, the spans that a program names, and steps of a training loop become events of
+the Trace Event format, written into the folder that JAX's profiler would use. Totals of each
+kernel, with operations and bytes, are `rune.debug.profile()`'s. Calls wait while a trace is taken,
+so it shows how long each of them takes, and not what would have run at the same time.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from rune import locks
+from rune.config import setting
+from rune.errors import ArgumentError
+from rune.profiling import Profile, gathering
+from rune.transforms.arguments import function_name, require_callable
+
+__all__ = [
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "save_device_memory_profile",
+    "start_server",
+    "start_trace",
+    "stop_server",
+    "stop_trace",
+    "trace",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Timeline(Profile):
+    """A profile that also remembers each event: name, thread or device, start and length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Mapping[str, object]] = []
+        self._events_lock = locks.lock()
+
+    def add_call(self, key: object, name: str, device: str, seconds: float, arena_bytes: int) -> None:
+        """A call of a program has ended now."""
+        super().add_call(key, name, device, seconds, arena_bytes)
+        self.add(name, device, time.perf_counter() - seconds, seconds, {"arena_bytes": arena_bytes})
+
+    def add(self, name: str, row: str, start: float, seconds: float, details: Mapping[str, object]) -> None:
+        """Note an event. Units: s."""
+        event = {"name": name, "ph": "X", "pid": os.getpid(), "tid": row, "ts": start * 1e6, "dur": seconds * 1e6}
+        with self._events_lock:
+            self.events.append({**event, "args": details} if details else event)
+
+
+class _State:
+    """The trace that is being taken, if one is, and what ends it."""
+
+    def __init__(self) -> None:
+        self.lock = locks.lock()
+        self.timeline: Timeline | None = None
+        self.folder = Path()
+        self.blocks = ExitStack()
+
+
+_state = _State()
+
+
+def start_trace(
+    log_dir: str | os.PathLike[str],
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: object = None,
+) -> None:
+    """Take a trace from here on, until `stop_trace` writes it under `log_dir`.
+
+    log_dir:  the file is plugins/profile/<time>/rune.trace.json.gz in this folder
+    create_perfetto_trace, profiler_options: taken as JAX's; there is one format and one level
+    Errors: ArgumentError if a trace is being taken already, or with create_perfetto_link.
+
+    >>> import rune, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rune.profiler.start_trace(folder)
+    ...     _ = rune.jit(lambda x: x + 1)(1.0)
+    ...     rune.profiler.stop_trace()
+    """
+    if create_perfetto_link:
+        raise ArgumentError("start_trace: cannot serve a trace by create_perfetto_link", hint="open the file it writes")
+    with _state.lock:
+        if _state.timeline is not None:
+            raise ArgumentError("start_trace: cannot take a second trace", hint="stop_trace() ends the first one")
+        _state.timeline, _state.folder = Timeline(), Path(log_dir)
+        _state.blocks.enter_context(gathering(_state.timeline))
+        _state.blocks.enter_context(setting(profile=True))
+
+
+def stop_trace() -> None:
+    """End the trace, and write it.
+
+    Errors: ArgumentError if none is being taken; OSError if the file cannot be written.
+
+    >>> import rune
+    >>> rune.profiler.stop_trace()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ArgumentError: stop_trace: cannot end a trace (none is being taken)...
+    """
+    with _state.lock:
+        timeline, _state.timeline = _state.timeline, None
+        if timeline is None:
+            raise ArgumentError("stop_trace: cannot end a trace (none is being taken)", hint="start_trace() begins one")
+        _state.blocks.close()
+    folder = _state.folder / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(folder / "rune.trace.json.gz", "wt") as file:
+        json.dump({"traceEvents": timeline.events, "displayTimeUnit": "ms"}, file)
+
+
+@contextmanager
+def trace(
+    log_dir: str | os.PathLike[str],
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: object = None,
+) -> Iterator[None]:
+    """Inside the block, take a trace: `start_trace` before it, `stop_trace` after.
+
+    Arguments and errors: as for `start_trace`.
+
+    >>> import rune, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with rune.profiler.trace(folder):
+    ...         _ = rune.jit(lambda x: x + 1)(1.0)
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class TraceAnnotation:
+    """A block that a trace shows under a name.
+
+    name:       of the event
+    arguments:  numbers and texts that are shown with it
+    Errors: none.
+
+    >>> import rune
+    >>> with rune.profiler.TraceAnnotation("load", batch=3):
+    ...     pass
+    """
+
+    __slots__ = ("arguments", "name", "start")
+
+    def __init__(self, name: str, **arguments: object):
+        self.name, self.arguments = name, arguments
+
+    def __enter__(self):
+        self.start = time.perf_counter()
+        return self
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        if (timeline := _state.timeline) is not None:
+            details = {k: v if isinstance(v, int | float | str) else str(v) for k, v in self.arguments.items()}
+            row = threading.current_thread().name
+            timeline.add(self.name, row, self.start, time.perf_counter() - self.start, details)
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """A block that is one step of a training loop.
+
+    name:       such as "train"
+    arguments:  step_num=..., and others that are shown with it
+    Errors: none.
+
+    >>> import rune
+    >>> for i in range(2):
+    ...     with rune.profiler.StepTraceAnnotation("train", step_num=i):
+    ...         pass
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str, **arguments: object):
+        super().__init__(name, _r=1, **arguments)  # by which TensorBoard knows a step
+
+
+def annotate_function(
+    func: Callable[P, R] | None = None, name: str | None = None, **decorator_kwargs: object
+) -> Callable[..., Any]:
+    """The function, each call of which a trace shows under a name.
+
+    name:               its own by default
+    decorator_kwargs:   numbers and texts that are shown with it
+    Errors: TransformError if `func` is not a function.
+
+    >>> import rune
+    >>> @rune.profiler.annotate_function
+    ... def load():
+    ...     return 3
+    >>> load()
+    3
+    """
+    if func is None:
+        return functools.partial(annotate_function, name=name, **decorator_kwargs)
+    require_callable("annotate_function", func)
+    title = name or getattr(func, "__qualname__", function_name(func))
+
+    @functools.wraps(func)
+    def annotated(*args: P.args, **kwargs: P.kwargs) -> R:
+        with TraceAnnotation(title, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return annotated
+
+
+def _refuse(name: str, why: str, hint: str) -> NoReturn:
+    raise ArgumentError(f"{name}: cannot {why}", hint=hint)
+
+
+def start_server(port: int, **options: object) -> NoReturn:
+    """Refused: traces are files.
+
+    Errors: ArgumentError, always.
+
+    >>> import rune
+    >>> rune.profiler.start_server(9999)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ArgumentError: start_server: cannot serve traces by a port (they are files)...
+    """
+    _refuse("start_server", "serve traces by a port (they are files)", "rune.profiler.trace(folder) writes one")
+
+
+def stop_server() -> NoReturn:
+    """Refused: there is no server. Errors: ArgumentError, always.
+
+    >>> import rune
+    >>> rune.profiler.stop_server()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ArgumentError: stop_server: cannot stop a server (there is none)...
+    """
+    _refuse("stop_server", "stop a server (there is none)", "rune.profiler.trace(folder) writes a trace")
+
+
+def device_memory_profile(backend: str | None = None) -> NoReturn:
+    """Refused: it is a format of XLA's. Errors: ArgumentError, always.
+
+    >>> import rune
+    >>> rune.profiler.device_memory_profile()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ArgumentError: device_memory_profile: cannot write pprof's format ...
+    """
+    _refuse(
+        "device_memory_profile",
+        "write pprof's format of XLA's allocations",
+        "rune.memory_stats(device) tells what is allocated",
+    )
+
+
+def save_device_memory_profile(filename: str, backend: str | None = None) -> NoReturn:
+    """Refused: it is a format of XLA's. Errors: ArgumentError, always.
+
+    >>> import rune
+    >>> rune.profiler.save_device_memory_profile("memory.prof")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ArgumentError: device_memory_profile: cannot write pprof's format ...
+    """
+    device_memory_profile(backend)

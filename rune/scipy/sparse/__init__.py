@@ -1,0 +1,9 @@
+"""rune.scipy.sparse: systems of which only products are known. Matrices are not here."""
+
+import typing as _typing
+
+from rune.absent import of as _absent
+from rune.scipy.sparse import linalg as linalg
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _absent(__name__)

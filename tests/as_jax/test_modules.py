@@ -1,0 +1,63 @@
+"""JAX's smaller modules under as_jax: each name is the function of rune's that is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.ad_checkpoint
+import jax.dlpack
+import jax.flatten_util
+import jax.image
+import jax.monitoring
+import jax.numpy as jnp
+import jax.profiler
+import jax.scipy.sparse.linalg
+import jax.test_util
+import numpy as np
+import pytest
+
+import rune
+
+
+def test_modules_that_rune_has_under_these_names():
+    assert jax.flatten_util.ravel_pytree is rune.flatten_util.ravel_pytree
+    assert jax.test_util.check_grads is rune.test_util.check_grads
+    assert jax.ad_checkpoint.print_saved_residuals is rune.debug.print_saved_residuals
+    assert jax.ad_checkpoint.checkpoint_policies is rune.checkpoint_policies
+    assert jax.image.resize is rune.image.resize
+    assert jax.scipy.sparse.linalg.cg is rune.scipy.sparse.linalg.cg
+    assert jax.profiler.trace is rune.profiler.trace
+
+
+def test_dlpack_takes_what_has_the_protocol_and_no_capsules():
+    x = np.arange(3, dtype=np.float32)
+
+    np.testing.assert_array_equal(jax.dlpack.from_dlpack(x), x)
+    with pytest.raises(TypeError, match="__dlpack__"):
+        jax.dlpack.from_dlpack(jnp.arange(3).__dlpack__())
+
+
+@pytest.mark.parametrize(("dtype", "answer"), [("bfloat16", True), (bool, True), ("int64", True), (jnp.int4, False)])
+def test_dlpack_knows_its_dtypes(dtype: Any, answer: bool):
+    assert jax.dlpack.is_supported_dtype(jnp.dtype(dtype)) is answer
+
+
+def test_what_a_library_records_reaches_the_listeners():
+    events: list[Any] = []
+
+    def listen(*event: Any, **details: Any) -> None:
+        events.append((event, details))
+
+    jax.monitoring.register_event_listener(listen)
+    jax.monitoring.register_scalar_listener(listen)
+    jax.monitoring.record_event("/a", kind=1)
+    jax.monitoring.record_scalar("/b", 2.0)
+    jax.monitoring.record_event_duration_secs("/c", 3.0)
+    jax.monitoring.unregister_event_listener(listen)
+    jax.monitoring.record_event("/d")
+    jax.monitoring.clear_event_listeners()
+
+    assert events == [(("/a",), {"kind": 1}), (("/b", 2.0), {})]
+    with pytest.raises(ValueError, match="cannot unregister"):
+        jax.monitoring.unregister_scalar_listener(listen)
