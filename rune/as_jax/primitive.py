@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rune.as_jax.avals import type_of
+from rune.as_jax.jaxprs import no_effects
 from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter
 from rune.core.axes import own_axis
@@ -38,7 +39,6 @@ WHAT = {
     TRANSPOSE: "transpose: cannot transpose {} (it has no rule among ad.primitive_transposes)",
     BATCH: "vmap: cannot batch {} (it has no rule among batching.primitive_batchers)",
 }
-no_effects: frozenset[object] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
-"""JAX's `Trace`: what a subclass of it would need, refused where one is used.
+"""Interpreters of JAX's: installing one is refused. Haiku defines one, to count products.
 
-Haiku defines one to count products (`hk.experimental.tabulate` does without); Equinox compares the
-interpreter of a tracer with the current one.
+Equinox compares the interpreter of a tracer with the current one.
 """
 
 from __future__ import annotations
@@ -12,13 +11,6 @@ from rune.core.interpreter import Interpreter, current
 from rune.errors import ArgumentError
 
 HINT = "read the program of jax.make_jaxpr(f)(x) instead: its equations name every operation"
-
-
-class Trace:
-    """A class to derive interpreters of one's own from. Rune has interpreters of its own."""
-
-    def __init__(self, *args: object, **kwargs: object):
-        _refuse(type(self).__name__)
 
 
 class TraceTag:
