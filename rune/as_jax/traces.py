@@ -13,6 +13,13 @@ from rune.errors import ArgumentError
 HINT = "read the program of jax.make_jaxpr(f)(x) instead: its equations name every operation"
 
 
+class Trace:
+    """A class to derive interpreters of one's own from. Rune has interpreters of its own."""
+
+    def __init__(self, *args: object, **kwargs: object):
+        _refuse(type(self).__name__)
+
+
 class TraceTag:
     """What tells the traces of one transformation from those of another."""
 

@@ -12,7 +12,7 @@ from rune.as_jax.jaxprs import (
     no_effects,
     valid_jaxtype,
 )
-from rune.core.interpreter import Interpreter as Trace
+from rune.as_jax.traces import Trace
 from rune.core.interpreter import Tracer
 from rune.core.primitive import Effect
 from rune.core.program import Atom
