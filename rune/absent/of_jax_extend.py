@@ -20,6 +20,9 @@ MISSING: Mapping[str, Table] = {
     "jax.interpreters.xla": {XLA: "*"},
     "jax.interpreters.pxla": {XLA: "*"},
     "jax.interpreters.partial_eval": {TRACES: "*"},
-    "jax.extend.mlir": {MLIR: "*"},
+    "jax.extend": {
+        MLIR: "mlir lowering xla ifrt_programs",
+        "Kernels of one's own are functions of C for now: `rune.extend.Native`.": "pallas",
+    },
     "jax.extend.linear_util": {},
 }

@@ -254,3 +254,19 @@ def test_what_is_known_is_computed_and_the_rest_is_written_down():
     assert not shifted.is_known()
     assert shifted.get_aval().shape == (3,)
     assert len(program.equations) == 1
+
+
+def test_functions_are_traced_and_their_dead_code_is_dropped():
+    weights = jnp.asarray(X)
+    function = wrap_init(lambda x, y: (x * weights, jnp.sin(y), x))
+    aval = jax.core.ShapedArray((3,), "float32")
+
+    jaxpr, out_avals, consts = partial_eval.trace_to_jaxpr_dynamic(function, [aval, aval])
+    smaller, used = partial_eval.dce_jaxpr(jaxpr, [False, True, False])
+    same_inputs, _ = partial_eval.dce_jaxpr(jaxpr, [False, True, False], instantiate=True)
+
+    assert out_avals == [aval, aval, aval]
+    np.testing.assert_array_equal(jax.core.eval_jaxpr(jaxpr, consts, X, X)[0], X * X)
+    assert used == [False, True]
+    assert (len(smaller.constvars), len(smaller.invars), len(smaller.eqns)) == (0, 1, 1)
+    assert len(same_inputs.invars) == 2
