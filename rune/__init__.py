@@ -89,6 +89,7 @@ from rune.version import __version__
 if TYPE_CHECKING:
     from rune import (
         distributed,
+        extend,
         flatten_util,
         image,
         lax,
@@ -121,7 +122,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
+    distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
     """.split()
 )
 _LATE = {
@@ -196,6 +197,7 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "extend",
     "flatten_util",
     "float0",
     "fori_loop",

@@ -22,6 +22,7 @@ BUDGETS: dict[str, int] = {
     "rune.dtypes": 7,
     "rune.effects": 21,
     "rune.errors": 1,
+    "rune.extend": 40,
     "rune.flatten_util": 1,
     "rune.lax": 54,
     "rune.locks": 1,

@@ -24,7 +24,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("rune.as_jax",),
     ("rune",),
-    ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed"),
+    ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed", "rune.extend"),
     ("rune.image", "rune.test_util", "rune.profiler", "rune.ref"),
     ("rune.array_methods", "rune.array_state"),
     ("rune.lax", "rune.random"),
