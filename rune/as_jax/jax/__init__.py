@@ -43,6 +43,7 @@ from rune.as_jax.devices import (
     process_indices,
 )
 from rune.as_jax.flags import Configuration, State
+from rune.as_jax.jaxprs import make_jaxpr
 from rune.backends import Device
 
 config = Configuration()
