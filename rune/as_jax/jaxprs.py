@@ -207,5 +207,5 @@ class ConstantsStage(Stage):
 
 
 def make_jaxpr(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
-    """As `rune.make_program`, with as many constants as JAX has (Optimistix chooses between them)."""
+    """As `rune.make_program`, with as many constants as JAX has (Optimistix compares them)."""
     return program_maker(ConstantsStage, fun, *args, **options)
