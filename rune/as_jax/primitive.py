@@ -149,7 +149,7 @@ class Primitive(Direct):
     def _jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
         types = map(interpreter.type_of, primals)
         filled = [tangent_zero(type) if t is None else t for t, type in zip(tangents, types, strict=True)]
-        outs, out_tangents = self._called(JVP, as_arrays(primals), as_arrays(filled), **params)
+        outs, out_tangents = self._called(JVP, tuple(as_arrays(primals)), tuple(as_arrays(filled)), **params)
         if not self.multiple_results:
             outs, out_tangents = [outs], [out_tangents]
         return list(map(unshared, outs)), [unshared(value_or_none(t)) for t in out_tangents]
@@ -169,7 +169,7 @@ class Primitive(Direct):
         axis = own_axis()
         data = AxisData(None if axis is None else axis.name, size)
         dims = tuple(0 if b else None for b in batched)
-        outs, out_dims = self._called(BATCH, data, as_arrays(args), dims, **params)
+        outs, out_dims = self._called(BATCH, data, tuple(as_arrays(args)), dims, **params)
         if not self.multiple_results:
             return _leading(outs, out_dims), out_dims is not None
         out_dims = [None] * len(outs) if out_dims is None else out_dims

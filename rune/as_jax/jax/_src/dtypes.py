@@ -6,6 +6,7 @@ import numpy as np
 from jax.dtypes import extended
 
 from rune import absent
+from rune.errors import DtypeError as TypePromotionError  # which Equinox catches
 from rune.numpy import finfo
 
 DType = np.dtype
