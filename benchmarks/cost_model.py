@@ -1,16 +1,16 @@
 """How well predicted times order kernels on the processor: rank correlation with measured ones.
 
     python benchmarks/cost_model.py
+    python benchmarks/cost_model.py --kernels 'sum*' --forms 20
 
-Each kernel is built in every form that the choices of build allow (tiles of products, columns,
-squares of transpositions), and all forms are timed in turn, round after round; the least counts.
-"model picks" is the time of the form that is predicted to be fastest, over that of the fastest.
+Each kernel is built by a hundred of the schedules that a search may try, spread evenly over all of
+them, and all are timed in turn, round after round; the least counts. "model picks" is the time of
+the schedule that is predicted to be fastest, over that of the fastest.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -23,15 +23,19 @@ import rune
 import rune.numpy as rnp
 from rune.backends import Device, device_of
 from rune.backends.shared.protocol import Executable
-from rune.lowering.build import heuristics
+from rune.errors import ArgumentError
+from rune.lowering.build import build, has_schedules
+from rune.lowering.build.schedule import Schedule
+from rune.lowering.build.space import candidates
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import cost
 from rune.lowering.explain import Lowered
+from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import stages
 from rune.profiling import aligned
 
 ROUNDS, BURST_S, MOST_CALLS = 7, 1e-3, 20
-ROWS, COLUMNS, VECTORS, SQUARES = (1, 2, 3, 4, 6, 8), (1, 2, 4), (1, 2, 4, 8), (0, 64, 256)
+FORMS = 100
 
 
 def conv(x: Any, w: Any) -> Any:
@@ -78,31 +82,39 @@ class Times:
         return self.measured[int(np.argmin(self.predicted))]
 
 
-def forms(name: str, target: Target) -> Iterator[Lowered]:
-    """A kernel in every form that differs from the others."""
+def forms(name: str, target: Target, most: int) -> Iterator[Lowered]:
+    """A program, its largest kernel by many schedules whose code differs."""
     function, shapes = KERNELS[name]
     program = rune.make_program(function)(*(rune.ShapeDtypeStruct(s, "f32") for s in shapes))
-    default, known = heuristics.LANGUAGES["llvm"], set[str]()
-    for rows, columns, vectors, square in itertools.product(ROWS, COLUMNS, VECTORS, SQUARES):
-        choice = replace(default, dot_rows=rows, dot_columns=columns, columns=vectors, block_bytes=square, dot_points=1)
-        if columns > 1:
-            choice = replace(choice, dot_registers=96)
-        heuristics.LANGUAGES["llvm"] = choice
-        try:
-            lowered = stages(program, target)
-        finally:
-            heuristics.LANGUAGES["llvm"] = default
+    kernels = [k for k in stages(program, target).kernels.kernels.values() if has_schedules(k)]
+    spaces = {kernel.name: _legal(kernel, target) for kernel in kernels}
+    kernel, space = max(spaces.items(), key=lambda item: len(item[1]))
+    known = set[str]()
+    for schedule in space[:: -(-len(space) // most)]:
+        lowered = stages(program, target, schedules={kernel: str(schedule)})
         text = lowered.text("code")
         if text not in known:
             known.add(text)
             yield lowered
 
 
-def times_of(name: str, device: Device) -> Times:
+def _legal(kernel: Kernel, target: Target) -> list[Schedule]:
+    return [s for s in candidates(kernel, target) if _is_built(kernel, s, target)]
+
+
+def _is_built(kernel: Kernel, schedule: Schedule, target: Target) -> bool:
+    try:
+        build(kernel, schedule, target)
+    except ArgumentError:
+        return False
+    return True
+
+
+def times_of(name: str, device: Device, most: int) -> Times:
     """All forms of a kernel, predicted and measured."""
     # Products are left to kernels, not to the library of products.
     target = replace(device.target, routines=frozenset())
-    lowered = list(forms(name, target))
+    lowered = list(forms(name, target, most))
     predicted = (sum(cost(code, target).seconds for code in form.plan.kernels.values()) for form in lowered)
     generator = np.random.default_rng(0)
     arguments = [generator.standard_normal(s).astype(np.float32) for s in KERNELS[name][1]]
@@ -133,9 +145,10 @@ def main() -> None:
     """Time the kernels that are asked for."""
     parser = argparse.ArgumentParser(description="predicted beside measured times on the processor")
     parser.add_argument("--kernels", nargs="*", default=["*"], help="names or patterns")
+    parser.add_argument("--forms", type=int, default=FORMS, help="schedules of each kernel")
     options = parser.parse_args()
     names = [n for n in KERNELS if any(fnmatch(n, p) for p in options.kernels)]
-    times = {name: times_of(name, device_of("cpu:0")) for name in names}
+    times = {name: times_of(name, device_of("cpu:0"), options.forms) for name in names}
     head = ("kernel", "forms", "rank correlation", "µs", "model picks", "measured / predicted")
     print("\n".join(aligned([head, *(cells(name, each) for name, each in times.items())])))
     everything = sum(times.values(), Times((), ()))

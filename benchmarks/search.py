@@ -28,13 +28,13 @@ import rune.numpy as rnp
 from rune import lax
 from rune.backends import Device, device_named
 from rune.lowering.build.schedule import parse
+from rune.lowering.build.space import candidates
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import stages
 from rune.lowering.steps import step_costs
 from rune.transforms.tuning.report import TunedKernel
 from rune.transforms.tuning.search import Budget, search
 from rune.transforms.tuning.trials import Trials
-from rune.transforms.tuning.tune import candidates
 
 ROUNDS = 31
 FASTER, SLOWER = 0.9, 1.05  # of the default's time; the second is what rounds of two equals differ by

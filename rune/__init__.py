@@ -12,37 +12,67 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from typing import TYPE_CHECKING
 
 from rune import array_methods as _array_methods
+from rune import array_state as _array_state
 from rune import debug, errors, tree, tree_util, typing
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
 from rune.absent import MissingName as _MissingName
 from rune.array import Array
-from rune.backends import devices, memory_stats, missing, work_stats
-from rune.control import Checkpoints, GrowingResiduals, associative_scan, cond, fori_loop, map, scan, switch, while_loop
+from rune.backends import devices, effects_barrier, memory_stats, missing, work_stats
+from rune.control import (
+    Checkpoints,
+    GrowingResiduals,
+    associative_scan,
+    cond,
+    fori_loop,
+    map,
+    scan,
+    sequential_vmap,
+    switch,
+    while_loop,
+)
 from rune.control.caches import clear_caches
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
-from rune.settings import configure, device, enable_x64, numpy_dtype_promotion
+from rune.scopes import named_call, named_scope
+from rune.settings import (
+    check_tracer_leaks,
+    checking_leaks,
+    configure,
+    debug_infs,
+    debug_nans,
+    default_device,
+    device,
+    disable_jit,
+    enable_x64,
+    log_compiles,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+)
 from rune.transforms import eager as _evaluate  # installs the outermost interpreter
 from rune.transforms.batching.pmap import pmap
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.callback import io_callback, pure_callback
 from rune.transforms.checkpoint import policies as checkpoint_policies
 from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
+from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.placement import block_until_ready, device_get, device_put
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.custom.rules import SymbolicZero
 from rune.transforms.custom.vjp import custom_vjp
+from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
-from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
+from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
+from rune.transforms.known_values import ensure_compile_time_eval
+from rune.transforms.programs.evaluation import eval_jaxpr, jaxpr_as_fun
 from rune.transforms.programs.make_program import make_program
 from rune.transforms.sharding.assemble import (
     make_array_from_callback,
@@ -80,6 +110,7 @@ if TYPE_CHECKING:
 
 _tracebacks.install()
 _array_methods.attach()
+_array_state.attach()
 make_jaxpr = make_program
 remat = checkpoint
 
@@ -125,6 +156,8 @@ __all__ = [
     "SymbolicZero",
     "associative_scan",
     "block_until_ready",
+    "check_tracer_leaks",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -136,16 +169,24 @@ __all__ = [
     "counting",
     "custom_jvp",
     "custom_vjp",
+    "custom_vmap",
     "debug",
+    "debug_infs",
+    "debug_nans",
+    "default_device",
     "dequantize",
     "device",
     "device_get",
     "device_put",
     "devices",
+    "disable_jit",
     "distributed",
     "doctor",
+    "effects_barrier",
     "enable_x64",
+    "ensure_compile_time_eval",
     "errors",
+    "eval_jaxpr",
     "eval_shape",
     "explain",
     "explain_cache_misses",
@@ -161,11 +202,13 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jaxpr_as_fun",
     "jit",
     "jvp",
     "lax",
     "linear_transpose",
     "linearize",
+    "log_compiles",
     "make_array_from_callback",
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
@@ -176,11 +219,14 @@ __all__ = [
     "measure_devices",
     "memory_stats",
     "missing",
+    "named_call",
+    "named_scope",
     "new_ref",
     "nn",
     "no_grad",
     "numpy",
     "numpy_dtype_promotion",
+    "numpy_rank_promotion",
     "optim",
     "plan_sharding",
     "pmap",
@@ -194,13 +240,16 @@ __all__ = [
     "remat",
     "scan",
     "scipy",
+    "sequential_vmap",
     "shard_map",
     "sharding",
+    "stages",
     "switch",
     "test_util",
     "tree",
     "tree_util",
     "tune",
+    "typeof",
     "typing",
     "value_and_grad",
     "vjp",

@@ -112,10 +112,19 @@ def to_device(self: Array, device: str | Device | None, /, *, stream: object = N
     return self if device is None else _namespace().asarray(self, device=device)
 
 
+def byteswap(self: Array) -> Array:
+    """The elements with their bytes in reverse. Errors: DtypeError for complex numbers and keys."""
+    if self.dtype.itemsize == 1:
+        return self
+    lax, rnp = locks.load("rune.lax"), _namespace()
+    swapped = rnp.flip(lax.bitcast_convert_type(self, rnp.uint8), -1)
+    return lax.bitcast_convert_type(swapped, self.dtype)
+
+
 def attach() -> None:
     """Give the methods to `Operators`, which declares them for type checkers."""
     methods = {name: _method(name, doc) for name, doc in FUNCTIONS.items()}
-    for method in (__array_namespace__, astype, compress, ravel, reshape, to_device):
+    for method in (__array_namespace__, astype, byteswap, compress, ravel, reshape, to_device):
         method.__qualname__ = f"Operators.{method.__name__}"
         methods[method.__name__] = method
     for name, method in {**methods, "flatten": ravel}.items():

@@ -6,9 +6,10 @@ the two a call is shows only after it: it waits until its thread asks for settin
 its result is dropped or shown, and only then it is a statement. So no thread ever sees a setting of
 another's block. RUNE_X64=1, RUNE_CHECK_NANS=1, ... say what a process begins with.
 
-Settings are part of every cache key, so none goes stale. All but four: `symbolic` says which traces
-are made, `cache_dir` where compiled code is kept, `compiled_bytes` how much of it, `cpu_devices`
-how many devices there are, and what is in a trace does not depend on them.
+Settings are part of every cache key, so none goes stale. All but five: `symbolic` says which
+traces are made, `cache_dir` where compiled code is kept, `compiled_bytes` how much of it,
+`cpu_devices` how many devices there are, `log_compiles` what is told of it, and what is in a trace
+does not depend on them.
 
 >>> with setting(check_nans=True):
 ...     current().check_nans
@@ -25,7 +26,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from rune import locks, profiling
@@ -33,6 +34,7 @@ from rune.absent import of as _absent
 from rune.errors import ArgumentError
 from rune.options import Config, Value, from_environment
 
+_NAMES = tuple(f.name for f in fields(Config))
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,7 +49,7 @@ def _interned(**settings: Value) -> Config:
 
 
 def _changed(settings: Config, changes: Mapping[str, Value]) -> Config:
-    return _interned(**{**asdict(settings), **changes})
+    return _interned(**{name: changes.get(name, getattr(settings, name)) for name in _NAMES})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,7 +209,7 @@ def variable() -> ContextVar[Scope]:
     return _scope
 
 
-_NEUTRAL = {n: getattr(Config(), n) for n in ("symbolic", "cache_dir", "compiled_bytes", "cpu_devices")}
+_NEUTRAL = {n: getattr(Config(), n) for n in ("symbolic", "cache_dir", "compiled_bytes", "cpu_devices", "log_compiles")}
 
 
 @functools.cache

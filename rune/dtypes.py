@@ -2,9 +2,9 @@
 
 A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). The names that programs
 are printed in count bits, and `FROM_SHORT` reads them; a dtype that a user names is read by
-`as_dtype`, where what NumPy knows means what NumPy means ("i4" has four bytes). Promotion is JAX's
+`as_dtype` and `named`, where what NumPy knows means what NumPy means ("i4" has four bytes). Promotion is JAX's
 lattice: the result is the least upper bound, and weak (Python scalar) operands take the other
-side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured. Strict promotion
+side's width. The default types are 32-bit; an explicit 64-bit dtype is honoured, unless the settings say otherwise. Strict promotion
 (`rune.numpy_dtype_promotion`) is another lattice, in which only weak types have anything above.
 
 Keys of random numbers have dtypes as well, one for each generator: records of two words, which
@@ -14,6 +14,7 @@ NumPy moves and computes nothing with. Users see them as `KeyDtype`, which print
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ import ml_dtypes
 import numpy as np
 
 from rune import config
-from rune.errors import DtypeError
+from rune.errors import DtypeError, PromotionError, user_frame
 
 bool_ = np.dtype(np.bool_)
 i4, i8, i16, i32, i64 = (np.dtype(t) for t in (ml_dtypes.int4, np.int8, np.int16, np.int32, np.int64))
@@ -177,7 +178,7 @@ _KINDS: dict[type, frozenset[np.dtype]] = {
 }
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: object, arg2: object) -> bool:
     """Whether a dtype belongs to a kind such as `numpy.floating`, or is the same dtype.
 
     Errors: DtypeError for an unknown dtype.
@@ -188,32 +189,113 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     if isinstance(arg1, type) and arg1 in _KINDS:
         return isinstance(arg2, type) and issubclass(arg1, arg2)
     if isinstance(arg2, type) and arg2 in _KINDS:
-        return as_dtype(arg1) in _KINDS[arg2]
-    return as_dtype(arg1) == as_dtype(arg2)
+        return named(arg1) in _KINDS[arg2]
+    return named(arg1) == named(arg2)
 
 
 # --- names ------------------------------------------------------------------------------------
 
 _PYTHON: dict[type, np.dtype] = {float: f64, int: i64, bool: bool_, complex: c128}
+_NARROW = {i64: i32, u64: u32, f64: f32, c128: c64}
 
 
-def as_dtype(dtype: Any) -> np.dtype:
-    """The dtype for a Python type, NumPy type, dtype or short name.
+def as_dtype(dtype: object) -> np.dtype:
+    """The dtype of an array that is asked for by a Python type, NumPy type, dtype or short name.
+
+    Types:  as `named`, but that 64 bits become 32 where wide_dtypes="truncated" is set without x64.
+    Errors: DtypeError if an argument is not a dtype of rune. Warns where it truncates.
+
+    >>> short(as_dtype("float64")), short(as_dtype(float))
+    ('f64', 'f32')
+    """
+    resolved = named(dtype)
+    if resolved in _NARROW and resolved is not (truncated := available(resolved)):
+        _warn_of_truncation(resolved, truncated)
+        return truncated
+    return resolved
+
+
+def named(dtype: object) -> np.dtype:
+    """The dtype that is meant by a Python type, NumPy type, dtype or short name.
 
     Types:  float, int and complex mean the defaults: of 32 bits, of 64 under x64. A name that NumPy
             knows is NumPy's, which counts bytes; the short names that it does not know count bits.
     Errors: DtypeError if an argument is not a dtype of rune.
 
-    >>> short(as_dtype(float)), short(as_dtype("bf16")), short(as_dtype(np.int64))
+    >>> short(named(float)), short(named("bf16")), short(named(np.int64))
     ('f32', 'bf16', 'i64')
-    >>> short(as_dtype("i4")), short(as_dtype("int4")), short(as_dtype("i16"))
+    >>> short(named("i4")), short(named("int4")), short(named("i16"))
     ('i32', 'i4', 'i16')
     """
-    if isinstance(dtype, type) and dtype in _PYTHON:
+    if type(dtype) is type and dtype in _PYTHON:
         return canonical(_PYTHON[dtype])
     if not isinstance(dtype, Hashable):  # an array in the place of a dtype
         raise DtypeError(f"dtype: cannot use {type(dtype).__name__} (not a dtype of rune)")
     return _named(dtype)
+
+
+def available(dtype: np.dtype) -> np.dtype:
+    """The dtype that arrays have which are asked for in this one.
+
+    >>> short(available(f64))
+    'f64'
+    """
+    return dtype if config.current().wide_dtypes == "honoured" else canonical(dtype)
+
+
+def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> Any:
+    """The dtype of 32 bits for one of 64, unless x64 is set; others as they are.
+
+    allow_extended_dtype: whether the dtype of keys passes.
+    Errors: DtypeError for an unknown dtype, and for that of keys.
+
+    >>> canonicalize_dtype("int64"), canonicalize_dtype(float), canonicalize_dtype("bf16")
+    (dtype('int32'), dtype('float32'), dtype(bfloat16))
+    """
+    resolved = named(dtype)
+    if resolved in KEYS and not allow_extended_dtype:
+        raise DtypeError(f"canonicalize_dtype: cannot take {short(resolved)} (a dtype of numbers required)")
+    return public(canonical(resolved))
+
+
+def itemsize_bits(dtype: object) -> int:
+    """Number of bits of an element: 4 of int4, whatever its storage.
+
+    Errors: DtypeError for an unknown dtype.
+
+    >>> itemsize_bits("int4"), itemsize_bits("complex64"), itemsize_bits(bool)
+    (4, 64, 8)
+    """
+    resolved = named(dtype)
+    return 4 if resolved in (i4, u4) else 8 * resolved.itemsize
+
+
+def scalar_type_of(x: object) -> type:
+    """The Python type whose numbers are of the kind of an array, a number or a dtype.
+
+    Errors: DtypeError for keys, and for an unknown dtype.
+
+    >>> import rune.numpy as rnp
+    >>> scalar_type_of(rnp.arange(2)), scalar_type_of(np.float32(1)), scalar_type_of("bool")
+    (<class 'int'>, <class 'float'>, <class 'bool'>)
+    """
+    if type(x) in _PYTHON:
+        return type(x)
+    resolved = named(getattr(x, "dtype", x))
+    for kind, python in ((INTEGER, int), (FLOATING, float), (COMPLEX, complex), ({bool_}, bool)):
+        if resolved in kind:
+            return python
+    raise DtypeError(f"scalar_type_of: cannot find a Python type for {short(resolved)} (a dtype of numbers required)")
+
+
+def _warn_of_truncation(dtype: np.dtype, truncated: np.dtype) -> None:
+    frame = user_frame()
+    text = f"Explicitly requested dtype {dtype.name} is not available, and will be truncated to dtype {truncated.name}"
+    hint = "rune.enable_x64() makes 64 bits available"
+    if frame is None:
+        warnings.warn(f"{text}; {hint}", UserWarning, stacklevel=3)
+    else:
+        warnings.warn_explicit(f"{text}; {hint}", UserWarning, frame.file, frame.line)
 
 
 @functools.cache
@@ -242,7 +324,7 @@ def canonical(dtype: np.dtype) -> np.dtype:
     """The 32-bit default that an array of unspecified width takes; itself under x64."""
     if config.current().x64:
         return dtype
-    return {i64: i32, u64: u32, f64: f32, c128: c64}.get(dtype, dtype)
+    return _NARROW.get(dtype, dtype)
 
 
 # Edges of JAX's promotion lattice: each type points at the types directly above it. The weak
@@ -309,14 +391,14 @@ def _least_upper_bound(nodes: frozenset[_Node], mode: str) -> _Node:
         if not nodes.isdisjoint(KEYS):
             why = "keys go with keys of their generator alone"
             hint = "rune.random.key_data gives the words of keys"
-        raise DtypeError(f"promote: cannot promote {names} ({why})", hint)
+        raise PromotionError(f"promote: cannot promote {names} ({why})", hint)
     return least[0]
 
 
 def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     """The (dtype, weak) that operands of (dtype, weak) share.
 
-    Errors: DtypeError where the lattice has no single least upper bound (fp8 with f16, int4).
+    Errors: PromotionError where the lattice has no single least upper bound (fp8 with f16, int4).
 
     >>> short(promote((bf16, False), (f16, False))[0]), short(promote((i8, False), (u8, False))[0])
     ('f32', 'i16')

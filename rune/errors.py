@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from rune.scopes import scope
+
 R = TypeVar("R")
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "CheckError",
     "CollectiveError",
     "CompileError",
+    "ConcretizationTypeError",
     "DeletedArrayError",
     "DepthError",
     "DeviceError",
@@ -66,15 +69,18 @@ class Frame:
     file: str
     line: int
     function: str
+    scope: str = ""  # of rune.named_scope
 
     @property
     def short(self) -> str:
-        """The form used in printed programs, `demo.py:3`."""
-        return f"{os.path.basename(self.file)}:{self.line}"
+        """The form in printed programs, `demo.py:3`; with a scope, `demo.py:3 (net/layer)`."""
+        place = f"{os.path.basename(self.file)}:{self.line}"
+        return f"{place} ({self.scope})" if self.scope else place
 
     def __str__(self) -> str:
         source = linecache.getline(self.file, self.line).strip()
-        place = f"{self.file}:{self.line} in {self.function}"
+        scope = f" ({self.scope})" if self.scope else ""
+        place = f"{self.file}:{self.line} in {self.function}{scope}"
         return f"{place}: {source}" if source else place
 
 
@@ -127,7 +133,7 @@ def user_frame() -> Frame | None:
         return None  # in a thread of the package's
     if frame is None:
         return None
-    return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, scope())
 
 
 def is_generated(frame: FrameType) -> bool:
@@ -189,6 +195,16 @@ class DtypeError(RuneError, TypeError):
     >>> rnp.bitwise_and(1.5, 2)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.DtypeError: and: cannot take f32*[], f32*[] (bool or integer dtype required)...
+    """
+
+
+class PromotionError(DtypeError, ValueError):
+    """Dtypes that no dtype holds both of without a cast.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rnp.float8_e5m2(1) + rnp.float16(1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.PromotionError: promote: cannot promote f16 and f8_e5m2 (no implicit path)...
     """
 
 
@@ -263,16 +279,28 @@ class MissingRule(RuneError, NotImplementedError):
 
 
 class TracerError(RuneError, TypeError):
-    """A traced value used as a concrete one.
+    """A traced value used where it means nothing: the base of the classes below, which say how.
+
+    >>> import rune
+    >>> try:
+    ...     rune.jit(range)(3)
+    ... except rune.errors.TracerError as error:
+    ...     print(type(error).__name__)
+    TracerIntegerConversionError
+    """
+
+
+class ConcretizationTypeError(TracerError):
+    """A traced value used as a concrete one, whose number would be needed.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(float)(1.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    rune.errors.TracerError: tracer: cannot convert a traced value ...
+    rune.errors.ConcretizationTypeError: tracer: cannot convert a traced value ...
     """
 
 
-class TracerBoolConversionError(TracerError):
+class TracerBoolConversionError(ConcretizationTypeError):
     """A traced value used as a Python truth value.
 
     >>> import rune, rune.numpy as rnp
@@ -312,7 +340,7 @@ class NonConcreteBooleanIndexError(TracerError, IndexError):
     """
 
 
-class EscapedTracerError(RuneError, RuntimeError):
+class EscapedTracerError(TracerError, RuntimeError):
     """A traced value used after its transformation had ended.
 
     >>> import rune
@@ -419,7 +447,7 @@ class DistributedError(RuneError, RuntimeError):
     """
 
 
-class OutOfMemory(RuneError, MemoryError):
+class OutOfMemory(RuneError, MemoryError, RuntimeError):
     """More memory asked than a device has: says asked, used and the limit.
 
     >>> raise OutOfMemory("opencl: cannot allocate 8 GiB (2 GiB free)")  # doctest: +ELLIPSIS
@@ -463,7 +491,7 @@ class UnhandledEffect(RuneError, RuntimeError):
     """
 
 
-class KeyReuseError(RuneError, ValueError):
+class KeyReuseError(RuneError, TypeError, ValueError):
     """A random key used twice, found while `rune.configure(check_keys=True)` is on.
 
     >>> import rune, rune.numpy as rnp

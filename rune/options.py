@@ -29,10 +29,14 @@ class Config:
     check_infs: bool = False  # an infinity is made
     check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
+    disable_jit: bool = False  # jitted functions, branches and loops run in Python
     profile: bool = False  # programs tell the time of each step
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
+    wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
+    rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
+    log_compiles: bool = False  # tell the logger "rune" of traces and compilations
     cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
@@ -40,14 +44,22 @@ class Config:
     # For schedules: "stored": none, winners of earlier ones are used; "off": defaults alone;
     # "full": until everything was tried; or seconds for each kernel.
     search: float | str = "stored"
+    mesh: Any = None  # by which a PartitionSpec alone is read: rune.sharding.set_mesh
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
+WIDE_DTYPES = ("honoured", "truncated")
 PROMOTIONS = ("standard", "strict")
+RANK_PROMOTIONS = ("allow", "warn", "raise")
 SYMBOLIC = ("declared", "auto")
 SEARCHES = ("stored", "off", "full")  # or seconds
 _LEAST = {"cpu_devices": 1}  # of other integers it is 0
-_CHOICES = {"promotion": PROMOTIONS, "symbolic": SYMBOLIC}
+_CHOICES = {
+    "wide_dtypes": WIDE_DTYPES,
+    "promotion": PROMOTIONS,
+    "rank_promotion": RANK_PROMOTIONS,
+    "symbolic": SYMBOLIC,
+}
 _KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -95,6 +107,8 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
         is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
     elif name == "search":
         is_fit, wanted = is_search(value), f"{', '.join(map(repr, SEARCHES))}, or a positive number of seconds"
+    elif name == "mesh":
+        is_fit, wanted = value is None or hasattr(value, "axis_names"), "a mesh or None"
     elif kind == "int":
         is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
         least = _LEAST.get(name, 0)
@@ -129,13 +143,13 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
     """The settings that environment variables name; an empty variable names none.
 
     RUNE_CACHE_DIR is not among them: it is read where the cache is opened, and an empty one means
-    something there.
+    something there. A mesh is no text.
     Errors: ArgumentError names the variable whose value the setting cannot have.
 
     >>> from_environment({"RUNE_X64": "yes", "RUNE_PROMOTION": "strict", "RUNE_CHECK_NANS": ""})
     {'x64': True, 'promotion': 'strict'}
     """
-    texts = {n: environment.get(variable_of(n), "") for n in _KINDS if n != "cache_dir"}
+    texts = {n: environment.get(variable_of(n), "") for n in _KINDS if n not in ("cache_dir", "mesh")}
     return {name: _parsed(name, text) for name, text in texts.items() if text}
 
 

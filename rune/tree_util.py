@@ -1,12 +1,14 @@
 """Trees under the names of jax.tree_util; `rune.tree` has what they are.
 
-Not here: default_registry, of which there is one and no object.
+All registrations are one; a Registry is a way to ask it (`default_registry`), or one in which None
+is a leaf (`none_leaf_registry`).
 """
 
 from __future__ import annotations
 
 import typing as _typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rune import tree
@@ -15,6 +17,7 @@ from rune.tree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
+    IsLeaf,
     KeyPath,
     Partial,
     SequenceKey,
@@ -27,15 +30,15 @@ from rune.tree import (
     register_dataclass,
     register_static,
 )
-from rune.tree.registry import TUPLE
-from rune.tree.treedef import LEAF, node_of, required
+from rune.tree.registry import TUPLE, Flatten, FlattenWithKeys, Unflatten
+from rune.tree.treedef import node_of, required
 
 KeyEntry = Any  # DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey, or a key of the user's own
 PyTreeDef = TreeDef
 register_pytree_node = tree.register_node
 register_pytree_node_class = tree.register_node_class
 register_pytree_with_keys = tree.register_node_with_keys
-register_pytree_with_keys_class = tree.register_node_class
+register_pytree_with_keys_class = tree.register_node_with_keys_class
 tree_all = tree.all
 tree_broadcast = tree.broadcast
 tree_flatten = tree.flatten
@@ -64,14 +67,14 @@ def treedef_children(treedef: TreeDef) -> list[TreeDef]:
 
 
 def treedef_is_leaf(treedef: TreeDef) -> bool:
-    """Whether the structure is that of a leaf.
+    """Whether the structure is that of a leaf, or of an empty container.
 
-    Errors: none for structures.
+    Errors: ArgumentError for anything but a structure.
 
-    >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure(None))
+    >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure([1]))
     (True, False)
     """
-    return treedef is LEAF
+    return required("treedef_is_leaf", treedef).num_nodes == 1
 
 
 def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
@@ -85,6 +88,67 @@ def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
     return node_of(TUPLE, None, tuple(required("treedef_tuple", t) for t in treedefs))
 
 
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The classes that are nodes of trees, as an object; every registry sees all registrations.
+
+    none_is_leaf: whether None is a leaf instead of a node without any.
+    Errors: ArgumentError for a class that is registered already.
+
+    >>> import rune
+    >>> rune.tree_util.none_leaf_registry.flatten([1, None])
+    ([1, None], PyTreeDef([*, *]))
+    """
+
+    none_is_leaf: bool = False
+
+    def flatten(self, tree: object, leaf_predicate: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
+        """The leaves of a tree, and its structure."""
+        stops = leaf_predicate
+        if self.none_is_leaf:
+            stops = lambda node: node is None or (leaf_predicate is not None and leaf_predicate(node))  # noqa: E731
+        return tree_flatten(tree, stops)
+
+    def flatten_with_path(
+        self, tree: object, leaf_predicate: IsLeaf | None = None
+    ) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
+        """The (key path, leaf) pairs of a tree, and its structure; the predicate takes both."""
+        stops = leaf_predicate or (lambda _, node: False)
+        return tree_flatten_with_path(
+            tree, lambda path, node: (self.none_is_leaf and node is None) or stops(path, node), True
+        )
+
+    def flatten_one_level(self, tree: object) -> tuple[list[Any], Any] | None:
+        """The children of a node, and its data; None for a leaf."""
+        return flatten_one_level(tree) if self.is_node(type(tree)) else None
+
+    def flatten_one_level_with_keys(self, tree: object) -> tuple[list[tuple[Any, Any]], Any] | None:
+        """The (key, child) pairs of a node, and its data; None for a leaf."""
+        return flatten_one_level_with_keys(tree) if self.is_node(type(tree)) else None
+
+    def is_node(self, type: type) -> bool:
+        """Whether the instances of a class are nodes."""
+        return is_tree_node(type) and not (self.none_is_leaf and type is _NONE)
+
+    def register_node(
+        self,
+        type: type,
+        to_iterable: Flatten,
+        from_iterable: Unflatten,
+        to_iterable_with_keys: FlattenWithKeys | None = None,
+    ) -> None:
+        """As `register_pytree_node`."""
+        register_pytree_node(type, to_iterable, from_iterable, to_iterable_with_keys)
+
+    def register_dataclass_node(self, type: type, data_fields: Sequence[str], meta_fields: Sequence[str]) -> None:
+        """As `register_dataclass`."""
+        register_dataclass(type, data_fields, meta_fields)
+
+
+_NONE = type(None)
+default_registry = Registry()
+none_leaf_registry = Registry(none_is_leaf=True)
+
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -93,12 +157,15 @@ __all__ = [
     "KeyPath",
     "Partial",
     "PyTreeDef",
+    "Registry",
     "SequenceKey",
     "all_leaves",
+    "default_registry",
     "flatten_one_level",
     "flatten_one_level_with_keys",
     "is_tree_node",
     "keystr",
+    "none_leaf_registry",
     "register_dataclass",
     "register_pytree_node",
     "register_pytree_node_class",

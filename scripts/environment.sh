@@ -2,6 +2,8 @@
 #
 #   environment EXTRAS     makes or completes .venv with rune from these sources and the named
 #                          extras of pyproject.toml; leaves its interpreter in $python
+#     libraries [sample]     those written for JAX that the tests try on rune, without jax; after the
+#                            environment
 #     drivers                as root on Debian or Ubuntu, installs software drivers by apt; elsewhere
 #                            says which; after the environment
 #
@@ -104,6 +106,19 @@ drivers() {
         fail "apt-get could not install$absent"
 }
 
+install() { "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
+
+# Without what they depend on: jax must not come with them, and what they need is in the list.
+libraries() {
+    list="$(dirname "$python")/../libraries-${1:-all}.txt"
+    stamp="$list.installed"
+    "$python" tests/as_jax/libraries/catalogue.py "$@" >"$list"
+    if ! cmp -s "$list" "$stamp"; then
+        install --no-deps -r "$list" || fail "pip could not install the libraries that are tried"
+        cp "$list" "$stamp"
+    fi
+}
+
 environment() {
     python="$PWD/.venv/bin/python"
     make_venv
@@ -111,8 +126,7 @@ environment() {
     wanted="$PWD $("$python" -V) $(cksum <pyproject.toml)"
     if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
         say "installing rune and what it needs here (a minute or two, once)"
-        "$python" -m pip install --quiet --disable-pip-version-check -e ".[$1]" ||
-            fail "pip could not install rune[$1]" "is the network there? pip's message is above"
+        install -e ".[$1]" || fail "pip could not install rune[$1]" "is the network there? pip's message is above"
         printf '%s\n' "$wanted" >"$stamp"
     fi
 }

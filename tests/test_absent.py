@@ -15,9 +15,8 @@ from rune.absent import MissingName, hint, of_numpy, of_optax, of_scipy
 from rune.absent.of_jax import CONFIG, LAX, MISSING
 
 INSTEAD = {
-    "rune.debug_nans": "use rune.debug.checks(nans=True)",
-    "rune.default_device": 'use rune.device("cpu")',
-    "rune.check_tracer_leaks": "use rune.configure(check_leaks=True)",
+    "rune.debug_key_reuse": "use rune.configure(check_keys=True)",
+    "rune.default_backend": "use rune.devices()",
     "rune.config.update": "use rune.configure(check_nans=True)",
     "rune.numpy.putmask": "x.at[...] gives a changed copy",
     "rune.numpy.float8_e3m4": "Number types that no executor here has",
@@ -70,7 +69,7 @@ def test_every_name_of_the_tables_has_its_reason():
 
 
 def test_a_missing_name_is_not_there():
-    assert not hasattr(rune, "debug_nans")
+    assert not hasattr(rune, "debug_key_reuse")
     assert getattr(rnp, "putmask", None) is None
     assert str(copy.copy(MissingName("rune", "gard"))).endswith("did you mean rune.grad?")
 
@@ -78,10 +77,10 @@ def test_a_missing_name_is_not_there():
 def test_tables_are_loaded_when_an_error_is_shown():
     code = (
         "import sys, rune\n"
-        "hasattr(rune, 'debug_nans'), hasattr(rune.numpy, 'cumsm')\n"
+        "hasattr(rune, 'debug_key_reuse'), hasattr(rune.numpy, 'cumsm')\n"
         "loaded = lambda: any(m.startswith('rune.absent.') for m in sys.modules)\n"
         "print(loaded())\n"
-        "try: rune.debug_nans\n"
+        "try: rune.debug_key_reuse\n"
         "except AttributeError as error: str(error)\n"
         "print(loaded())\n"
     )

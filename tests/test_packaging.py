@@ -36,10 +36,10 @@ def test_the_wheel_holds_every_module(wheel):
     assert sources <= set(wheel.namelist())
 
 
-def test_the_wheel_holds_nothing_but_rune_and_its_licence(wheel):
+def test_the_wheel_holds_nothing_but_rune_its_licence_and_a_line_for_pythons_start(wheel):
     tops = {name.split("/")[0] for name in wheel.namelist()}
 
-    assert {t for t in tops if not t.endswith(".dist-info")} == {"rune"}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"rune", "rune_as_jax.pth"}
     assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
 
 

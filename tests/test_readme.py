@@ -18,12 +18,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MANY_DEVICES = ROOT / "docs" / "guide" / "many-devices.md"  # eight_devices/test_guide.py runs it
 PLACEMENT = ROOT / "docs" / "guide" / "placement.md"  # sharding/test_pages.py runs it
+JAX_LIBRARIES = ROOT / "docs" / "guide" / "jax-libraries.md"  # as_jax/test_libraries.py runs it
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "architecture.md",
     ROOT / "docs" / "symbolic.md",
     ROOT / "docs" / "reverse-mode-of-while.md",
-    *(p for p in (ROOT / "docs/guide").glob("*.md") if p not in (MANY_DEVICES, PLACEMENT)),
+    *(p for p in (ROOT / "docs/guide").glob("*.md") if p not in (MANY_DEVICES, PLACEMENT, JAX_LIBRARIES)),
 ]
 TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.M | re.S)

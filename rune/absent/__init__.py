@@ -55,8 +55,8 @@ def of(module: str) -> Callable[[str], NoReturn]:
 def hint(module: str, name: str) -> str | None:
     """What to use for a name that the module has not: from a table, another room, or alike.
 
-    >>> hint("rune", "debug_nans")
-    'use rune.debug.checks(nans=True): it names the operation and your line'
+    >>> hint("rune", "debug_key_reuse")
+    'use rune.configure(check_keys=True)'
     >>> hint("rune.numpy", "softmax"), hint("rune.numpy", "cumsm")
     ('use rune.nn.softmax', 'did you mean rune.numpy.cumsum?')
     """
@@ -82,6 +82,8 @@ def _tables(module: str) -> Iterator[Table]:
     elif module == "rune.numpy":
         tables = locks.load("rune.absent.of_numpy")
         yield from (tables.MISSING, tables.OF_JAX)
+    elif module.startswith(("jax.extend", "jax.interpreters")):
+        yield locks.load("rune.absent.of_jax_extend").MISSING.get(module, {})
     elif module in ("rune.optim", "rune.nn"):
         yield locks.load("rune.absent.of_optax").MISSING
     elif room == "scipy":

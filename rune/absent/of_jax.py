@@ -10,37 +10,27 @@ MISSING: Table = {
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
     "Use `rune.ref`, where it is beside what else is for references.": "empty_ref free_ref",
-    'Use `rune.device("cpu")`, for the process or a block.': "default_device",
     "Use `rune.devices()`, which lists them by name; the first is the default.": """
         Device default_backend device_count local_device_count local_devices memory
         """,
     "Use `rune.configure(check_keys=True)`.": "debug_key_reuse",
-    "Use `rune.configure(check_leaks=True)`.": "check_tracer_leaks checking_leaks",
     "Global flags. `rune.configure` and its short forms (`rune.device`, `rune.enable_x64`, "
     "`rune.numpy_dtype_promotion`) set what there is to set.": """
         allow_f16_reductions array_garbage_collection_guard default_matmul_precision
         default_prng_impl enable_checks enable_custom_prng jax2tf_associative_scan_reductions
-        legacy_prng_key make_user_context no_execution no_tracing numpy_rank_promotion
+        legacy_prng_key make_user_context no_execution no_tracing
         softmax_custom_jvp thread_guard threefry_partitionable transfer_guard
         transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
         """,
-    "Use `rune.debug.checks(nans=True)`: it names the operation and your line.": "debug_nans",
-    "Use `rune.debug.checks(infs=True)`: it names the operation and your line.": "debug_infs",
-    "Nothing is compiled without `jit`: to see values, take `jit` away or use `rune.debug.print`.": """
-        disable_jit ensure_compile_time_eval
-        """,
-    "Names of parts of a program: each operation carries your line instead.": "named_call named_scope",
-    "Use `rune.explain_cache_misses()`.": "log_compiles",
     "Use `rune.doctor()`.": "print_environment_info",
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "live_arrays monitoring",
     "Calls that do not wait are XLA's; `rune.block_until_ready` and `device_get` are here.": """
-        copy_to_host_async effects_barrier
+        copy_to_host_async
         """,
-    "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib stages",
+    "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
     "Use `rune.custom_vjp`.": "custom_gradient",
     "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",
-    "Use `x.dtype` and `x.shape`, or `rune.eval_shape`.": "typeof",
     "Use a slice.": "ds",
     "Written otherwise, with `custom_vjp` and `custom_jvp`.": "custom_batching custom_derivatives",
     "Use `rnp.from_dlpack`.": "dlpack",

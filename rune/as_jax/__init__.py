@@ -21,10 +21,11 @@ from pathlib import Path
 from types import ModuleType
 
 from rune import config
+from rune.as_jax import flags
 from rune.errors import ArgumentError
 
 # What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
-SETTINGS = config.setting()
+SETTINGS = config.setting(wide_dtypes="truncated")
 _PACKAGES = ("jaxlib", "jax")
 _HERE = Path(__file__).parent
 
@@ -57,6 +58,15 @@ def _load(name: str) -> None:
     except BaseException:
         del sys.modules[name]
         raise
+    _put_rooms_in_place(name)
+
+
+def _put_rooms_in_place(package: str) -> None:
+    """Let `jax.numpy` be the module of that name: `from rune import *` gave the name to rune's."""
+    for full_name, module in [*sys.modules.items()]:
+        outer, _, inner = full_name.rpartition(".")
+        if outer == package or outer.startswith(f"{package}."):
+            setattr(sys.modules[outer], inner, module)
 
 
 def _is_from_here(module: ModuleType) -> bool:
@@ -69,3 +79,4 @@ def _folder(module: ModuleType) -> str:
 
 install()
 SETTINGS.act()
+flags.begin()

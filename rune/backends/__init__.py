@@ -53,6 +53,31 @@ class Device:
         return self.target.name
 
     @property
+    def platform(self) -> str:
+        """What JAX calls its kind: "cpu", "gpu" for CUDA, else the name of the backend."""
+        backend = self.target.backend
+        return next((p for p, name in _PLATFORMS.items() if name == backend), backend)
+
+    @property
+    def device_kind(self) -> str:
+        """The device as its driver names it."""
+        return self.target.description
+
+    @property
+    def id(self) -> int:
+        """Its number among those of its backend."""
+        return int(self.name.partition(":")[2] or 0)
+
+    local_hardware_id = id
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """Bytes in use now and at most, in this process; None where the backend counts none."""
+        if not isinstance(self.backend, CountsMemory):
+            return None
+        stats = self.backend.memory_stats()
+        return {"bytes_in_use": stats.live_bytes, "peak_bytes_in_use": stats.peak_bytes}
+
+    @property
     def is_local(self) -> bool:
         """Whether it belongs to this process."""
         return self.process is None
@@ -61,6 +86,21 @@ class Device:
     def process_index(self) -> int:
         """The number of the process that it belongs to."""
         return processes.current().index if self.process is None else self.process
+
+    @property
+    def id(self) -> int:
+        """Its number among those of its kind: 1 of "cpu:1"."""
+        return int(self.name.rpartition(":")[2])
+
+    @property
+    def platform(self) -> str:
+        """The kind of device: the name of its backend."""
+        return self.target.backend
+
+    @property
+    def device_kind(self) -> str:
+        """What the driver calls it."""
+        return self.target.description
 
     @property
     def backend(self) -> Backend:
@@ -73,7 +113,26 @@ class Device:
 
 @functools.cache
 def _open(device: Device) -> Backend:
-    return device.file.open_device(device.target)
+    backend = device.file.open_device(device.target)
+    _opened.append(backend)
+    return backend
+
+
+_opened: list[Backend] = []
+
+
+def effects_barrier() -> None:
+    """Wait until every device has done what it was asked for: prints and callbacks have happened.
+
+    Errors: those of work that fails.
+
+    >>> import rune
+    >>> rune.jit(lambda x: rune.debug.print("x = {}", x))(1.0)
+    x = 1.0
+    >>> rune.effects_barrier()
+    """
+    for backend in list(_opened):
+        backend.synchronize()
 
 
 # The default first. They and their drivers are imported when first asked for.
@@ -123,17 +182,30 @@ def _names() -> tuple[str, ...]:
     return (*_NAMES, *_entry_points())
 
 
-def devices() -> Sequence[Device]:
+# What JAX calls its platforms, where that is not the name of a backend.
+_PLATFORMS = {"gpu": "cuda"}
+
+
+def platform_name(platform: str | None) -> str | None:
+    """The backend that a platform of JAX is, None for none: "gpu" is "cuda"."""
+    return None if platform is None else _PLATFORMS.get(platform, platform)
+
+
+def devices(backend: str | None = None) -> Sequence[Device]:
     """The devices that are there, the default first; reference and null are for checking.
 
-    Errors: none.
+    backend: those of one backend alone ("gpu" is CUDA); no driver of another one is woken.
+    Errors: DeviceError for a backend without devices.
 
     >>> devices()[0].name
     'cpu:0'
     """
     # This probes every backend and may load all drivers; `device_named` probes only the one it
     # needs.
-    return tuple(device for name in _names() for device in _probe(name)[0])
+    if backend is None:
+        return tuple(device for name in _names() for device in _probe(name)[0])
+    first = device_named(platform_name(backend) or "")
+    return _probe(first.target.backend)[0]
 
 
 _everywhere: list[Device] = []

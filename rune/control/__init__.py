@@ -17,6 +17,7 @@ from rune.control.implicit.linear_solve import custom_linear_solve
 from rune.control.implicit.root import custom_root
 from rune.control.scan.associative_scan import associative_scan
 from rune.control.scan.scan import map, scan
+from rune.control.sequential_vmap import sequential_vmap
 from rune.control.text import parse_program
 from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
 from rune.control.while_loop.while_loop import fori_loop, while_loop
@@ -32,6 +33,7 @@ __all__ = [
     "map",
     "parse_program",
     "scan",
+    "sequential_vmap",
     "switch",
     "while_loop",
 ]

@@ -53,6 +53,11 @@ class Interpreter:
         if self.depth > FLAT:
             make_room(self.depth)
 
+    @property
+    def main(self) -> Interpreter:
+        """Itself: JAX's name of what the tracers of one interpreter share."""
+        return self
+
     def trace(self, function: Callable[..., R], *args: object) -> R:
         """`function(*args)` with this interpreter the current one; its tracers are dead afterwards.
 
@@ -80,6 +85,10 @@ class Tracer:
     __slots__ = ("__weakref__", "frame", "interpreter")
     interpreter: Interpreter
     frame: Frame | None
+
+    @property
+    def _trace(self) -> Interpreter:  # JAX's name, which Equinox asks for
+        return self.interpreter
 
     @property
     def type(self) -> ArrayType:

@@ -28,9 +28,10 @@ and one where the axis is of devices: the operands of a group, in order -> a res
 
     among(numpy_arrays, **params) -> list of arrays, in memory of their own
 
-Primitives of several results have rules of the whole equation:
+Primitives of several results, and others that wish so, have rules of the whole equation:
 
-    jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
+    jvp_equation(primals, tangents, params) -> (list of outputs, list of tangents); None is a zero
+                                        tangent
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
     effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
 
@@ -40,7 +41,7 @@ A primitive is called like a function: `sin(x)` binds it in the current context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -109,6 +110,12 @@ class Primitive:
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply the primitive in the current context."""
         return bind(self, *args, **params)
+
+    bind = __call__  # JAX's name of it
+
+    def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
+        """What `bind` takes by name, of the parameters of an equation: all of them."""
+        return dict(params)
 
     def __repr__(self) -> str:
         return self.name

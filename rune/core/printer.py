@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune import dtypes
+from rune.core.interpreter import Tracer
 from rune.core.values import Value
 from rune.dims import Dim, Symbol, symbols, symbols_within
 
@@ -133,6 +134,8 @@ def _is_record(value: object) -> bool:
 
 def array(value: Value, dtype: np.dtype) -> str:
     """A constant: all elements, exactly, or the first and last of more than FULL elements."""
+    if isinstance(value, Tracer):
+        return "..."  # of a transformation around the program: it has no elements yet
     data = np.asarray(value, dtype)
     if data.size <= FULL:
         return _nested(data)

@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.graph import Graph, program_graph
+from rune.core.jax_names import AtomNames, EquationNames, ProgramNames
 from rune.core.printer import program_text
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import Frame
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Var:
+class Var(AtomNames):
     """A variable, equal only to itself. `number` orders variables by creation."""
 
     type: ArrayType
@@ -49,11 +51,16 @@ class Var:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal:
+class Literal(AtomNames):
     """A scalar constant written into the program: a 0-d NumPy array of the type's dtype."""
 
     value: np.ndarray
     type: ArrayType
+
+    @property
+    def val(self) -> np.ndarray | float:
+        """The value; a Python number, if the type is weak."""
+        return self.value.item() if self.type.weak else self.value
 
     @property
     def key(self) -> tuple[bytes, ArrayType]:
@@ -65,7 +72,7 @@ Atom = Var | Literal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Equation:
+class Equation(EquationNames):
     """results = primitive operands {params}; `frame` is the user's line it came from."""
 
     primitive: Primitive
@@ -76,7 +83,7 @@ class Equation:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Program:
+class Program(ProgramNames):
     """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order.
 
     `derived` memoises what transformations made of the program. It is an ordinary attribute, so the
@@ -100,6 +107,26 @@ class Program:
         """Types of the outputs."""
         return tuple(a.type for a in self.outputs)
 
+    @property
+    def constvars(self) -> tuple[Var, ...]:
+        """The variables of the constants."""
+        return tuple(v for v, _ in self.constants)
+
+    @property
+    def consts(self) -> list[Value]:
+        """The values of the constants."""
+        return [value for _, value in self.constants]
+
+    @property
+    def jaxpr(self) -> OpenProgram:
+        """The program without the values of its constants; the same object each time."""
+        memo = self.derived.setdefault(OpenProgram, {})
+        if () not in memo:
+            count = len(self.constants)
+            body = replace(self, inputs=(*self.constvars, *self.inputs), constants=()) if count else self
+            memo[()] = OpenProgram(body, count)
+        return memo[()]
+
     def text(self, *, frames: bool = False) -> str:
         """The printed form; with `frames`, the user's line of each equation as a comment."""
         return program_text(self, frames=frames)
@@ -116,6 +143,51 @@ class Program:
     def with_equations(self, equations: Iterable[Equation], outputs: Iterable[Atom]) -> Program:
         """The same inputs and constants with another body."""
         return replace(self, equations=tuple(equations), outputs=tuple(outputs))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class OpenProgram(ProgramNames):
+    """A program whose constants are given when it is evaluated: the first `count` inputs of `body`.
+
+    It is what `program.jaxpr` gives, beside `program.consts`.
+    """
+
+    body: Program
+    count: int
+
+    @property
+    def constvars(self) -> tuple[Var, ...]:
+        """The variables of the constants."""
+        return self.body.inputs[: self.count]
+
+    @property
+    def inputs(self) -> tuple[Var, ...]:
+        """The inputs behind the constants."""
+        return self.body.inputs[self.count :]
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """The equations."""
+        return self.body.equations
+
+    @property
+    def outputs(self) -> tuple[Atom, ...]:
+        """The outputs."""
+        return self.body.outputs
+
+    def with_constants(self, values: Iterable[Value]) -> Program:
+        """The program with these constants. Errors: ValueError for too few or too many."""
+        constants = tuple(zip(self.constvars, values, strict=True))
+        return replace(self.body, inputs=self.inputs, constants=constants) if constants else self.body
+
+    def text(self, *, frames: bool = False) -> str:
+        """The printed form, the constants as the first inputs."""
+        return program_text(self.body, frames=frames)
+
+    def __str__(self) -> str:
+        return program_text(self.body)
+
+    __repr__ = __str__
 
 
 def map_programs(params: Mapping[str, object], change: Callable[[Program], Program]) -> Mapping[str, Any]:

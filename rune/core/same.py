@@ -101,6 +101,21 @@ def program_key(program: Program) -> tuple[Hashable, ...]:
     return _key(program, {})
 
 
+class _Itself:
+    """A parameter without a hash, of a user's operation: equal to itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def _key(program: Program, numbered: dict[Program, int]) -> tuple[Hashable, ...]:
     assert not program.constants, "captured values are inputs"
     numbers: dict[Var, int] = {}
@@ -128,6 +143,10 @@ def _param_key(value: object, numbered: dict[Program, int]) -> Hashable:
     if isinstance(value, tuple):
         return tuple(_param_key(v, numbered) for v in value)
     if not isinstance(value, Program):
+        try:
+            hash(value)
+        except TypeError:
+            return _Itself(value)
         return type(value), value  # 1, 1.0 and True are equal, and different parameters
     if value in numbered:  # held twice: written out once
         return numbered[value]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.dims import Dim, Size
-from rune.errors import ShapeError
+from rune.dims import Dim, Size, product
+from rune.errors import ArgumentError, ShapeError
 
 Shape = tuple[Size, ...]
 Axes = frozenset[Hashable]  # names of axes of a mesh
@@ -50,6 +50,34 @@ class ArrayType:
         """Number of axes."""
         return len(self.shape)
 
+    @property
+    def size(self) -> Size:
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def weak_type(self) -> bool:
+        """JAX's name of `weak`."""
+        return self.weak
+
+    def update(self, **changes: Any) -> ArrayType:
+        """The type with another `shape`, `dtype`, `weak_type`. Errors: ArgumentError for others."""
+        unknown = changes.keys() - {"shape", "dtype", "weak_type"}
+        if unknown:
+            raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} (shape, dtype or weak_type)")
+        dtype = dtypes.as_dtype(changes["dtype"]) if "dtype" in changes else self.dtype
+        shape, weak = changes.get("shape", self.shape), changes.get("weak_type", self.weak)
+        return _intern(tuple(shape), dtype, bool(weak), self.varying)
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """`float32[3]`; `f32[3]` with `short_dtypes`."""
+        dtype = dtypes.short(self.dtype) if short_dtypes else str(self.public_dtype)
+        return f"{dtype}[{','.join(map(str, self.shape))}]"
+
+    def strip_weak_type(self) -> ArrayType:
+        """JAX's name of `strong`."""
+        return self.strong()
+
     def with_shape(self, shape: Shape) -> ArrayType:
         """The same dtype, weakness and variation with another shape."""
         return _intern(tuple(shape), self.dtype, self.weak, self.varying)
@@ -65,6 +93,20 @@ class ArrayType:
     def strong(self) -> ArrayType:
         """The type without weakness."""
         return _intern(self.shape, self.dtype, False, self.varying) if self.weak else self
+
+    def to_tangent(self) -> ArrayType:
+        """The type of its tangents: strong, and float0 for a value without a derivative.
+
+        Strong, because a weak tangent could change the dtype of a rule's result.
+        """
+        return _intern(self.shape, self.dtype if self.dtype in dtypes.INEXACT else dtypes.float0, False)
+
+    to_tangent_aval = to_ct_aval = to_cotangent_aval = at_least_vspace = to_tangent  # JAX's names
+
+    @property
+    def vma(self) -> Axes:
+        """JAX's name of `varying`."""
+        return self.varying
 
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)

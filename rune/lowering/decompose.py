@@ -20,15 +20,15 @@ from typing import Any
 
 from rune.core.evaluate import eval_program
 from rune.core.higher import called_once, subprograms
-from rune.core.interpreter import type_of
+from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Rule, Scatter
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, map_programs
+from rune.core.program import Equation, Program, Var, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import HostFallbackWarning, MissingRule
-from rune.lowering.host_calls import host_call, write_collective, write_host_call, write_library_call
+from rune.lowering.host_calls import host_call, write_collective, write_constant, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
 from rune.ops.branch import branch
 from rune.ops.loop import loop
@@ -43,13 +43,22 @@ KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ("expansions", "routines", "scatters")
+    __slots__ = ("constants", "expansions", "routines", "scatters")
 
     def __init__(self, parent: _Decompose | None, routines: frozenset[str], scatters: Scatters, expansions: Expansions):
         super().__init__(parent)
         self.routines = routines
         self.scatters = scatters
         self.expansions = expansions
+        self.constants: dict[int, tuple[Var, Value]] = {}  # by the id of the value, which each entry holds
+
+    def _capture(self, value: Value) -> Var:
+        """An array that the expansion of a user's primitive brings along; loops take it from here."""
+        if self.parent is not None or isinstance(value, Tracer):
+            return super()._capture(value)
+        if id(value) not in self.constants:
+            self.constants[id(value)] = write_constant(value), value
+        return self.constants[id(value)][0]
 
     def inner(self) -> _Decompose:
         """One for the programs of loops and branches."""

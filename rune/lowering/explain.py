@@ -84,7 +84,7 @@ class Lowered:
                 return f"{costs_text(self.costs())}\n{steps_text(self.steps())}"
             case "predictions":
                 return "\n".join(map(str, self.predictions().values()))
-        shown = ", ".join((*STAGES, PREDICTIONS))
+        shown = ", ".join((*STAGES, PREDICTIONS, "source", "runners-up"))
         raise ArgumentError(f"explain: cannot show {stage!r} (stages: {shown})")
 
     def graph(self, stage: str) -> Graph:

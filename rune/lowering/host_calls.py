@@ -110,6 +110,28 @@ def write_library_call(primitive: Primitive, args: Sequence[Value], params: Mapp
     return outs if primitive.multiple_results else outs[0]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """An array, as a host function that gives it."""
+
+    value: np.ndarray
+
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
+        """The array."""
+        return [self.value]
+
+    def __str__(self) -> str:
+        return "constant"
+
+
+def write_constant(value: Value) -> Var:
+    """Bind an array that the program brings along; it is handed over in every run."""
+    type = type_of(value)
+    call = Constant(np.asarray(value, type.dtype))
+    (out,) = host_call(call=call, results=(type,), effect=None, has_token=False)
+    return out.variable
+
+
 def write_collective(primitive: Primitive, args: Sequence[Value], params: Mapping[str, Hashable]) -> Value:
     """Bind what the devices of a mesh tell each other; all of them do so in one order."""
     type = primitive.type_rule(*map(type_of, args), **params)

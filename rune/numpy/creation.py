@@ -351,7 +351,7 @@ def arange(
 
     Shapes: three scalars -> [ceil((stop - start) / step)].
     Types:  i32, f32 if one is a float, unless dtype is given.
-    Errors: TracerError for traced bounds: the size would depend on data.
+    Errors: ConcretizationTypeError for traced bounds: the size would depend on data.
 
     >>> import rune.numpy as rnp
     >>> rnp.arange(3), rnp.arange(1.0, 2.0, 0.5)

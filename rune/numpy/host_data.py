@@ -28,7 +28,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 def _made(data: np.ndarray, dtype: DTypeLike) -> Array:
     """Host data as an array; the given dtype is kept, else 64 bits become 32."""
-    return as_array(data, None if dtype is None else dtypes.as_dtype(dtype))
+    return as_array(data, None if dtype is None else dtypes.available(dtypes.named(dtype)))
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
@@ -42,7 +42,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     >>> rnp.frombuffer(b"abc", "uint8")
     Array([97, 98, 99], u8[3], cpu:0)
     """
-    kind = dtypes.as_dtype(dtype)
+    kind = dtypes.named(dtype)
     try:
         return _made(np.frombuffer(buffer, kind, count, offset), kind)
     except ValueError as error:
@@ -59,7 +59,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     >>> rnp.fromiter((i * i for i in range(3)), int)
     Array([0, 1, 4], i32[3], cpu:0)
     """
-    kind = dtypes.as_dtype(dtype)
+    kind = dtypes.named(dtype)
     try:
         return _made(np.fromiter(iter, kind, count), kind)
     except ValueError as error:
@@ -76,7 +76,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     >>> rnp.fromstring("1 2 3", int, sep=" ")
     Array([1, 2, 3], i32[3], cpu:0)
     """
-    kind = dtypes.as_dtype(dtype)
+    kind = dtypes.named(dtype)
     if not sep:
         raise ArgumentError("fromstring: cannot split without a separator", hint="use frombuffer")
     try:
@@ -99,7 +99,7 @@ def fromfile(file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = ""
     ...     rnp.fromfile(file.name, "uint8")
     Array([1, 2], u8[2], cpu:0)
     """
-    kind = dtypes.as_dtype(dtype)
+    kind = dtypes.named(dtype)
     if not (isinstance(file, str | bytes | os.PathLike) or hasattr(file, "fileno")):
         raise ArgumentError(f"fromfile: cannot read {type(file).__name__} (a file or its name required)")
     return _made(np.fromfile(file, kind, count, sep, offset), kind)
@@ -117,7 +117,7 @@ def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Array:
     Array([[1., 2.],
            [3., 4.]], f32[2,2], cpu:0)
     """
-    kind = dtypes.as_dtype(dtype)
+    kind = dtypes.named(dtype)
     return _made(np.loadtxt(fname, dtype=kind, **options), kind)
 
 

@@ -16,7 +16,7 @@ from rune.array import Array
 from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Value
 from rune.dims import Size
-from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
+from rune.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, ShapeError
 from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array
 from rune.numpy.indexing import take
@@ -47,7 +47,7 @@ def _places(name: str, where: object, size: int, end: int) -> np.ndarray:
     if isinstance(where, slice):
         return np.arange(size)[where]
     if isinstance(where, Tracer):
-        raise TracerError(
+        raise ConcretizationTypeError(
             f"{name}: cannot use traced positions {type_of(where)} (the result's shape would depend on them)"
         )
     places = np.asarray(where)
@@ -69,7 +69,7 @@ def delete(arr: ArrayLike, obj: object, axis: int | None = None) -> Array:
 
     Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
     obj:    an integer, a slice, a list, a mask or a concrete array.
-    Errors: AxisError for a position out of bounds; TracerError for traced positions.
+    Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
     >>> import rune.numpy as rnp
     >>> rnp.delete(rnp.arange(5), [1, -1])
@@ -91,7 +91,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
 
     obj:    an integer, a slice, a list, a mask or a concrete array; size itself is the end.
     Shapes: values broadcast to the slices that are put in. Types: that of `arr`.
-    Errors: AxisError for a position out of bounds; TracerError for traced positions.
+    Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
     >>> import rune.numpy as rnp
     >>> rnp.insert(rnp.arange(3), [0, 3], 9)
@@ -166,7 +166,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     Shapes: any -> of the same rank. Types: that of `filt`.
     trim:   "f" for the front, "b" for the back, "fb" for both.
     axis:   the axes to trim; all for None.
-    Errors: ArgumentError for another `trim`; TracerError for a traced array.
+    Errors: ArgumentError for another `trim`; ConcretizationTypeError for a traced array.
 
     >>> import rune.numpy as rnp
     >>> rnp.trim_zeros(rnp.array([0, 0, 3, 0, 4, 0]))
@@ -279,7 +279,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 
     Shapes: condition and arr any -> [K], or [size]. Types: that of `arr`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
-    Errors: TracerError for a traced condition without `size`.
+    Errors: ConcretizationTypeError for a traced condition without `size`.
 
     >>> import rune.numpy as rnp
     >>> rnp.extract(rnp.array([0, 1, 1]), rnp.array([7, 8, 9]))
@@ -303,8 +303,8 @@ def compress(
     Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
     Types:  that of `a`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
-    Errors: ShapeError if the condition is not a vector or is too long; TracerError for a traced
-            condition without `size`.
+    Errors: ShapeError if the condition is not a vector or is too long; ConcretizationTypeError for
+            a traced condition without `size`.
 
     >>> import rune.numpy as rnp
     >>> rnp.compress(rnp.array([True, False, True]), rnp.array([7, 8, 9]), size=3)

@@ -288,7 +288,7 @@ def repeat(
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
     total_repeat_length: the size of the result along the axis, which traced `repeats` need: what is
                          too much is cut off, what is missing shows the last element.
-    Errors: TracerError for traced `repeats` without it: the size would depend on data.
+    Errors: ConcretizationTypeError for traced `repeats` without it: the size would depend on data.
 
     >>> import rune.numpy as rnp
     >>> rnp.repeat(rnp.arange(3), 2), rnp.repeat(rnp.arange(2), rnp.array([2, 1]))

@@ -28,7 +28,7 @@ from rune.numpy.creation import asarray
 from rune.numpy.joining import unstack
 from rune.numpy.logic import where
 from rune.numpy.mutable_views import MOVEMENTS, Moved, Part, is_basic, require_within
-from rune.numpy.types import ScalarType, astype, can_cast
+from rune.numpy.types import astype, can_cast
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, unrounded
@@ -128,7 +128,7 @@ class Namespace(ModuleType):
             wrapper = _writing(attribute)
         elif name in _TUPLES:
             wrapper = _in_tuple(attribute)
-        elif callable(attribute) and not isinstance(attribute, ScalarType | type):
+        elif callable(attribute) and not isinstance(attribute, type):
             wrapper = _through(attribute)
         else:
             wrapper = attribute

@@ -15,7 +15,7 @@ from rune.numpy.arithmetic import abs, mod
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
 from rune.numpy.reductions import cumsum, diff, sum
-from rune.numpy.shapes import broadcast_to, moveaxis
+from rune.numpy.shapes import moveaxis
 from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
 from rune.ops.promote import scalar_kind, unrounded
@@ -243,8 +243,11 @@ def _slopes(x: ArrayLike, axis: int, spacing: ArrayLike, edge_order: int) -> Arr
         )
     y = moveaxis(x, axis, 0)
     steps = _steps(spacing, size, y)
-    inner = _inner_slopes(y, steps)
-    ends = [_end(y, steps, edge_order), _end(y[::-1], -steps[::-1], edge_order)]
+    if rank(steps) == 0:
+        inner, first, last = (y[2:] - y[:-2]) / (steps + steps), (steps, steps), (-steps, -steps)
+    else:
+        inner, first, last = _inner_slopes(y, steps), (steps[:1], steps[1:2]), (-steps[-1:], -steps[-2:-1])
+    ends = [_end(y[:3], *first, edge_order), _end(y[:-4:-1], *last, edge_order)]
     return moveaxis(concatenate([ends[0], inner, ends[1]]), 0, axis)
 
 
@@ -259,26 +262,25 @@ def _inner_slopes(y: Array, steps: Array) -> Array:
 
 
 def _steps(spacing: ArrayLike, size: Size, y: ArrayLike) -> Array:
-    """The distances between neighbours along the first axis, shaped to divide y."""
+    """The one distance between all neighbours along the first axis; or each, shaped to divide y."""
     _, distance = together("gradient", y, spacing)
     distance = inexact("gradient", distance)
-    if rank(distance) == 1:
-        if type_of(distance).shape[0] != size:
-            raise ShapeError(f"gradient: cannot place {size} samples at {type_of(distance)}")
-        distance = diff(distance)
-    elif rank(distance) > 1:
+    if rank(distance) == 0:
+        return distance
+    if rank(distance) > 1:
         raise ShapeError(f"gradient: cannot use {type_of(distance)} as a spacing (rank 0 or 1)")
-    column = c.reshape(distance, (-1, *(1,) * (rank(y) - 1)))
-    return broadcast_to(column, (size - 1, *(1,) * (rank(y) - 1)))
+    if type_of(distance).shape[0] != size:
+        raise ShapeError(f"gradient: cannot place {size} samples at {type_of(distance)}")
+    return c.reshape(diff(distance), (-1, *(1,) * (rank(y) - 1)))
 
 
-def _end(y: Array, steps: Array, edge_order: int) -> Array:
-    """The slope at the first sample."""
-    near = (y[1:2] - y[:1]) / steps[:1]
+def _end(y: Array, near_step: Array, far_step: Array, edge_order: int) -> Array:
+    """The slope at the first sample, from the first three and the distances between them."""
+    near = (y[1:2] - y[:1]) / near_step
     if edge_order == 1:
         return near
-    far = (y[2:3] - y[1:2]) / steps[1:2]
-    return near + (near - far) * steps[:1] / (steps[:1] + steps[1:2])
+    far = (y[2:3] - y[1:2]) / far_step
+    return near + (near - far) * near_step / (near_step + far_step)
 
 
 def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:

@@ -26,44 +26,62 @@ from rune.typing import ArrayLike, Axis, DTypeLike
 ndarray = Operators  # what concrete arrays and traced ones share
 
 
-class ScalarType:
-    """A dtype that is also a constructor of arrays, from numbers, lists, NumPy data or arrays.
+class ScalarType(type):
+    """A dtype as a class, which also makes arrays: of a number, a list, NumPy data or an array.
 
     Shapes: those of the data, [] of 0 for none. Types: the dtype itself, NumPy's `dtype` of it.
     Errors: OverflowError for a Python integer that the dtype does not hold; ValueError for text.
 
     >>> import rune.numpy as rnp
-    >>> rnp.bfloat16(1.5), rnp.float32 == rnp.dtype("float32")
-    (Array(1.5, bf16[], cpu:0), True)
+    >>> rnp.bfloat16(1.5), rnp.float32 == rnp.dtype("float32"), rnp.float32.__name__
+    (Array(1.5, bf16[], cpu:0), True, 'float32')
     """
 
-    __slots__ = ("dtype",)
+    dtype: np.dtype
 
-    def __init__(self, dtype: np.dtype):
-        self.dtype = dtype
-
-    def __call__(self, x: ArrayLike = 0) -> Array:
+    def __call__(cls, x: ArrayLike = 0) -> Array:
         """`x` as an array of this dtype."""
         if isinstance(x, Operators | Dim):
-            return c.astype(operand(str(self.dtype), x), self.dtype)
-        return as_array(x, self.dtype)
+            return c.astype(operand(str(cls.dtype), x), dtypes.as_dtype(cls.dtype))
+        return as_array(x, dtypes.as_dtype(cls.dtype))
 
-    def __eq__(self, other: object) -> bool:
-        return bool(self.dtype == other)
+    def __eq__(cls, other: object) -> bool:
+        return bool(cls.dtype == other)
 
-    def __hash__(self) -> int:
-        return hash(self.dtype)
+    def __hash__(cls) -> int:
+        return hash(cls.dtype)
 
-    def __repr__(self) -> str:
-        return f"rune.numpy.{self.dtype.name}"
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"rune.numpy.{cls.dtype.name}"
 
 
-bool_ = ScalarType(dtypes.bool_)
-int4, int8, int16, int32, int64 = map(ScalarType, (dtypes.i4, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64))
-uint4, uint8, uint16, uint32, uint64 = map(ScalarType, (dtypes.u4, dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64))
-float8_e4m3fn, float8_e5m2 = ScalarType(dtypes.f8_e4m3), ScalarType(dtypes.f8_e5m2)
-bfloat16, float16, float32, float64 = map(ScalarType, (dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64))
-complex64, complex128 = ScalarType(dtypes.c64), ScalarType(dtypes.c128)
+_DOC = """The dtype {dtype}, which also makes arrays: of a number, a list, NumPy data or an array.
+
+Shapes: those of the data, [] of 0 for none. Types: {dtype}.
+Errors: OverflowError for a Python integer that the dtype does not hold; ValueError for text.
+
+>>> import rune.numpy as rnp
+>>> rnp.{name}(1).dtype == rnp.{name}
+True
+"""
+
+
+def _class_of(dtype: np.dtype) -> ScalarType:
+    """The class that stands for a dtype; there is one for each."""
+    name = "bool_" if dtype == dtypes.bool_ else dtype.name
+    doc = _DOC.format(name=name, dtype=dtype.name)
+    return ScalarType(name, (), {"dtype": dtype, "__module__": "rune.numpy", "__doc__": doc, "__slots__": ()})
+
+
+bool_ = _class_of(dtypes.bool_)
+int4, int8, int16, int32, int64 = map(_class_of, (dtypes.i4, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64))
+uint4, uint8, uint16, uint32, uint64 = map(_class_of, (dtypes.u4, dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64))
+float8_e4m3fn, float8_e5m2 = _class_of(dtypes.f8_e4m3), _class_of(dtypes.f8_e5m2)
+bfloat16, float16, float32, float64 = map(_class_of, (dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64))
+complex64, complex128 = _class_of(dtypes.c64), _class_of(dtypes.c128)
 half, single, double = float16, float32, float64
 csingle, cdouble = complex64, complex128
 # What Python's types are here; NumPy's are wider.
@@ -100,7 +118,7 @@ def dtype(x: str) -> np.dtype:
     >>> rnp.dtype("bfloat16") == rnp.bfloat16
     True
     """
-    return dtypes.public(dtypes.as_dtype(x))
+    return dtypes.public(dtypes.named(x))
 
 
 def _type(x: object) -> tuple[np.dtype, bool]:
@@ -137,7 +155,7 @@ def promote_types(a: np.dtype, b: object) -> np.dtype:
     >>> rnp.promote_types("int8", "uint8")
     dtype('int16')
     """
-    return result_type(*(x if x in _PYTHON else dtypes.as_dtype(x) for x in (a, b)))
+    return dtypes.public(dtypes.promote(*(_PYTHON.get(x) or (dtypes.named(x), False) for x in (a, b)))[0])
 
 
 def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
@@ -150,7 +168,7 @@ def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
     >>> rnp.can_cast("bfloat16", "float32"), rnp.can_cast("int32", "int8")
     (True, False)
     """
-    return np.can_cast(_dtype_of(from_), dtypes.as_dtype(to), casting=casting)
+    return np.can_cast(_dtype_of(from_), dtypes.named(to), casting=casting)
 
 
 def issubdtype(arg1: object, arg2: object) -> bool:
@@ -174,7 +192,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     >>> rnp.isdtype(rnp.float16, ("bool", "real floating"))
     True
     """
-    wanted = dtypes.as_dtype(dtype)
+    wanted = dtypes.named(dtype)
     return any(_is_kind(wanted, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
@@ -183,11 +201,11 @@ def _is_kind(dtype: np.dtype, kind: str) -> bool:
         return dtype in _ISDTYPE[kind]
     if isinstance(kind, str) and kind not in dtypes.FROM_SHORT:
         raise DtypeError(f"isdtype: cannot use the kind {kind!r} (one of {', '.join(_ISDTYPE)})")
-    return dtype == dtypes.as_dtype(kind)
+    return dtype == dtypes.named(kind)
 
 
 def _dtype_of(x: object) -> np.dtype:
-    return x.dtype if isinstance(x, Operators) else dtypes.as_dtype(x)
+    return x.dtype if isinstance(x, Operators) else dtypes.named(x)
 
 
 def finfo(dtype: DTypeLike) -> Any:

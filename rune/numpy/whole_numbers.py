@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, ops
-from rune.array import Array
+from rune.array import Array, as_array
 from rune.control import while_loop
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
@@ -15,7 +17,7 @@ from rune.numpy.arguments import static_int, value
 from rune.numpy.composites import composite
 from rune.ops import conventions as c
 from rune.ops import statistics as st
-from rune.ops.promote import as_type, broadcast_together, constant, promoted
+from rune.ops.promote import broadcast_together, constant, promoted
 from rune.typing import ArrayLike
 
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
@@ -157,7 +159,7 @@ def _counted(x: Array, count: int) -> Array:
 
 
 def _row(weights: tuple[int, ...]) -> Array:
-    return ops.concatenate(*(c.expand_dims(as_type(w, dtypes.u8), 0) for w in weights), axis=0)
+    return as_array(np.array(weights, np.uint8))
 
 
 def _axis_last(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:

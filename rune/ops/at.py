@@ -73,6 +73,11 @@ class At(Generic[A]):
     def __init__(self, x: A):
         self._x = x
 
+    @property
+    def array(self) -> A:
+        """x."""
+        return self._x
+
     def __getitem__(self, index: object) -> AtIndex[A]:
         return AtIndex(self._x, index)
 
@@ -89,6 +94,16 @@ class AtIndex(Generic[A]):
 
     def __init__(self, x: A, index: object):
         self._x, self._index = x, index
+
+    @property
+    def array(self) -> A:
+        """x."""
+        return self._x
+
+    @property
+    def index(self) -> object:
+        """The index."""
+        return self._index
 
     def get(
         self,

@@ -170,6 +170,11 @@ class Operators:
         return self.type.dtype.itemsize
 
     @property
+    def aval(self) -> ArrayType:
+        """JAX's name of the type."""
+        return self.type
+
+    @property
     def weak_type(self) -> bool:
         """True if the dtype adapts to what it meets."""
         return self.type.weak

@@ -7,12 +7,13 @@ the common case, pass untouched.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, tree
+from rune import config, dtypes, tree
 from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
@@ -260,8 +261,19 @@ def broadcast_together(name: str, values: Sequence[Operand]) -> list[Any]:
     ranked = {s for s in shapes if s}
     if len(ranked) <= 1:
         return list(values)
+    if config.current().rank_promotion != "allow" and len({len(s) for s in ranked}) > 1:
+        _report_ranks(name, shapes, config.current().rank_promotion)
     shape = broadcast_shape(name, *shapes)
     return [v if not s else broadcast_to(name, v, shape) for v, s in zip(values, shapes)]
+
+
+def _report_ranks(name: str, shapes: Sequence[Shape], how: str) -> None:
+    """Errors: ShapeError where ranks may not be promoted; else a warning."""
+    text = " and ".join("[" + ",".join(map(str, s)) + "]" for s in shapes)
+    message = f"{name}: cannot promote the ranks of {text} (rank_promotion={how!r})"
+    if how == "raise":
+        raise ShapeError(message, hint="reshape the operand of lower rank, or rank_promotion='allow'")
+    warnings.warn(message.replace("cannot promote", "promotes"), stacklevel=6)
 
 
 def apply(primitive: Primitive, *values: Any) -> Any:

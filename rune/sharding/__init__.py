@@ -7,6 +7,12 @@
 Names and meanings are those of jax.sharding.
 """
 
+from rune.sharding.abstract import AbstractMesh as AbstractMesh
+from rune.sharding.abstract import AxisType as AxisType
+from rune.sharding.context import get_abstract_mesh as get_abstract_mesh
+from rune.sharding.context import get_mesh as get_mesh
+from rune.sharding.context import set_mesh as set_mesh
+from rune.sharding.context import use_abstract_mesh as use_abstract_mesh
 from rune.sharding.meshes import Mesh as Mesh
 from rune.sharding.meshes import make_mesh as make_mesh
 from rune.sharding.shardings import NamedSharding as NamedSharding
@@ -17,4 +23,19 @@ from rune.sharding.specs import PartitionSpec as PartitionSpec
 
 P = PartitionSpec
 
-__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding", "make_mesh"]
+__all__ = [
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Shard",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_mesh",
+    "set_mesh",
+    "use_abstract_mesh",
+]

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from rune import config
 from rune.backends import Device, device_of, devices, everywhere
+from rune.config import Setting
 from rune.core.axes import Name
 from rune.errors import ArgumentError, DeviceError
-from rune.options import variable_of
+from rune.options import Config, variable_of
+from rune.sharding.abstract import AbstractMesh, Axes, AxisType, axis_types_of
 
 
-class Mesh:
+class Mesh(Axes):
     """Devices in a grid. Equal meshes have the same devices at the same places of equal axes.
 
     devices:    an array or nested lists of devices, or of their names
     axis_names: the name of each axis; of a single one, the name alone
+    axis_types: the kind of each axis; None for Auto. In `with mesh:` a PartitionSpec alone is
+                read by it, as in `with set_mesh(mesh):`
     Errors:     ArgumentError for another number of names, a name given twice, or a device twice.
 
     >>> import rune
@@ -28,9 +33,14 @@ class Mesh:
     (Mesh('data': 2, 'model': 1), 2, 2)
     """
 
-    __slots__ = ("_grid", "_hash", "axis_names", "axis_sizes")
+    __slots__ = ("_block", "_grid", "_hash", "axis_names", "axis_sizes", "axis_types")
 
-    def __init__(self, devices: object, axis_names: Name | Sequence[Name]):
+    def __init__(
+        self,
+        devices: object,
+        axis_names: Name | Sequence[Name],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ):
         grid = np.asarray(devices, dtype=object)
         names = tuple(axis_names) if isinstance(axis_names, tuple | list) else (axis_names,)
         _require_grid(grid)
@@ -39,7 +49,9 @@ class Mesh:
         _require_distinct(self._grid)
         self.axis_names: tuple[Name, ...] = names
         self.axis_sizes: tuple[int, ...] = grid.shape
+        self.axis_types = axis_types_of("Mesh", names, axis_types)
         self._hash = hash(self._key())
+        self._block: Setting[Config] | None = None  # of `with mesh:`
 
     @property
     def devices(self) -> np.ndarray:
@@ -76,19 +88,29 @@ class Mesh:
         return not all(d.is_local for d in self._grid)
 
     @property
-    def shape(self) -> Mapping[Name, int]:
-        """How many devices each axis has, by its name."""
-        return dict(zip(self.axis_names, self.axis_sizes, strict=True))
+    def device_ids(self) -> np.ndarray:
+        """The number of each device among those of its kind, in the mesh's shape."""
+        return np.array([d.id for d in self._grid]).reshape(self.axis_sizes)
 
     @property
-    def size(self) -> int:
-        """How many devices there are."""
-        return len(self._grid)
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
-    @property
-    def empty(self) -> bool:
-        """Whether there are none."""
-        return not self._grid
+    def update(self, **changes: Any) -> Mesh:
+        """The mesh with other `devices`, `axis_names` or `axis_types`. Errors: as of a new one."""
+        same = {"devices": self.devices, "axis_names": self.axis_names, "axis_types": self.axis_types}
+        return Mesh(**{**same, **changes})
+
+    def __enter__(self) -> Mesh:
+        if self._block is None:
+            self._block = config.setting(mesh=self)
+        self._block.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self._block is not None
+        self._block.__exit__(*error)
 
     def coordinates(self) -> Iterable[tuple[Device, Mapping[Name, int]]]:
         """Each device with its place along every axis, in the order of the grid."""
@@ -102,16 +124,15 @@ class Mesh:
         return self._hash
 
     def _key(self) -> tuple[object, ...]:
-        return self._grid, self.axis_names, self.axis_sizes
+        return self._grid, self.axis_names, self.axis_sizes, self.axis_types
 
     def __reduce__(self) -> tuple:
         """Pickled by the names of its devices, which have to be there when it is unpickled."""
         names = np.array([d.name for d in self._grid], object).reshape(self.axis_sizes)
-        return Mesh, (names.tolist(), self.axis_names)
+        return Mesh, (names.tolist(), self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
-        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
-        return f"Mesh({axes})"
+        return f"Mesh({self._shown_axes()})"
 
 
 def _require_grid(grid: np.ndarray) -> None:
@@ -148,11 +169,16 @@ def _sizes(shape: Sequence[int]) -> str:
 
 
 def make_mesh(
-    axis_shapes: Sequence[int], axis_names: Sequence[Name], *, devices: Sequence[str | Device] | None = None
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[Name],
+    axis_types: AxisType | Sequence[AxisType] | None = None,
+    *,
+    devices: Sequence[str | Device] | None = None,
 ) -> Mesh:
     """A mesh of the first devices there are.
 
     axis_shapes: how many devices along each axis
+    axis_types:  the kind of each axis; None for Auto
     devices:     which to take, in this order; None for those of the default device's kind, in all
                  processes that have joined
     Errors:      DeviceError if there are too few; ArgumentError as of Mesh.
@@ -173,7 +199,7 @@ def make_mesh(
     grid = np.empty(count, object)
     grid[:] = there[:count]
     names = axis_names if isinstance(axis_names, str) else tuple(axis_names)
-    return Mesh(grid.reshape(tuple(axis_shapes)), names)
+    return Mesh(grid.reshape(tuple(axis_shapes)), names, axis_types)
 
 
 def _require_counts(axis_shapes: object) -> None:

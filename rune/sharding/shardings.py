@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from rune.backends import Device, device_of
 from rune.core.axes import Name
@@ -70,6 +71,21 @@ class Sharding(ABC):
         return {d: block for d, block in self.devices_indices_map(global_shape).items() if d.is_local}
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some of them belong to this process."""
+        return any(d.is_local for d in self.device_set)
+
+    @property
+    def memory_kind(self) -> str:
+        """The memory that the blocks are in: that of their devices, which is the only one."""
+        return "device"
+
+    def with_memory_kind(self, kind: str) -> Self:
+        """The sharding in another memory. Errors: ArgumentError for any but "device"."""
+        require_memory_kind(type(self).__name__, kind)
+        return self
+
+    @property
     def num_devices(self) -> int:
         """How many devices hold a block."""
         return len(self.device_set)
@@ -83,11 +99,18 @@ class Sharding(ABC):
         """The blocks of an array that every cut divides."""
 
 
+def require_memory_kind(name: str, kind: str | None) -> None:
+    """Errors: ArgumentError for a kind of memory that no device here has."""
+    if kind not in (None, "device"):
+        raise ArgumentError(f'{name}: cannot use memory_kind={kind!r} (devices have one memory, "device")')
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
-    Errors: DeviceError for a device that is not there.
+    memory_kind: "device" or None, which says the same
+    Errors: DeviceError for a device that is not there, ArgumentError for another kind of memory.
 
     >>> from rune.sharding import SingleDeviceSharding
     >>> SingleDeviceSharding("cpu").shard_shape((3, 4))
@@ -96,7 +119,8 @@ class SingleDeviceSharding(Sharding):
 
     device: Device
 
-    def __init__(self, device: str | Device):
+    def __init__(self, device: str | Device, *, memory_kind: str | None = None):
+        require_memory_kind("SingleDeviceSharding", memory_kind)
         object.__setattr__(self, "device", device_of(device))
 
     def shard_shape(self, global_shape: Sequence[Size]) -> Shape:
@@ -124,7 +148,9 @@ class SingleDeviceSharding(Sharding):
 class NamedSharding(Sharding):
     """An array cut along the axes of a mesh, as a spec says.
 
-    Errors: ArgumentError for a name that the mesh does not have, or that stands twice.
+    memory_kind: "device" or None, which says the same
+    Errors: ArgumentError for a name that the mesh does not have, or that stands twice, and for
+            another kind of memory.
 
     >>> from rune.sharding import Mesh, NamedSharding, P
     >>> mesh = Mesh(["cpu:0", "reference:0"], "data")
@@ -136,7 +162,10 @@ class NamedSharding(Sharding):
     mesh: Mesh
     spec: PartitionSpec
 
-    def __post_init__(self) -> None:
+    def __init__(self, mesh: Mesh, spec: PartitionSpec, *, memory_kind: str | None = None):
+        require_memory_kind("NamedSharding", memory_kind)
+        object.__setattr__(self, "mesh", mesh)
+        object.__setattr__(self, "spec", spec)
         if not isinstance(self.mesh, Mesh) or not isinstance(self.spec, PartitionSpec):
             kinds = f"{type(self.mesh).__name__} and {type(self.spec).__name__}"
             raise ArgumentError(
@@ -171,6 +200,10 @@ class NamedSharding(Sharding):
 
     def _layout(self, ndim: int) -> tuple[tuple[Device, Block], ...]:
         return tuple(self.devices_indices_map([self.parts(axis) for axis in range(ndim)]).items())
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The sharding with another `mesh` or `spec`. Errors: as of a new one."""
+        return NamedSharding(**{"mesh": self.mesh, "spec": self.spec, **changes})
 
     def parts(self, axis: int) -> int:
         """Into how many parts an axis is cut."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rune.core.axes import Name
 
@@ -35,6 +35,29 @@ class PartitionSpec:
     def all_names(self) -> tuple[Name, ...]:
         """The mesh axes of all parts, in order."""
         return tuple(name for axis in range(len(self)) for name in self.names(axis))
+
+    @property
+    def partitions(self) -> tuple[Part, ...]:
+        """The parts, as a tuple."""
+        return self._parts
+
+    def index(self, part: Part) -> int:
+        """The first axis that is cut so. Errors: ValueError if there is none."""
+        return self._parts.index(_plain(part))
+
+    def count(self, part: Part) -> int:
+        """How many axes are cut so."""
+        return self._parts.count(_plain(part))
+
+    def update(self, partitions: Iterable[Part]) -> PartitionSpec:
+        """The spec of other parts."""
+        return PartitionSpec(*partitions)
+
+    def __add__(self, other: Iterable[Part]) -> PartitionSpec:
+        return PartitionSpec(*self, *other)
+
+    def __radd__(self, other: Iterable[Part]) -> PartitionSpec:
+        return PartitionSpec(*other, *self)
 
     def __len__(self) -> int:
         return len(self._parts)

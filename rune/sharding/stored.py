@@ -8,6 +8,7 @@ from rune.core.axes import Name
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.options import variable_of
+from rune.sharding.abstract import AxisType
 from rune.sharding.memory import Spread, spread
 from rune.sharding.meshes import Mesh
 from rune.sharding.shardings import NamedSharding, Sharding
@@ -20,17 +21,18 @@ class StoredSharding:
 
     >>> from rune.sharding import NamedSharding, P, make_mesh
     >>> stored(NamedSharding(make_mesh((1,), ("data",)), P("data")))
-    StoredSharding(names=['cpu:0'], axis_names=('data',), spec=P('data'))
+    StoredSharding(names=['cpu:0'], axis_names=('data',), spec=P('data'), axis_types=(AxisType.Auto,))
     """
 
     names: list
     axis_names: tuple[Name, ...]
     spec: PartitionSpec
+    axis_types: tuple[AxisType, ...] | None = None
 
     def spread(self, type: ArrayType) -> Spread:
         """The devices, for an array of this type. Errors: DeviceError if they are not all there."""
         try:
-            mesh = Mesh(self.names, self.axis_names)
+            mesh = Mesh(self.names, self.axis_names, self.axis_types)
         except DeviceError as error:
             _, _, why = error.message.partition(": ")
             error.restate(
@@ -45,5 +47,5 @@ def stored(sharding: Sharding) -> StoredSharding | None:
     """The sharding by the names of its devices; None on a single one, which is not kept."""
     if not isinstance(sharding, NamedSharding):
         return None
-    _, (names, axis_names) = sharding.mesh.__reduce__()
-    return StoredSharding(names, axis_names, sharding.spec)
+    _, (names, axis_names, axis_types) = sharding.mesh.__reduce__()
+    return StoredSharding(names, axis_names, sharding.spec, axis_types)

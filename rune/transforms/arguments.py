@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import Array, as_array
-from rune.core.interpreter import Tracer
+from rune.array import Array, as_array, default_place, put
+from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
@@ -42,6 +42,14 @@ def unshared(value: Operand) -> Any:
     if isinstance(value, np.ndarray) and value.dtype != dtypes.float0:
         return as_array(value, value.dtype)
     return value
+
+
+def as_value(value: Operand) -> Any:
+    """A number or NumPy data as an array, a number as a weak one; any other value unchanged."""
+    if isinstance(value, Array | Tracer):
+        return value
+    type = type_of(value)
+    return put(np.asarray(value, type.dtype), type, default_place())
 
 
 def _is_value(x: object) -> bool:

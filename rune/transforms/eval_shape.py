@@ -35,13 +35,13 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[Size], dtype: object, weak_type: bool = False):
         object.__setattr__(self, "shape", tuple(shape))
-        object.__setattr__(self, "dtype", dtypes.public(dtypes.as_dtype(dtype)))
+        object.__setattr__(self, "dtype", dtypes.public(dtypes.named(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
 
     @property
     def type(self) -> ArrayType:
         """The same as the type of an array."""
-        return ArrayType(self.shape, self.dtype, self.weak_type)
+        return ArrayType(self.shape, dtypes.available(dtypes.named(self.dtype)), self.weak_type)
 
     @property
     def ndim(self) -> int:
@@ -105,3 +105,15 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
 
     staged = stage(unheard, types, function_name(function))
     return tree.unflatten(flat.out_tree, map(abstract, staged.program.output_types))
+
+
+def typeof(x: object) -> ArrayType:
+    """The type of an array, of a traced value, or of what would become one: a number, NumPy data.
+
+    Errors: ArgumentError for anything else.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.typeof(rnp.ones(3)), rune.typeof(2.0), rune.typeof(2.0).weak_type
+    (f32[3], f32*[], True)
+    """
+    return leaf_types("typeof", [x], tree.structure(0))[0]

@@ -15,7 +15,13 @@ from rune.array import Array
 from rune.core.escapes import check_live
 from rune.core.interpreter import Tracer
 from rune.core.staging import StageTracer, install_tracer
-from rune.errors import TracerArrayConversionError, TracerBoolConversionError, TracerError, TracerIntegerConversionError
+from rune.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerError,
+    TracerIntegerConversionError,
+)
 from rune.ops.operators import Operators
 
 
@@ -62,7 +68,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
 
     def _number(self) -> Any:
         return self._read(
-            TracerError,
+            ConcretizationTypeError,
             "convert a traced value to a Python number",
             "keep computing with rune.numpy, or return the value and convert it outside",
         )

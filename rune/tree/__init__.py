@@ -35,7 +35,9 @@ from rune.tree.registry import (
     register_node,
     register_node_class,
     register_node_with_keys,
+    register_node_with_keys_class,
     register_static,
+    static,
 )
 from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of, required
 
@@ -68,7 +70,9 @@ __all__ = [
     "register_node",
     "register_node_class",
     "register_node_with_keys",
+    "register_node_with_keys_class",
     "register_static",
+    "static",
     "structure",
     "transpose",
     "unflatten",
@@ -317,28 +321,28 @@ def all(tree: object, *, is_leaf: IsLeaf | None = None) -> bool:
     return False not in [bool(leaf) for leaf in leaves(tree, is_leaf)]
 
 
-def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: object) -> Any:
+def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: object) -> Any:
     """Turn an outer tree of inner trees inside out; inner None means that of the first.
 
-    Errors: ArgumentError when `tree` is not outer with inner at every leaf.
+    Errors: ArgumentError when the tree is not outer with inner at every leaf.
 
     >>> transpose(structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
     {'a': [1, 3], 'b': [2, 4]}
     """
-    subtrees = required("transpose", outer_treedef).flatten_up_to(tree)
+    subtrees = required("transpose", outer_treedef).flatten_up_to(pytree_to_transpose)
     if inner_treedef is None and not subtrees:
         raise ArgumentError("transpose: cannot find the inner tree (the outer one has no leaves)")
     inner = structure(subtrees[0]) if inner_treedef is None else required("transpose", inner_treedef)
     rows = [inner.flatten_up_to(subtree) for subtree in subtrees]
     for row in rows:
         if not all_leaves(row):
-            specifics = f"tree {structure(tree)}, outer {outer_treedef}, inner {inner}"
+            specifics = f"tree {structure(pytree_to_transpose)}, outer {outer_treedef}, inner {inner}"
             raise ArgumentError(f"transpose: cannot reach leaves ({specifics})")
     columns = [[row[i] for row in rows] for i in range(inner.num_leaves)]
     return inner.unflatten([outer_treedef.unflatten(column) for column in columns])
 
 
-def all_leaves(values: Iterable[object], is_leaf: IsLeaf | None = None) -> bool:
+def all_leaves(iterable: Iterable[object], is_leaf: IsLeaf | None = None) -> bool:
     """Whether all values are leaves.
 
     Errors: none: anything but a container is a leaf.
@@ -346,7 +350,7 @@ def all_leaves(values: Iterable[object], is_leaf: IsLeaf | None = None) -> bool:
     >>> all_leaves([1, "a"]), all_leaves([1, None])
     (True, False)
     """
-    return False not in [structure(value, is_leaf) is LEAF for value in values]
+    return False not in [structure(value, is_leaf) is LEAF for value in iterable]
 
 
 def flatten_up_to(prefix: TreeDef, tree: object) -> list[Any]:
@@ -360,7 +364,7 @@ def flatten_up_to(prefix: TreeDef, tree: object) -> list[Any]:
     return required("flatten_up_to", prefix).flatten_up_to(tree)
 
 
-def is_tree_node(cls: type) -> bool:
+def is_tree_node(typ: type) -> bool:
     """Whether instances of a class are nodes: containers, namedtuples, None, registered classes.
 
     Errors: none: anything but a container is a leaf.
@@ -368,7 +372,7 @@ def is_tree_node(cls: type) -> bool:
     >>> is_tree_node(dict), is_tree_node(type(None)), is_tree_node(set)
     (True, True, False)
     """
-    return kinds[cls] is not None
+    return kinds[typ] is not None
 
 
 def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[Any, Any]], Any]:
@@ -394,50 +398,47 @@ def flatten_one_level(tree: object) -> tuple[list[Any], Any]:
     return [child for _, child in pairs], data
 
 
-def broadcast(prefix: object, full: object, is_leaf: IsLeaf | None = None) -> Any:
-    """`full` with each leaf replaced by the leaf of `prefix` above it.
+def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> Any:
+    """The full tree with each leaf replaced by the leaf of the prefix above it.
 
-    Errors: ArgumentError with both key paths where `prefix` is none of `full`.
+    Errors: ArgumentError with both key paths where the one is no prefix of the other.
 
     >>> broadcast({"a": 0, "b": 1}, {"a": [7, 8], "b": 9})
     {'a': [0, 0], 'b': 1}
     """
-    return structure(full, is_leaf).unflatten(broadcast_prefix(prefix, full, is_leaf))
+    return structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def broadcast_prefix(prefix: object, full: object, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """For every leaf of `full`, the leaf of `prefix` above it: how in_axes=(0, None) is read.
+def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """For every leaf of the full tree, that of the prefix above it: how in_axes=(0, None) is read.
 
-    Errors: ArgumentError with both key paths where `prefix` is none of `full`.
+    Errors: ArgumentError with both key paths where the one is no prefix of the other.
 
     >>> broadcast_prefix((0, None), ({"a": 1, "b": 2}, [3]), is_leaf=lambda x: x is None)
     [0, 0, None]
     """
-    values, treedef = flatten(prefix, is_leaf)
-    counts = [structure(subtree).num_leaves for subtree in treedef.flatten_up_to(full)]
+    values, treedef = flatten(prefix_tree, is_leaf)
+    counts = [structure(subtree).num_leaves for subtree in treedef.flatten_up_to(full_tree)]
     return [value for value, count in zip(values, counts) for _ in range(count)]
 
 
-class Partial:
+class Partial(functools.partial[Any]):
     """A function with some arguments bound: a node whose leaves are those arguments.
 
-    The function is data, compared by ==. A Partial of a Partial is one, with all the arguments.
+    The function is data, compared by ==. A Partial of a Partial is one, with all the arguments;
+    those of a plain functools.partial are part of the function.
 
     >>> add_one = Partial(lambda x, y: x + y, 1)
     >>> add_one(2), leaves(add_one)
     (3, [1])
     """
 
-    __slots__ = ("args", "func", "keywords")
+    __slots__ = ()
 
-    def __init__(self, func: Callable[..., object], /, *args: object, **keywords: object):
-        if isinstance(func, Partial):
-            args, keywords = (*func.args, *args), {**func.keywords, **keywords}
-            func = func.func
-        self.func, self.args, self.keywords = func, args, keywords
-
-    def __call__(self, *args: object, **keywords: object) -> Any:
-        return self.func(*self.args, *args, **{**self.keywords, **keywords})
+    def __new__(cls, func: Callable[..., object], /, *args: object, **keywords: object) -> Partial:
+        # functools.partial takes another one apart; its method is as good, and compares by it.
+        is_plain = isinstance(func, functools.partial) and not isinstance(func, Partial)
+        return super().__new__(cls, func.__call__ if is_plain else func, *args, **keywords)
 
     def __repr__(self) -> str:
         arguments = [repr(x) for x in self.args] + [f"{k}={x!r}" for k, x in self.keywords.items()]

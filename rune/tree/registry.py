@@ -1,7 +1,7 @@
 """The classes whose instances are nodes of trees, and the keys that lead to their children.
 
 A Kind says how the instances of one class come apart, into children and data, and together again.
-tuple, list and namedtuple go in order, dict by sorted key, OrderedDict and defaultdict by
+tuple, list and namedtuple go in order, dict and defaultdict by sorted key, OrderedDict by
 insertion. Other classes are leaves until registered, each exactly: a subclass is another class.
 
 `kinds` is the only registry there is; it only grows, and keeps the classes it has met alive.
@@ -10,6 +10,7 @@ insertion. Other classes are leaves until registered, each exactly: a subclass i
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from rune.errors import ArgumentError
 
 C = TypeVar("C", bound=type)
 Children = Sequence[Any]
+Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
+FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]]
+Unflatten = Callable[[Any, Any], Any]
 
 # --- key paths --------------------------------------------------------------------------------
 
@@ -132,33 +136,36 @@ def _namedtuple_kind(cls: Any) -> Kind:
     return Kind(cls, name, lambda t: (t, None), lambda _, xs: cls(*xs), lambda t: keys)
 
 
-def _split_dict(tree: Mapping[Any, object]) -> tuple[Children, Any]:
+def _split_dict(tree: Mapping[object, object]) -> tuple[Children, Any]:
     try:
-        keys = sorted(tree)
+        keys = sorted(tree)  # type: ignore[type-var]
     except TypeError as error:
         message = f"flatten: cannot sort the keys of a dict ({error}; keys {list(tree)})"
         raise ArgumentError(message, hint="an OrderedDict keeps its own order") from None
     return [tree[key] for key in keys], tuple(keys)
 
 
+def _split_defaultdict(tree: defaultdict[object, object]) -> tuple[Children, Any]:
+    children, keys = _split_dict(tree)
+    return children, (tree.default_factory, keys)
+
+
+def _sorted_keys(tree: Mapping[object, object]) -> list[DictKey]:
+    return [DictKey(key) for key in _split_dict(tree)[1]]
+
+
 def _sequence_keys(tree: Sequence[object]) -> list[SequenceKey]:
     return [SequenceKey(i) for i in range(len(tree))]
 
 
-def _dict_keys(tree: Mapping[Any, object]) -> list[DictKey]:
+def _dict_keys(tree: Mapping[object, object]) -> list[DictKey]:
     return [DictKey(key) for key in tree]
 
 
 NONE = Kind(type(None), "None", lambda t: ((), None), lambda _, xs: None, lambda t: ())
 TUPLE = Kind(tuple, "tuple", lambda t: (t, None), lambda _, xs: tuple(xs), _sequence_keys)
 LIST = Kind(list, "list", lambda t: (t, None), lambda _, xs: list(xs), _sequence_keys)
-DICT = Kind(
-    dict,
-    "dict",
-    _split_dict,
-    lambda keys, xs: dict(zip(keys, xs)),
-    lambda t: [DictKey(key) for key in _split_dict(t)[1]],
-)
+DICT = Kind(dict, "dict", _split_dict, lambda keys, xs: dict(zip(keys, xs)), _sorted_keys)
 ORDERED = Kind(
     OrderedDict,
     "OrderedDict",
@@ -169,9 +176,9 @@ ORDERED = Kind(
 DEFAULT = Kind(
     defaultdict,
     "defaultdict",
-    lambda t: (list(t.values()), (t.default_factory, tuple(t))),
+    _split_defaultdict,
     lambda data, xs: defaultdict(data[0], zip(data[1], xs)),
-    _dict_keys,
+    _sorted_keys,
 )
 kinds = Kinds({k.type: k for k in (NONE, TUPLE, LIST, DICT, ORDERED, DEFAULT)})
 
@@ -193,14 +200,12 @@ def _register(kind: Kind) -> None:
 
 
 def register_node(
-    cls: C,
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten: Callable[[Any, Any], Any],
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
+    nodetype: C, flatten_func: Flatten, unflatten_func: Unflatten, flatten_with_keys_func: FlattenWithKeys | None = None
 ) -> C:
-    """Make the instances of `cls` nodes: flatten(x) is (children, data), unflatten the inverse.
+    """Make instances of a class nodes: flatten_func(x) is (children, data), the other undoes it.
 
-    Data must compare by ==, and is a part of every cache's key; unflatten takes (data, children).
+    Data must compare by ==, and is a part of every cache's key; unflatten_func takes (data,
+    children).
     Errors: ArgumentError when the class is registered already.
 
     >>> from rune import tree
@@ -212,23 +217,20 @@ def register_node(
     [1, 2, 3]
     """
 
-    _require_class("register_node", cls)
+    _require_class("register_node", nodetype)
 
     def split(node: object) -> tuple[Children, Any]:
-        children, data = flatten(node)
+        children, data = flatten_func(node)
         return tuple(children), data
 
-    keyed = flatten_with_keys
+    keyed = flatten_with_keys_func
     keys = None if keyed is None else (lambda node: [key for key, _ in keyed(node)[0]])
-    _register(Kind(cls, cls.__name__, split, lambda d, xs: unflatten(d, tuple(xs)), keys))
-    return cls
+    _register(Kind(nodetype, nodetype.__name__, split, lambda d, xs: unflatten_func(d, tuple(xs)), keys))
+    return nodetype
 
 
 def register_node_with_keys(
-    cls: C,
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
-    unflatten: Callable[[Any, Any], Any],
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+    nodetype: C, flatten_with_keys: FlattenWithKeys, unflatten_func: Unflatten, flatten_func: Flatten | None = None
 ) -> C:
     """As register_node, where the children come as (key entry, child) pairs.
 
@@ -249,12 +251,13 @@ def register_node_with_keys(
         pairs, data = flatten_with_keys(node)
         return [child for _, child in pairs], data
 
-    return register_node(cls, flatten or without_keys, unflatten, flatten_with_keys)
+    return register_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
 
 
 def register_node_class(cls: C) -> C:
     """Register, as a decorator, a class with methods tree_flatten and tree_unflatten.
 
+    A method tree_flatten_with_keys gives the keys, too.
     Errors: ArgumentError for a class that is registered already, and for one without them.
 
     >>> from rune import tree
@@ -270,13 +273,40 @@ def register_node_class(cls: C) -> C:
     >>> tree.map(lambda x: x + 1, Scaled(1, 10)).x
     2
     """
-    _require_class("register_node_class", cls)
-    join = getattr(cls, "tree_unflatten", None)
-    if join is None or not hasattr(cls, "tree_flatten"):
-        raise ArgumentError(
-            f"register_node_class: cannot register {cls.__name__} (methods tree_flatten and tree_unflatten required)"
-        )
-    return register_node(cls, lambda node: node.tree_flatten(), join, getattr(cls, "tree_flatten_with_keys", None))
+    flatten, unflatten = _methods("register_node_class", cls, "tree_flatten", "tree_unflatten")
+    return register_node(cls, flatten, unflatten, getattr(cls, "tree_flatten_with_keys", None))
+
+
+def register_node_with_keys_class(cls: C) -> C:
+    """As register_node_class, of a class with tree_flatten_with_keys; tree_flatten may be missing.
+
+    Errors: ArgumentError for a class that is registered already, and for one without them.
+
+    >>> from rune import tree
+    >>> @tree.register_node_with_keys_class
+    ... class Named:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((tree.GetAttrKey("x"), self.x),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, data, children):
+    ...         return cls(*children)
+    >>> tree.leaves_with_path(Named(1))
+    [((GetAttrKey(name='x'),), 1)]
+    """
+    name = "register_node_with_keys_class"
+    flatten_with_keys, unflatten = _methods(name, cls, "tree_flatten_with_keys", "tree_unflatten")
+    return register_node_with_keys(cls, flatten_with_keys, unflatten, getattr(cls, "tree_flatten", None))
+
+
+def _methods(operation: str, cls: type, *names: str) -> tuple[Flatten, Unflatten]:
+    """The methods of a class by which its instances come apart and together."""
+    _require_class(operation, cls)
+    if not all(hasattr(cls, name) for name in names):
+        raise ArgumentError(f"{operation}: cannot register {cls.__name__} (methods {' and '.join(names)} required)")
+    flatten, unflatten = names
+    return operator.methodcaller(flatten), getattr(cls, unflatten)
 
 
 def register_static(cls: C) -> C:
@@ -296,20 +326,20 @@ def register_static(cls: C) -> C:
 
 @overload
 def register_dataclass(
-    cls: C,
+    nodetype: C,
     data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> C: ...
 @overload
 def register_dataclass(
-    cls: None = None,
+    nodetype: None = None,
     data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> Callable[[C], C]: ...
 def register_dataclass(
-    cls: Any = None,
+    nodetype: Any = None,
     data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
@@ -317,7 +347,7 @@ def register_dataclass(
     """Make a dataclass a node: data fields are children, meta fields are data. Also a decorator.
 
     Without names every field made by __init__ is a child, except those declared with
-    field(metadata={"static": True}).
+    field(metadata={"static": True}), which `static()` writes for them.
     Errors: ArgumentError when the names are not exactly those __init__ takes.
 
     >>> @register_dataclass(data_fields=["w"], meta_fields=["name"])
@@ -328,20 +358,20 @@ def register_dataclass(
     >>> kinds[Layer].split(Layer(1.0, "dense"))
     ([1.0], ('dense',))
     """
-    if cls is None:
+    if nodetype is None:
         return lambda cls: register_dataclass(cls, data_fields, meta_fields, drop_fields)
-    _require_class("register_dataclass", cls)
-    data, meta = _data_and_meta(cls, data_fields, meta_fields, set(drop_fields))
+    _require_class("register_dataclass", nodetype)
+    data, meta = _data_and_meta(nodetype, data_fields, meta_fields, set(drop_fields))
     keys = [GetAttrKey(name) for name in data]
 
     def split(node: object) -> tuple[Children, Any]:
         return [getattr(node, n) for n in data], tuple([getattr(node, n) for n in meta])
 
     def join(values: Any, children: Children) -> Any:
-        return cls(**dict(zip(data, children)), **dict(zip(meta, values)))
+        return nodetype(**dict(zip(data, children)), **dict(zip(meta, values)))
 
-    _register(Kind(cls, cls.__name__, split, join, lambda node: keys))
-    return cls
+    _register(Kind(nodetype, nodetype.__name__, split, join, lambda node: keys))
+    return nodetype
 
 
 def _data_and_meta(
@@ -360,3 +390,21 @@ def _data_and_meta(
         specifics = f"missing {sorted(expected - listed)}, unknown {sorted(listed - expected)}"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
     return tuple(data), tuple(meta)
+
+
+def static(**kwargs: Any) -> Any:
+    """A field of a dataclass that is data and no child; arguments as of `dataclasses.field`.
+
+    Errors: those of `dataclasses.field`.
+
+    >>> from rune import tree
+    >>> @tree.register_dataclass
+    ... @dataclass
+    ... class Layer:
+    ...     w: float
+    ...     name: str = tree.static(default="dense")
+    >>> tree.leaves(Layer(1.0))
+    [1.0]
+    """
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
+    return dataclasses.field(metadata=metadata, **kwargs)

@@ -7,6 +7,7 @@ remembered, so that equal ones are mostly the same object; the memory is bounded
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -44,21 +45,96 @@ class TreeDef:
         return list(self.parts)
 
     def node_data(self) -> tuple[type, Any] | None:
-        """The class and data of the outermost node, or None for a leaf."""
-        return None if self.kind is None else (self.kind.type, self.data)
+        """The class and data of the outermost node (of a dict a list of keys); None for a leaf."""
+        if self.kind is None:
+            return None
+        return self.kind.type, list(self.data) if self.kind is DICT else self.data
+
+    @staticmethod
+    def from_node_data_and_children(
+        registry: object, node_data: tuple[type, Any] | None, children: Iterable[TreeDef]
+    ) -> TreeDef:
+        """The structure of which `node_data` and `children` speak; all registries know the same.
+
+        Errors: ArgumentError for a class that is no node.
+        """
+        if node_data is None:
+            return LEAF
+        kind = kinds[node_data[0]]
+        if kind is None:
+            raise ArgumentError(f"treedef: cannot make a node of {node_data[0].__name__} (not registered)")
+        return node_of(kind, tuple(node_data[1]) if kind is DICT else node_data[1], tuple(children))
+
+    def compose(self, inner: TreeDef) -> TreeDef:
+        """The structure with `inner` in the place of each leaf.
+
+        >>> import rune
+        >>> rune.tree.structure((0, None)).compose(rune.tree.structure([1, 2]))
+        PyTreeDef(([*, *], None))
+        """
+        return _folded(self, functools.partial(_composed, required("compose", inner)))
+
+    def walk(
+        self, f_node: Callable[..., object], f_leaf: Callable[..., object] | None, leaves: Iterable[object]
+    ) -> Any:
+        """Fold leaves by the structure: f_leaf(leaf), then f_node(values of the children, data).
+
+        The data of a namedtuple is its class, that of a dict a list of keys. f_leaf None: the leaf.
+        Errors: ArgumentError when the number of leaves is another than `num_leaves`.
+
+        >>> import rune
+        >>> rune.tree.structure([1, (2, 3)]).walk(lambda parts, _: sum(parts), None, [1, 2, 3])
+        6
+        """
+        leaf = iter(self._checked_leaves(leaves))
+        values: list[object] = []
+        for node in _postorder(self):
+            if node.kind is None:
+                values.append(next(leaf) if f_leaf is None else f_leaf(next(leaf)))
+            else:
+                start = len(values) - len(node.parts)
+                values[start:] = [f_node(tuple(values[start:]), _walked_data(node))]
+        return values[0]
+
+    def from_iterable_tree(self, tree: Iterable[object]) -> Any:
+        """The tree of this structure whose children come out of iterables, level by level.
+
+        Errors: ArgumentError where an iterable has another number of children.
+
+        >>> import rune
+        >>> rune.tree.structure({"a": 0, "b": (0, 0)}).from_iterable_tree([1, [2, 3]])
+        {'a': 1, 'b': (2, 3)}
+        """
+        leaves: list[object] = []
+        pending: list[tuple[TreeDef, object]] = [(self, tree)]
+        while pending:
+            node, value = pending.pop()
+            if node.kind is None:
+                leaves.append(value)
+                continue
+            children = list(value)  # type: ignore[call-overload]
+            if len(children) != len(node.parts):
+                specifics = f"{len(node.parts)} children needed, {len(children)} given"
+                raise ArgumentError(f"from_iterable_tree: cannot build the tree ({specifics}, {node})")
+            pending.extend(reversed(list(zip(node.parts, children))))
+        return self.unflatten(leaves)
 
     def unflatten(self, leaves: Iterable[object]) -> Any:
         """The tree with these leaves.
 
         Errors: ArgumentError when their number is another than `num_leaves`.
         """
+        items = self._checked_leaves(leaves)
+        if self.kind is None:
+            return items[0]
+        return _build(self, iter(items))
+
+    def _checked_leaves(self, leaves: Iterable[object]) -> list[Any]:
         items = list(leaves)
         if len(items) != self.num_leaves:
             specifics = f"{self.num_leaves} leaves needed, {len(items)} given, {self}"
             raise ArgumentError(f"unflatten: cannot build the tree ({specifics})")
-        if self.kind is None:
-            return items[0]
-        return _build(self, iter(items))
+        return items
 
     def flatten_up_to(self, tree: object) -> list[object]:
         """The subtrees of `tree` where this structure, a prefix of it, has leaves.
@@ -227,6 +303,27 @@ def _folded(treedef: TreeDef, combine: Callable[[TreeDef, list[Any]], Any]) -> A
         if id(node) not in values:
             values[id(node)] = combine(node, [values[id(part)] for part in node.parts])
     return values[id(treedef)]
+
+
+def _postorder(treedef: TreeDef) -> list[TreeDef]:
+    """All nodes and leaves, each after its children."""
+    order, pending = [], [treedef]
+    while pending:
+        node = pending.pop()
+        order.append(node)
+        pending.extend(node.parts)
+    return order[::-1]
+
+
+def _walked_data(node: TreeDef) -> object:
+    assert node.kind is not None
+    if node.kind.name.startswith("namedtuple["):
+        return node.kind.type
+    return list(node.data) if node.kind is DICT else node.data
+
+
+def _composed(inner: TreeDef, node: TreeDef, parts: list[TreeDef]) -> TreeDef:
+    return inner if node.kind is None else node_of(node.kind, node.data, tuple(parts))
 
 
 def _text(treedef: TreeDef, parts: list[str]) -> str:

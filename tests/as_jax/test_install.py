@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +21,18 @@ print(jax.__version__, jax.grad(lambda x: x**3)(2.0), sys.argv[1:], __name__)
 """
 
 
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=cwd)
+LINE = Path(rune.__file__).parent / "as_jax" / "rune_as_jax.pth"
+
+
+def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, **variables}
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env=variables)
+
+
+def start(folder: Path, program: str, variable: str) -> str:
+    """What a program prints in a Python that reads the line of the wheel when it starts."""
+    shutil.copy(LINE, folder)
+    return run("-c", f"import site; site.addsitedir({str(folder)!r}); {program}", RUNE_AS_JAX=variable).stdout
 
 
 def test_modules_of_jax_are_runes():
@@ -64,3 +76,19 @@ def test_a_missing_name_says_what_to_use():
     done = run("-c", "import rune.as_jax, jax; jax.gard")
 
     assert "did you mean" in done.stderr
+
+
+def test_a_room_of_jax_is_the_module_of_its_name():
+    assert [jax.lax.__name__, jnp.linalg.__name__, jax.scipy.stats.__name__] == [
+        "jax.lax",
+        "jax.numpy.linalg",
+        "jax.scipy.stats",
+    ]
+
+
+def test_a_variable_of_the_environment_is_enough(tmp_path: Path):
+    assert start(tmp_path, "import jax; print(jax.__version__)", "1") == "0.10.2\n"
+
+
+def test_without_the_variable_nothing_is_loaded(tmp_path: Path):
+    assert start(tmp_path, "import sys; print('rune' in sys.modules)", "") == "False\n"

@@ -28,11 +28,6 @@ page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX]
 `jax.numpy` has in [missing.md](missing.md). All of `jax.nn` and `jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
-    "jit": ("keep_unused backend inline compiler_options", "say `device=`; the others are XLA's"),
-    "make_jaxpr": (
-        "static_argnums axis_env return_shape",
-        "close over what is static; `rune.eval_shape` gives the shapes",
-    ),
     "grad, value_and_grad, vjp, linear_transpose": ("reduce_axes", "sum with `lax.psum`"),
     "vmap": ("spmd_axis_name sum_match", "none: they are for sharding"),
     "pmap": ("backend", "`devices=`"),
@@ -47,12 +42,8 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "explain_cache_misses": ("new_val", "it is a context, and gives a list"),
     "*": ("fun", "the function that is transformed is given by position"),
     "block_until_ready, device_get, device_put": ("x", "give it by position"),
-    "enable_x64, numpy_dtype_promotion": ("new_val", "give it by position"),
-    "tree.*, tree_util.*": (
-        "prefix_tree full_tree pytree_to_transpose iterable typ nodetype flatten_func "
-        "unflatten_func flatten_with_keys_func",
-        "give it by position, or by the name it has here",
-    ),
+    "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
+    "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
     "lax.all_gather": ("to", "pvary marks what is each device's own"),
     "numpy.*, random.*, nn.initializers.*, lax.*, ops.*, pure_callback": (
         "out_sharding sharding",

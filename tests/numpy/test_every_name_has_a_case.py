@@ -14,7 +14,6 @@ import pytest
 
 import rune.numpy as rnp
 import rune.scipy as rsp
-from rune.numpy.types import ScalarType
 from tests.numpy.cases import CASES as NUMPY_CASES
 from tests.numpy.spelling import Case
 from tests.scipy.cases import CASES as SCIPY_CASES
@@ -102,7 +101,7 @@ def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
 
 def is_function(member: Any) -> bool:
     """Whether an object is called to compute: no class, no dtype."""
-    return callable(member) and not isinstance(member, type | ModuleType | ScalarType)
+    return callable(member) and not isinstance(member, type | ModuleType)
 
 
 @pytest.mark.parametrize(("module", "cases"), [(rnp, NUMPY_CASES), (rsp, SCIPY_CASES)], ids=["numpy", "scipy"])

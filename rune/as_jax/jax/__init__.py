@@ -3,6 +3,7 @@
 from jax import (
     ad_checkpoint,
     core,
+    custom_batching,
     debug,
     dlpack,
     dtypes,
@@ -21,6 +22,7 @@ from jax import (
     random,
     scipy,
     sharding,
+    stages,
     tree,
     tree_util,
     typing,
@@ -29,5 +31,51 @@ from jax.version import __version__, __version_info__
 
 from rune import *
 from rune import absent
+from rune.as_jax.devices import (
+    default_backend,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+    process_indices,
+)
+from rune.as_jax.flags import Configuration, State
+from rune.backends import Device
+
+config = Configuration()
+
+# Options as blocks: `with jax.debug_nans(True):`.
+allow_f16_reductions = State("jax_allow_f16_reductions")
+array_garbage_collection_guard = State("jax_array_garbage_collection_guard")
+auto_pcast = State("jax_auto_pcast")
+check_tracer_leaks = State("jax_check_tracer_leaks", True)
+checking_leaks = State("jax_check_tracer_leaks", True)
+debug_infs = State("jax_debug_infs")
+debug_key_reuse = State("jax_debug_key_reuse")
+debug_nans = State("jax_debug_nans")
+default_device = State("jax_default_device")
+default_matmul_precision = State("jax_default_matmul_precision")
+default_prng_impl = State("jax_default_prng_impl")
+disable_jit = State("jax_disable_jit", True)
+enable_checks = State("jax_enable_checks")
+enable_custom_prng = State("jax_enable_custom_prng")
+enable_x64 = State("jax_enable_x64", True)
+jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions")
+legacy_prng_key = State("jax_legacy_prng_key")
+log_compiles = State("jax_log_compiles", True)
+no_execution = State("jax_no_execution")
+no_tracing = State("jax_no_tracing")
+numpy_dtype_promotion = State("jax_numpy_dtype_promotion")
+numpy_rank_promotion = State("jax_numpy_rank_promotion")
+remove_size_one_mesh_axis_from_type = State("jax_remove_size_one_mesh_axis_from_type")
+softmax_custom_jvp = State("jax_softmax_custom_jvp")
+thread_guard = State("jax_thread_guard")
+threefry_partitionable = State("jax_threefry_partitionable")
+transfer_guard = State("jax_transfer_guard")
+transfer_guard_device_to_device = State("jax_transfer_guard_device_to_device")
+transfer_guard_device_to_host = State("jax_transfer_guard_device_to_host")
+transfer_guard_host_to_device = State("jax_transfer_guard_host_to_device")
 
 __getattr__ = absent.of("rune")

@@ -1,6 +1,56 @@
 """`jax.sharding`."""
 
-from rune import absent
-from rune.sharding import *
+from __future__ import annotations
 
-__getattr__ = absent.of("rune.sharding")
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import absent, lax, sharding
+from rune.backends import Device
+from rune.sharding import *
+from rune.sharding import AxisType, Mesh, SingleDeviceSharding
+
+__getattr__ = absent.of("jax.sharding")
+make_single_device_sharding = SingleDeviceSharding
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    axis_types: Sequence[AxisType] | None = None,
+    *,
+    devices: Sequence[Device] | None = None,
+) -> Mesh:
+    """As rune's, but for the kind of axes where none is said: JAX's are explicit."""
+    kinds = (AxisType.Explicit,) * len(axis_shapes) if axis_types is None else axis_types
+    return sharding.make_mesh(axis_shapes, axis_names, kinds, devices=devices)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """What `with_sharding_constraint` does, whatever the kinds of the axes."""
+    return lax.with_sharding_constraint(xs, out_shardings)
+
+
+def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, out_sharding: object = None) -> Any:
+    """The function, with its results laid out so; layouts inside follow the operands in any case."""
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def laid_out(*args: Any, out_sharding: object = out_sharding, **kwargs: Any) -> Any:
+        return lax.with_sharding_constraint(f(*args, **kwargs), out_sharding)
+
+    return laid_out
+
+
+def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, in_sharding: object = None) -> Any:
+    """The function, with its arguments laid out so."""
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f)
+    def laid_out(*args: Any, in_sharding: object = in_sharding, **kwargs: Any) -> Any:
+        return f(*lax.with_sharding_constraint(args, in_sharding), **kwargs)
+
+    return laid_out

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from rune.lowering.build import rewritten
+from rune.lowering.build import flat_kernel, rewritten
 from rune.lowering.build.legal import is_legal
 from rune.lowering.build.order import orders
 from rune.lowering.build.parts import has_long_reduction
@@ -49,6 +49,26 @@ ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
 NEIGHBOURS, TEAMS, COLUMNS_OF_GROUP = (1, 4), (2, 4, 8), (8, 32)
+
+
+def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
+    """Every schedule that a search may try for a kernel; `build` still refuses some shares."""
+    flat = flat_kernel(kernel)
+    ways = [w for w in walks(flat, target) if target.is_gpu or not w.has_groups]
+    yield from ways
+    if target.threads_per_workgroup > 1:
+        yield from shared(flat, ways, target)
+
+
+def difference(a: Schedule, b: Schedule) -> str | None:
+    """The step in which two neighbours differ, by one number or name or altogether; else None."""
+    steps = [(f.name, getattr(a, f.name), getattr(b, f.name)) for f in fields(Schedule)]
+    different = [step for step in steps if step[1] != step[2]]
+    if len(different) != 1:
+        return None
+    ((name, x, y),) = different
+    is_near = x is None or y is None or sum(getattr(x, f.name) != getattr(y, f.name) for f in fields(x)) == 1
+    return name if is_near else None
 
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:

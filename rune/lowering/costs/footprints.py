@@ -5,6 +5,8 @@
 A footprint is made of runs: strides from the smallest up either lengthen a run or repeat it.
 Through a cache comes what is touched for the first time, and again whatever does not last from one
 round of a loop to the next: the whole of a loop counts once if what one of its rounds touches fits.
+Runs whose distance is a multiple of a power of two meet in few sets of a cache, and fill it sooner:
+512 lines of a column of f32[512,512] take all of 1 MB.
 
 Invariant: a larger cache never lets more through.
 Source: reuse by working sets of loop nests, as in M. Wolf & M. Lam, "A Data Locality Optimizing
@@ -34,6 +36,17 @@ class Step:
     stride: int
     count: int
     among: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A cache, or a share of one: its bytes, and its sets, of which low bits of an address say one.
+
+    sets: 1 if a line may lie anywhere, or where other bits count as well
+    """
+
+    bytes: float
+    sets: int = 1
 
 
 @dataclass(slots=True)
@@ -69,22 +82,26 @@ class Footprints:
     groups: dict[Block, tuple[_Group, ...]] = field(default_factory=dict)
     steps: dict[tuple, tuple[Step, ...]] = field(default_factory=dict)
 
-    def through(self, block: Block, extents: Extents, capacity: float) -> float:
-        """The bytes that come through a cache of this capacity, for all rounds of a block."""
-        together = self._union([(block, _over(block, extents))])
-        if together <= capacity:
+    def through(self, block: Block, extents: Extents, room: Room) -> float:
+        """The bytes that come through a cache with this room, for all rounds of a block."""
+        rounds = [(block, _over(block, extents))]
+        together = self._union(rounds)
+        if self._union(rounds, room.sets) <= room.bytes:
             return together
         inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
         parts = [(b, _over(b, inside)) for b in block.inner]
         alone = replace(block, inner=())
         self.groups[alone] = self._groups(block)
-        if self._union([(alone, inside), *parts]) <= capacity:
+        if self._union([(alone, inside), *parts], room.sets) <= room.bytes:
             return together
-        again = self._union([(alone, inside)]) + sum(self.through(b, inside, capacity) for b in block.inner)
+        again = self._union([(alone, inside)]) + sum(self.through(b, inside, room) for b in block.inner)
         return max(together, block.rounds * again)
 
-    def _union(self, blocks: Iterable[tuple[Block, Extents]]) -> float:
-        """The bytes of all rounds of blocks together, each with the extents within."""
+    def _union(self, blocks: Iterable[tuple[Block, Extents]], sets: int = 1) -> float:
+        """The bytes of all rounds of blocks together, each with the extents within.
+
+        sets: of a cache, for the bytes of it that they take
+        """
         spans: dict[str, dict[tuple, _Span]] = {}
         pending = list(blocks)
         while pending:
@@ -92,7 +109,7 @@ class Footprints:
             for group in self._groups(block):
                 self._collect(group, inside, spans.setdefault(group.touch.buffer, {}))
             pending += [(b, _over(b, inside)) for b in block.inner]
-        return sum(self._of_buffer(name, each) for name, each in spans.items())
+        return sum(self._of_buffer(name, each, sets) for name, each in spans.items())
 
     def _groups(self, block: Block) -> tuple[_Group, ...]:
         """The touches of a block itself; those of shared memory are none of a cache's."""
@@ -129,10 +146,12 @@ class Footprints:
             self.steps[key] = tuple(sorted(s for t in group.terms for s in _steps(t, extents, touch)))
         return self.steps[key]
 
-    def _of_buffer(self, name: str, spans: Mapping[tuple, _Span]) -> float:
+    def _of_buffer(self, name: str, spans: Mapping[tuple, _Span], sets: int) -> float:
         """The bytes of a parameter under spans of different form, at most all of it."""
-        total = sum(s.threads * span_bytes(s.steps, s.itemsize, s.offsets, self.sector_bytes) for s in spans.values())
-        return min(total, self.sizes.get(name, math.inf) + self.sector_bytes)
+        runs = [(s.threads, runs_of(s.steps, s.itemsize, s.offsets, self.sector_bytes)) for s in spans.values()]
+        parts = [threads * r.bytes(self.sector_bytes) for threads, r in runs]
+        share = min(1.0, (self.sizes.get(name, math.inf) + self.sector_bytes) / max(1.0, sum(parts)))
+        return share * sum(size * r.crowding(self.sector_bytes, sets) for size, (_, r) in zip(parts, runs, strict=True))
 
 
 def _over(block: Block, extents: Extents) -> Extents:
@@ -190,29 +209,59 @@ def _reach(term: Term, extents: Extents) -> int:
     return math.prod(_values(f, extents) for f in term.factors)
 
 
-def span_bytes(steps: Iterable[Step], itemsize: int, offsets: Iterable[int], sector_bytes: int) -> float:
-    """The bytes of the sectors under some steps, from each of some offsets.
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of bytes without a gap, all of one length.
 
-    >>> span_bytes([Step(1, 64), Step(4096, 8)], 4, {0}, 32)
+    apart:     steps from run to run, in bytes
+    at_random: steps from run to run that are none of a row
+    """
+
+    length: float
+    apart: tuple[Step, ...]
+    at_random: tuple[Step, ...]
+
+    def bytes(self, sector_bytes: int) -> float:
+        """Of the sectors that they touch."""
+        # A run that does not fill whole sectors may begin anywhere in the first.
+        sectors = math.ceil(self.length / sector_bytes)
+        pieces = math.prod(float(s.count) for s in self.apart)
+        for step in self.at_random:
+            among = max(1.0, step.among * step.stride / (sector_bytes * sectors))
+            pieces *= among * -math.expm1(-step.count / among)
+        return pieces * sectors * sector_bytes
+
+    def crowding(self, line_bytes: int, sets: int) -> float:
+        """Lines of a cache that they take for each that they touch, since they meet in few sets.
+
+        >>> [runs_of([Step(512, count)], 4).crowding(64, 1024) for count in (8, 512)]
+        [1.0, 32.0]
+        """
+        lines = math.ceil(self.length / line_bytes)
+        distance = math.gcd(sets, *(max(1, s.stride // line_bytes) for s in self.apart))
+        reached = min(sets, sets // distance * min(lines, distance))
+        return sets / reached if lines * math.prod(s.count for s in self.apart) > reached else 1.0
+
+
+def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,), least: int = 32) -> Runs:
+    """The runs under some steps, from each of some offsets.
+
+    least: bytes up to which a stride does not part two runs
+    >>> runs_of([Step(1, 64), Step(4096, 8)], 4).bytes(32)
     2048.0
-    >>> span_bytes([Step(4096, 64)], 4, {0, 1}, 32)
+    >>> runs_of([Step(4096, 64)], 4, {0, 1}).bytes(32)
     2048.0
     """
-    run, pieces, at_random = float(itemsize), 1.0, []
+    length, apart, at_random = float(itemsize), [], []
     for step in sorted((*steps, *_between(sorted(offsets)))):
-        stride = step.stride * itemsize
+        scaled = replace(step, stride=step.stride * itemsize)
         if step.among:
-            at_random.append(step)
-        elif stride <= max(run, sector_bytes):
-            run += stride * (step.count - 1)
+            at_random.append(scaled)
+        elif scaled.stride <= max(length, least):
+            length += scaled.stride * (step.count - 1)
         else:
-            pieces *= step.count
-    # A run that does not fill whole sectors may begin anywhere in the first.
-    sectors = math.ceil(run / sector_bytes)
-    for step in at_random:
-        among = max(1.0, step.among * step.stride * itemsize / (sector_bytes * sectors))
-        pieces *= among * -math.expm1(-step.count / among)
-    return pieces * sectors * sector_bytes
+            apart.append(scaled)
+    return Runs(length, tuple(apart), tuple(at_random))
 
 
 def _between(offsets: list[int]) -> list[Step]:
@@ -223,4 +272,4 @@ def _between(offsets: list[int]) -> list[Step]:
     return [Step(gap, len(offsets))]
 
 
-__all__ = ["Extents", "Footprints", "Step", "span_bytes"]
+__all__ = ["Extents", "Footprints", "Room", "Step", "runs_of"]

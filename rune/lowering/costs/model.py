@@ -29,7 +29,7 @@ from rune.lowering.codegen.llvm_lanes import choose
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import samples as sampling
 from rune.lowering.costs.devices import record_of
-from rune.lowering.costs.footprints import Footprints
+from rune.lowering.costs.footprints import Footprints, Room
 from rune.lowering.costs.launch import Launch, number, shared_bytes, spread, typical_sizes
 from rune.lowering.costs.occupancy import Occupancy, occupancy
 from rune.lowering.costs.reading import Block, Reader, Work, memory_of
@@ -153,7 +153,7 @@ class _Model:
         memory = memory_of(self.code)
         if self.record.is_processor:
             lanes = self._lanes()
-            loops = choose(self.code.body, lanes).loops
+            loops = choose(self.code.body, lanes, ordered=frozenset(self.code.ordered)).loops
             reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
             return reader.block(self.code.body, sampling.of_processor(self.sizes))
         thread = dims.symbol(launch.threads[0].name, 0, launch.group_threads - 1) if launch.threads else 0
@@ -187,17 +187,18 @@ class _Model:
 
     def _through(self, prints: Footprints, cache: Cache, block: Block, launch: Launch, held: Occupancy) -> float:
         if self.record.is_processor:
-            total = prints.through(block, {}, math.inf)
+            total = prints.through(block, {}, Room(math.inf))
             # What all of it fits into has it already: the value was just computed, or used before.
             if cache.is_shared and total <= cache.capacity_bytes:
                 return 0.0
-            return prints.through(block, {}, cache.capacity_bytes / (self.record.units if cache.is_shared else 1))
+            share = self.record.units if cache.is_shared else 1
+            return prints.through(block, {}, Room(cache.capacity_bytes / share, cache.sets))
         if cache.is_shared:
             resident = launch.resident_extents(held.groups * self.record.units)
-            return prints.through(_in_waves(block, launch, resident), resident, cache.capacity_bytes)
+            return prints.through(_in_waves(block, launch, resident), resident, Room(cache.capacity_bytes))
         # Groups of a unit are none that follow each other, so they share nothing in its cache.
         capacity = cache.capacity_bytes / held.groups - cache.holds_shared * shared_bytes(launch.head)
-        return launch.groups * prints.through(block, launch.group_extents(), capacity)
+        return launch.groups * prints.through(block, launch.group_extents(), Room(capacity))
 
     # --- time --------------------------------------------------------------------------------
 

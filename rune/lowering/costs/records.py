@@ -26,6 +26,7 @@ class Cache:
                     subgroups, which are counted apart
     latency_cycles: from a load to its value [cycles]
     holds_shared:   whether the memory of groups is taken out of it
+    sets:           of which the low bits of an address say one; 1 where other bits count as well
     """
 
     name: str
@@ -34,6 +35,7 @@ class Cache:
     rate: float
     latency_cycles: float
     holds_shared: bool = False
+    sets: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,8 +243,8 @@ PROCESSOR = DeviceRecord(
     sector_bytes=64,
     unit_cycle_bytes=32.0,
     caches=(
-        Cache("L1", 32 * KB, False, 3.2e11, 5.0),
-        Cache("L2", 1 * MB, False, 8e10, 14.0),
+        Cache("L1", 32 * KB, False, 3.2e11, 5.0, sets=64),
+        Cache("L2", 1 * MB, False, 8e10, 14.0, sets=1024),
         Cache("L3", 32 * MB, True, 6e10, 60.0),
     ),
     memory_rate=2e10,

@@ -76,7 +76,7 @@ def reach(name: str, size: Size, origin: int) -> tuple[Size, Size]:
 
 
 def number(name: str, what: str, x: float | str) -> float:
-    """A Python number. Errors: ArgumentError; TracerError for a traced one."""
+    """A Python number. Errors: ArgumentError; ConcretizationTypeError for a traced one."""
     try:
         return float(x)
     except (TypeError, ValueError) as error:

@@ -24,7 +24,10 @@ Recurrence = Callable[[Array, Array, Array, Array], Array]
 
 
 def _degree(name: str, n: Degrees) -> np.ndarray:
-    """Concrete whole degrees. Errors: ArgumentError for others, TracerError for traced ones."""
+    """Concrete whole degrees.
+
+    Errors: ArgumentError for others, ConcretizationTypeError for traced ones.
+    """
     degrees = np.asarray(n)
     if degrees.dtype.kind not in "iu" or np.any(degrees < 0):
         raise ArgumentError(f"{name}: cannot use degree {n} (integers of at least 0 required)")

@@ -12,32 +12,33 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from rune import config, counts, effects, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
-from rune.backends import Device, device_of
+from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
 from rune.core.interpreter import current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
-from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
+from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
 from rune.sharding.memory import Spread
 from rune.transforms import late_modules, references
 from rune.transforms.arguments import function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
-from rune.transforms.compile import automatic_sizes
+from rune.transforms.compile import automatic_sizes, stages
 from rune.transforms.compile.declared_sizes import SymbolicAxes
-from rune.transforms.compile.executables import Schedules, compiled, device_for, sized
+from rune.transforms.compile.direct_runs import release, run_on_cpu
+from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
-from rune.transforms.compile.static_arguments import Marked, Names, as_set, with_statics
+from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
+from rune.transforms.eval_shape import abstract, leaf_types
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
 from rune.transforms.sharding.laid_out import laid_out
@@ -76,11 +77,13 @@ class Jitted(Generic[P, R]):
         device: str | Device | None,
         schedules: Schedules,
         options: Hashable,
+        inline: bool = False,
     ):
         self.function: Callable[..., R] = function
         self.symbolic, self.device = symbolic, device
         self.marked, self.schedules = marked, schedules
-        self.general = bool(marked.static or symbolic or device)
+        self.inline = inline
+        self.general = bool(marked.static or symbolic or device or inline)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
         self._plain: dict[Hashable, Traced] = {}  # traces of calls with positional arrays alone
@@ -107,6 +110,8 @@ class Jitted(Generic[P, R]):
         traced = self._plain.get(key)
         if traced is not None:
             return self._run_again(traced, leaves, args, kwargs)
+        if key[1].disable_jit:
+            return self.function(*args)
         # Not `args` again: another thread may have changed a container since the key was made.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((read, kwargs))
@@ -118,6 +123,8 @@ class Jitted(Generic[P, R]):
         return self._finish(traced, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
+        if config.current().disable_jit or (self.inline and not is_evaluating()):
+            return self.function(*args, **kwargs)
         traced, leaves = self._lookup(args, kwargs)
         if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
@@ -153,9 +160,33 @@ class Jitted(Generic[P, R]):
         """The program traced for these arguments, captured values leading the inputs."""
         return self.traced(*args, **kwargs).program
 
+    def trace(self, *args: object, **kwargs: object) -> stages.Traced:
+        """The function traced for arguments like these, which may be ShapeDtypeStructs.
+
+        >>> import rune, rune.numpy as rnp
+        >>> traced = rune.jit(rnp.sin).trace(rune.ShapeDtypeStruct((3,), "f32"))
+        >>> traced.lower().compile()(rnp.zeros(3))
+        Array([0., 0., 0.], f32[3], cpu:0)
+        """
+        dynamic, statics = self.marked.split(args, kwargs)
+        leaves, treedef = tree.flatten(dynamic)
+        types = leaf_types("jit", leaves, treedef)
+        traced, _ = self._find([*map(abstract, types)], treedef, statics)
+        return stages.Traced(self, traced, treedef, tuple(types), statics)
+
+    def lower(self, *args: object, **kwargs: object) -> stages.Lowered:
+        """The function lowered for arguments like these, as `trace(...).lower()`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
+        """The results as ShapeDtypeStructs; nothing is computed."""
+        return self.trace(*args, **kwargs).out_info
+
     def cache_size(self) -> int:
         """How many traces are kept."""
         return sum(map(len, self._traces.values()))
+
+    _cache_size = cache_size  # JAX's name of it
 
     def clear_cache(self) -> None:
         """Forget all traces of the function with these options, and their compiled code."""
@@ -292,7 +323,7 @@ class Jitted(Generic[P, R]):
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Array]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
         if traced.on_cpu is not None and is_evaluating():
-            outs = _run_on_cpu(traced.on_cpu, traced, values, self._home)
+            outs = run_on_cpu(traced.on_cpu, traced, values, self._home)
             if outs is not None:
                 traced.place = None
                 return outs
@@ -337,7 +368,7 @@ class Jitted(Generic[P, R]):
         self._note_run(traced, place)
         # Donated arguments are unusable after the call, whether their memory served or not.
         for number in traced.donated:
-            _release(values[number], place.device)
+            release(values[number], place.device)
         return outs
 
     def _search(self, traced: Traced, values: Sequence[Value], place: Place) -> None:
@@ -377,28 +408,6 @@ class _Bound:
         return self.jitted(self.instance, *args, **kwargs)
 
 
-def _run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Value], place: Place) -> list[Array] | None:
-    """The results for arrays on the CPU; None if the general way has to prepare them first.
-
-    Calls of small programs spend their time here, so it does only what it must.
-    """
-    buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
-    if len(buffers) < len(values):
-        place = COMMITTED_CPU
-        buffers = [v.buffer for v in values if type(v) is Array and v.place.device is None]
-        if len(buffers) < len(values):
-            return None
-    try:
-        outs = executable(buffers)
-    except LayoutError:  # a strided view, which the general way makes dense
-        return None
-    next(counts.runs)
-    types = traced.out_types
-    if traced.is_symbolic:
-        types = sized(types, outs)
-    return [*map(Array, outs, types, repeat(place))]
-
-
 @functools.cache
 def _natively_called() -> type[Jitted] | None:
     """The class of jitted functions whose `__call__` is native; None if there is no native code.
@@ -410,31 +419,6 @@ def _natively_called() -> type[Jitted] | None:
         return None
     namespace = {"__slots__": (), "__module__": __name__, "__doc__": Jitted.__doc__}
     return type("Jitted", (Jitted,), {**namespace, "__call__": method})
-
-
-def _release(value: Value, device: Device | None) -> None:
-    """Delete a donated array that is where the call ran; of one elsewhere it had a copy."""
-    if type(value) is Array and (value.place.device is device or _share_mesh(value.place.device, device)):
-        value.delete()
-
-
-def _share_mesh(a: Device | None, b: Device | None) -> bool:
-    return isinstance(a, Spread) and isinstance(b, Spread) and a.sharding.device_set == b.sharding.device_set
-
-
-class Options(TypedDict, total=False):
-    """The keywords of `jit`, which says what they mean."""
-
-    static_argnums: Names
-    static_argnames: Names
-    donate_argnums: Names
-    donate_argnames: Names
-    dims: Mapping[str, tuple[int | str, int | str | None]] | None
-    in_dims: Any
-    device: str | Device | None
-    schedule: Mapping[str, object] | None
-    in_shardings: object
-    out_shardings: object
 
 
 @overload
@@ -454,6 +438,10 @@ def jit(
     schedule: Mapping[str, object] | None = None,
     in_shardings: object = None,
     out_shardings: object = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    backend: str | None = None,
+    compiler_options: Mapping[str, object] | None = None,
 ) -> Any:
     """Compile `function` for the arguments it is called with; composes with every transformation.
 
@@ -475,6 +463,10 @@ def jit(
               function (by grad, vmap, an outer jit, checks) has kernels of its own, with defaults.
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
               are laid out on the devices of a mesh; None leaves them as they are.
+    keep_unused:      without effect: arguments that nothing reads cost nothing.
+    inline:           in another transformation, write the function's operations there, not a call.
+    backend:          the same as `device`, by the name of a backend ("gpu" is CUDA).
+    compiler_options: None; those of XLA have no meaning here.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument,
               static or donated arguments that the function does not take, and a schedule that a
               kernel cannot have;
@@ -485,6 +477,9 @@ def jit(
     >>> rune.jit(lambda x: rnp.sum(x * x))(rnp.arange(4.0))
     Array(14., f32[], cpu:0)
     """
+    if compiler_options:
+        raise ArgumentError(f"jit: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
+    device = device or platform_name(backend)
     static = as_set(static_argnums, static_argnames)
     donated = as_set(donate_argnums, donate_argnames)
     symbolic = SymbolicAxes.of(dims, in_dims)
@@ -493,8 +488,8 @@ def jit(
     schedules = tuple((name, str(text)) for name, text in (schedule or {}).items())
 
     def made(f: Callable[P, R]) -> Jitted[P, R]:
-        options = (static, donated, device, sizes, tuple(patterns), treedef, schedules)
+        options = (static, donated, device, sizes, tuple(patterns), treedef, schedules, inline)
         target = laid_out(f, in_shardings, out_shardings, static)
-        return Jitted(target, Marked.of(f, static, donated), symbolic, device, schedules, options)
+        return Jitted(target, Marked.of(f, static, donated), symbolic, device, schedules, options, inline)
 
     return made if function is None else made(function)

@@ -23,6 +23,7 @@ from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DeviceError, ShapeError
 from rune.ops.promote import opened
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from rune.sharding.context import read_spec
 from rune.sharding.memory import Spread, spread
 from rune.transforms.arguments import key_path
 from rune.transforms.compile.transfer import has_moves, to_device
@@ -101,16 +102,17 @@ def wheres(name: str, what: str, prefix: object, values: object) -> list[Where |
     """Where a tree prefix says that each leaf of the values is to be.
 
     name, what: the operation, and its argument that says so
-    Errors:     ArgumentError if it does not fit the values, and for a spec or a mesh alone.
+    Errors:     ArgumentError if it does not fit the values, for a mesh alone, and for a spec alone
+                where no mesh is in force.
     """
     places = spread_prefix(name, what, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
     for where in places:
-        if isinstance(where, PartitionSpec | Mesh):
+        if isinstance(where, Mesh):
             raise ArgumentError(
                 f"{name}: cannot lay out by {where!r} alone (a mesh and a spec required)",
                 hint="rune.NamedSharding(mesh, spec) is both",
             )
-    return places
+    return [read_spec(name, where) if isinstance(where, PartitionSpec) else where for where in places]
 
 
 def put_each(name: str, what: str, values: X, places: Sequence[Where | None]) -> X:

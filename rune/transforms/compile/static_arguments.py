@@ -9,14 +9,34 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from rune import tree
+from rune.backends import Device
 from rune.errors import ArgumentError
 from rune.transforms.arguments import function_name
 
 Names = int | str | Iterable[int | str] | None
 Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `jit`, which says what they mean."""
+
+    static_argnums: Names
+    static_argnames: Names
+    donate_argnums: Names
+    donate_argnames: Names
+    dims: Mapping[str, tuple[int | str, int | str | None]] | None
+    in_dims: Any
+    device: str | Device | None
+    schedule: Mapping[str, object] | None
+    in_shardings: object
+    out_shardings: object
+    keep_unused: bool
+    inline: bool
+    backend: str | None
+    compiler_options: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ class Jvp(Interpreter):
         with use(parent):
             if primitive.jvp_equation is not None:
                 outs, out_tangents = primitive.jvp_equation(primals, tangents, params)
-                return [self.join(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+                joined = [self.join(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+                return joined if primitive.multiple_results else joined[0]
             out = primitive(*primals, **params)
             if not is_differentiable(out):
                 return out

@@ -13,10 +13,11 @@ from typing import Any
 from rune import dtypes, tree
 from rune.core.dead_code import prune
 from rune.core.higher import equation_program
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Equation, Program, Var, map_subprograms, substitute
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import TransformError
+from rune.ops import stop_gradient
 from rune.transforms.arguments import function_name, key_path, require_callable
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import jvp_program
@@ -46,7 +47,7 @@ def linear_transpose(function: Callable[..., object], *primals: object) -> Calla
     staged = stage(flat, types, function_name(function))
     out_tree, out_types = flat.out_tree, staged.program.output_types
     # Captured values come first among the inputs; they are constants of the linear map.
-    linear, nonzero = _derivative(staged.program, len(staged.captured))
+    linear, nonzero = _derivative(_with_identities(staged.program), len(staged.captured))
     known = [False] * len(staged.captured) + [True] * len(types)
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
@@ -57,6 +58,16 @@ def linear_transpose(function: Callable[..., object], *primals: object) -> Calla
         return tree.unflatten(treedef, map(filled_as, types, pulled))
 
     return transposed
+
+
+def _with_identities(program: Program) -> Program:
+    """The program without `stop_gradient`, which is linear: only its derivative is said to be zero."""
+    program = map_subprograms(program, _with_identities)
+    stops = [e for e in program.equations if e.primitive is stop_gradient]
+    if not stops:
+        return program
+    operands = {e.results[0]: e.operands[0] for e in stops}
+    return substitute(program, operands, (e for e in program.equations if e.primitive is not stop_gradient))
 
 
 def _require_inexact(types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:

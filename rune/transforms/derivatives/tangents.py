@@ -25,8 +25,7 @@ from rune.transforms.tree_difference import mismatch
 
 def tangent_type(type: ArrayType) -> ArrayType:
     """The type of a tangent: strong, and float0 for a value without a derivative."""
-    # Strong, because a weak tangent could change the dtype of a rule's result.
-    return ArrayType(type.shape, type.dtype if type.dtype in dtypes.INEXACT else dtypes.float0)
+    return type.to_tangent()
 
 
 def is_layout(actual: ArrayType, expected: ArrayType) -> bool:

@@ -13,6 +13,7 @@ from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering.explain import STAGES, Costs, Lowered, costs_text
 from rune.lowering.plan import Plan
+from rune.lowering.runner_up import Comparison, compared
 from rune.sharding import PartitionSpec
 from rune.transforms.compile.partition import Partition
 from rune.transforms.compile.run import OnMesh
@@ -21,6 +22,7 @@ from rune.transforms.placement import storage
 from rune.transforms.placement.predict import UNMEASURED, Prediction, predicted
 from rune.transforms.sharding.exchanges import Exchange, exchanges
 
+RUNNERS_UP = "runners-up"  # not a stage: what other schedules are predicted to take
 _WIDTH = 78
 
 
@@ -35,10 +37,21 @@ class Explanation:
     compile_seconds: float
 
     def __getitem__(self, stage: str) -> str:
-        """The text of "source", or of a stage: "program", "simplified", "kernels", "code", ..."""
+        """The text of "source", "runners-up", or a stage: "program", "kernels", "code", ..."""
         if stage == "source":
             return "\n\n".join(self.sources.values())
+        if stage == RUNNERS_UP:
+            return "\n".join(map(str, self.runners_up()))
         return self.lowered.text(stage)
+
+    def runners_up(self) -> tuple[Comparison, ...]:
+        """The schedule of each kernel beside the best other one, by predicted times.
+
+        Takes a second for each kernel of a GPU.
+        """
+        lowered = self.lowered
+        kernels = lowered.kernels.kernels
+        return tuple(compared(kernels[n], s, lowered.target) for n, s in lowered.schedules.items())
 
     @property
     def costs(self) -> Costs:

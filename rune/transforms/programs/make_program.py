@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, overload
+from typing import Literal as L
 
 from rune import ops, tree
-from rune.core.interpreter import Tracer
+from rune.core.interpreter import Axis, Interpreter, current
 from rune.core.parse import parse
 from rune.core.primitive import Primitive
-from rune.core.program import Program
-from rune.core.staging import stage
+from rune.core.program import OpenProgram, Program
+from rune.core.staging import Stage
 from rune.core.values import Value
-from rune.errors import TransformError
 from rune.transforms.arguments import function_name, require_callable, value_leaves
-from rune.transforms.eval_shape import leaf_types
+from rune.transforms.compile.static_arguments import Marked, as_set, with_statics
+from rune.transforms.eval_shape import abstract, leaf_types
 from rune.transforms.programs.text import PRIMITIVES as OWN
 from rune.transforms.programs.text import RECORDS as OWN_RECORDS
+
+Numbers = int | Iterable[int]
+AxisSizes = Iterable[tuple[Hashable, int]] | None
 
 # Primitives that programs print; rune.control adds those of control flow.
 PRIMITIVES: Mapping[str, Primitive] = {**ops.BY_NAME, **{p.name: p for p in (*ops.COLLECTIVES, *OWN)}}
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (ops.IndexDims, *OWN_RECORDS)}
 
 
-def make_program(function: Callable[..., object]) -> Callable[..., Program]:
+@overload
+def make_program(
+    function: Callable[..., object],
+    static_argnums: Numbers = ...,
+    axis_env: AxisSizes = ...,
+    return_shape: L[False] = ...,
+) -> Callable[..., Program]: ...
+@overload
+def make_program(
+    function: Callable[..., object], static_argnums: Numbers = ..., axis_env: AxisSizes = ..., *, return_shape: L[True]
+) -> Callable[..., tuple[Program, Any]]: ...
+def make_program(
+    function: Callable[..., object],
+    static_argnums: Numbers = (),
+    axis_env: AxisSizes = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
     """A function from arguments to the program of `function`. JAX calls this make_jaxpr.
 
-    Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over arrays are the
-    program's explicit constants.
+    Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over values are the
+    program's explicit constants; traced ones among them belong to the transformation around.
+
+    static_argnums: positional arguments that are Python values, by number from either end.
+    axis_env:       names and sizes of axes that collectives in `function` may speak of.
+    return_shape:   give (program, tree of the results as ShapeDtypeStructs).
     Errors: ArgumentError if an argument is not an array; TransformError if `function` is not a
             function.
 
@@ -37,25 +62,48 @@ def make_program(function: Callable[..., object]) -> Callable[..., Program]:
       %2: f32[3] = mul %1, 2.0: f32[]
       return %2
     }
+    >>> row = rune.make_jaxpr(lambda x, n: x * rnp.ones(n), static_argnums=1, return_shape=True)
+    >>> row(2.0, 3)[1]
+    ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
     require_callable("make_program", function)
+    static = as_set(static_argnums, None)
+    axes = {name: Axis(size) for name, size in axis_env or ()}
 
-    def make(*args: object, **kwargs: object) -> Program:
-        leaves, treedef = tree.flatten((args, kwargs))
+    def make(*args: object, **kwargs: object) -> Any:
+        dynamic, statics = Marked(function, (), static, frozenset()).split(args, kwargs)
+        leaves, treedef = tree.flatten(dynamic)
         types = leaf_types("make_program", leaves, treedef)
+        out_trees: list[tree.TreeDef] = []
 
         def flat(*values: Value) -> list[Value]:
-            a, k = tree.unflatten(treedef, values)
+            a, k = with_statics(tree.unflatten(treedef, values), statics)
             outs, out_tree = tree.flatten(function(*a, **k))
+            out_trees.append(out_tree)
             return value_leaves("make_program", outs, out_tree)
 
-        staged = stage(flat, types, function_name(function))
-        # It would be a constant, but has no value outside its trace.
-        if any(isinstance(v, Tracer) for v in staged.captured):
-            raise TransformError("make_program: cannot close over a value of another trace")
-        return staged.closed()
+        around = NamedAxes(current(), axes) if axes else current()
+        staged = Stage(around).trace_program(flat, types, function_name(function))
+        program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
+        if not return_shape:
+            return program
+        return program, tree.unflatten(out_trees[-1], map(abstract, program.output_types))
 
     return make
+
+
+class NamedAxes(Interpreter):
+    """Names axes, and leaves all operations to the interpreter around."""
+
+    __slots__ = ("axes",)
+
+    def __init__(self, parent: Interpreter, axes: Mapping[Hashable, Axis]):
+        super().__init__(parent)
+        self.axes = axes
+
+    def named_axis(self, name: Hashable) -> Axis | None:
+        """The axis of that name, if it is one of these."""
+        return self.axes.get(name)
 
 
 def parse_program(

@@ -12,6 +12,7 @@ from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
+from rune.transforms.custom.vmap import custom_vmap_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.primitive import shard_map_primitive
@@ -24,6 +25,7 @@ PRIMITIVES = (
     custom_jvp_call,
     custom_vjp_call,
     custom_lin,
+    custom_vmap_call,
     callback_primitive,
     to_device,
     shard_map_primitive,

@@ -14,7 +14,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
 from rune.errors import ArgumentError, ShapeError
-from rune.sharding import Mesh, NamedSharding, PartitionSpec
+from rune.sharding import Mesh, NamedSharding, PartitionSpec, get_mesh
 from rune.transforms.arguments import function_name, key_path, named, require_callable
 from rune.transforms.derivatives.flat_functions import Flat, flatten
 from rune.transforms.effect_boundaries import recorder
@@ -52,7 +52,7 @@ def shard_map(
     """`function`, run by each device of a mesh on its own block of every argument.
 
     mesh:       the devices, in a grid whose axes collectives speak of (rune.lax.psum and its kin);
-                None for that of the shard_map around this one
+                None for that of the shard_map around this one, or of `set_mesh`
     in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
                 each axis of an array is cut; along the others every device has the same block
     out_specs:  the same for the results, put together from the blocks of all devices
@@ -92,9 +92,12 @@ def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> 
     around = _region_around(current())
     if not isinstance(mesh, Mesh | None):
         raise ArgumentError(f"shard_map: cannot use {type(mesh).__name__} as a mesh (rune.make_mesh makes one)")
-    if mesh is None and around is None:
-        raise ArgumentError("shard_map: cannot find a mesh (none is given, and no shard_map is around)")
-    mesh = mesh or around.mesh  # type: ignore[union-attr]
+    mesh = mesh or (get_mesh() if around is None else around.mesh)
+    if mesh is None:
+        raise ArgumentError(
+            "shard_map: cannot find a mesh (none is given, and no shard_map is around)",
+            hint="rune.sharding.set_mesh says the mesh for a block",
+        )
     taken_axes = around.manual if around is not None and around.mesh == mesh else ()
     names = ((axis_names,) if isinstance(axis_names, str) else tuple(axis_names)) or tuple(
         name for name in mesh.axis_names if name not in taken_axes

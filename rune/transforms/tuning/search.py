@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import zip_longest
 from statistics import median
 
 import numpy as np
 
 from rune.lowering.build.schedule import Schedule
+from rune.lowering.build.space import difference
 
 Run = Callable[[], float]  # runs the kernel, and tells the seconds of one run
 Prepare = Callable[[Schedule], Run]  # Errors: Dropped
@@ -182,17 +183,6 @@ def _batch(untried: Iterable[Schedule], beam: Sequence[Schedule]) -> list[Schedu
             groups.setdefault(near, []).append(schedule)
     turns = zip_longest(*(groups[key] for key in sorted(groups)))
     return [s for turn in turns for s in turn if s is not None][:BATCH]
-
-
-def difference(a: Schedule, b: Schedule) -> str | None:
-    """The step in which two neighbours differ, by one number or name or altogether; else None."""
-    steps = [(f.name, getattr(a, f.name), getattr(b, f.name)) for f in fields(Schedule)]
-    different = [step for step in steps if step[1] != step[2]]
-    if len(different) != 1:
-        return None
-    ((name, x, y),) = different
-    is_near = x is None or y is None or sum(getattr(x, f.name) != getattr(y, f.name) for f in fields(x)) == 1
-    return name if is_near else None
 
 
 # --- trying -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 
@@ -24,10 +24,9 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.dims import Size
 from rune.errors import ArgumentError, DimensionError, OutOfMemory
-from rune.lowering.build import flat_kernel, has_schedules
+from rune.lowering.build import has_schedules
 from rune.lowering.build.schedule import Schedule
-from rune.lowering.build.space import shared, walks
-from rune.lowering.codegen.target import Target
+from rune.lowering.build.space import candidates
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import stages
 from rune.options import is_search
@@ -176,15 +175,6 @@ def _winner(outcome: Outcome, budget: float) -> Winner:
     if outcome.is_complete:
         return Winner(str(outcome.winner), outcome.ratio, math.inf)
     return Winner(str(outcome.winner), outcome.ratio, budget, LATE)
-
-
-def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
-    """Every schedule that a search may try for a kernel."""
-    flat = flat_kernel(kernel)
-    ways = [w for w in walks(flat, target) if target.is_gpu or not w.has_groups]
-    yield from ways
-    if target.threads_per_workgroup > 1:
-        yield from shared(flat, ways, target)
 
 
 # --- progress ---------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from rune.lowering.pipeline import stages
 from tests.lowering.costs.kernels import M16, copy, kernel, loop, on_h100, target
 from tests.lowering.kernel import test_matrices as matrices
 
+M16_IN_AND_OUT = f"x: read f32[{M16}], y: write f32[{M16}]"
 NUMBERS = "a: i64 in 0..1048575 = i64(p[2*i]) b: i64 in 0..1048575 = i64(p[2*i + 1])"
 
 
@@ -236,6 +237,15 @@ def test_a_processor_walks_rows_faster_than_columns():
         return on_processor(f"for i in 4096 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}", params)
 
     assert summed("4096*i + k") < summed("2*i + 8192*(k // 2) + k % 2")
+
+
+def test_loops_whose_rounds_are_in_order_are_read_element_by_element():
+    # Along j neighbours are one vector; along i each is a request of its own.
+    code = kernel("for i in 64 grid { for j in 1024 grid { store y[1024*i + j] = x[1024*i + j] } }", M16_IN_AND_OUT)
+    processor = target("llvm", 2, 32)
+
+    in_order, in_lanes = (cost(c, processor).parts["requests"] for c in (replace(code, ordered=("j",)), code))
+    assert in_order >= 4 * in_lanes
 
 
 def test_more_cores_never_make_arithmetic_slower():

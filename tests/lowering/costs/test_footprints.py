@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rune.lowering.costs.footprints import Step, span_bytes
+from rune.lowering.costs.footprints import Step, runs_of
 from rune.lowering.costs.table import H100
 from tests.lowering.costs.kernels import copy, on_h100
 
@@ -86,7 +87,7 @@ def test_a_larger_cache_never_lets_more_through(first: int, more: int, second: i
     ],
 )
 def test_a_span_is_made_of_runs(steps: list[Step], expected: float):
-    assert abs(span_bytes(steps, 4, {0}, 32) - expected) < 32
+    assert abs(runs_of(steps, 4).bytes(32) - expected) < 32
 
 
 @given(st.lists(st.tuples(st.integers(1, 4096), st.integers(1, 64)), max_size=4), st.integers(1, 64))
@@ -94,11 +95,21 @@ def test_a_longer_loop_never_spans_less(steps: list[tuple[int, int]], more: int)
     shorter = [Step(stride, count) for stride, count in steps]
     longer = [Step(s.stride, s.count + more * (place == 0)) for place, s in enumerate(shorter)]
 
-    assert span_bytes(longer, 4, {0}, 32) >= span_bytes(shorter, 4, {0}, 32)
+    assert runs_of(longer, 4).bytes(32) >= runs_of(shorter, 4).bytes(32)
 
 
 def test_rows_at_random_are_drawn_from_all_rows():
-    few, many = (span_bytes([Step(1, 8), Step(8, count, 1000)], 4, {0}, 32) for count in (1, 100_000))
+    few, many = (runs_of([Step(1, 8), Step(8, count, 1000)], 4).bytes(32) for count in (1, 100_000))
 
     assert 31 < few <= 32
     assert 31_900 < many <= 32_000
+
+
+@given(st.integers(1, 4096), st.integers(1, 64), st.sampled_from([1, 64, 1024]))
+def test_lines_crowd_as_a_cache_of_these_sets_puts_them(stride: int, count: int, sets: int):
+    # Lines apart by a multiple of 16 elements of 4 bytes, each in the set that its address says.
+    runs = runs_of([Step(16 * stride, count)], 4, least=0)
+    fullest = max(Counter(stride * n % sets for n in range(count)).values())
+
+    expected = sets * fullest / count if fullest > 1 else 1.0
+    assert 0.5 * expected <= runs.crowding(64, sets) <= max(1.0, 2 * expected)

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rune.lowering.build.schedule import PLAIN, Schedule, Share, Vectors, parse
-from rune.transforms.tuning.search import MARGIN, Budget, Dropped, Outcome, Run, difference, reasons, search
+from rune.lowering.build.space import difference
+from rune.transforms.tuning.search import MARGIN, Budget, Dropped, Outcome, Run, reasons, search
 
 SPACE = [PLAIN, *(Schedule(vectors=Vectors(n, lanes)) for n, lanes in itertools.product((2, 3, 4, 8), (1, 8, 16)))]
 SHARED = [Schedule(vectors=s.vectors, share=Share(n)) for s in SPACE for n in (16, 32)]

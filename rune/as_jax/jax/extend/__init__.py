@@ -1,1 +1,3 @@
 """`jax.extend`."""
+
+from jax.extend import core, linear_util

@@ -1,1 +1,3 @@
 """`jax.interpreters`."""
+
+from jax.interpreters import ad, batching, mlir, partial_eval, pxla, xla

@@ -1,5 +1,6 @@
 """`jax.lax`."""
 
+from jax.extend.core.primitives import *
 from jax.lax import linalg
 
 from rune import absent

@@ -1,0 +1,82 @@
+"""Abstract values: JAX's name for what rune calls an `ArrayType`. They are the same objects.
+
+>>> from rune.as_jax.avals import ShapedArray
+>>> import rune, rune.numpy as rnp
+>>> ShapedArray((3,), "float32") is rnp.ones(3).type
+True
+>>> isinstance(rnp.ones(3).type, ShapedArray)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dtypes
+from rune.core import interpreter
+from rune.core.types import ArrayType, Axes
+from rune.dims import Size
+from rune.errors import ArgumentError
+from rune.transforms.eval_shape import ShapeDtypeStruct
+
+
+class _Types(type):
+    """The class of a class whose instances are the types of rune."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _type(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, ArrayType)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return subclass is ArrayType or super().__subclasscheck__(subclass)
+
+
+class AbstractValue(metaclass=_Types):
+    """What is known of a value before it is computed."""
+
+
+class ShapedArray(AbstractValue):
+    """ShapedArray(shape, dtype, weak_type=False) is the type of an array."""
+
+
+def _type(
+    shape: Sequence[Size],
+    dtype: object,
+    weak_type: bool = False,
+    *,
+    sharding: object = None,
+    vma: Axes = frozenset(),
+    memory_space: object = None,
+) -> ArrayType:
+    """The type with this shape, dtype and weakness.
+
+    Errors: ArgumentError for a sharding: the layout of a value is no part of its type here.
+    """
+    if sharding is not None:
+        raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; layouts are no part of types)")
+    return ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
+
+
+def type_of(shaped: Any) -> ArrayType:
+    """The type that an abstract value, a ShapeDtypeStruct or an array stands for."""
+    if isinstance(shaped, ArrayType):
+        return shaped
+    return shaped.type if isinstance(shaped, ShapeDtypeStruct) else interpreter.type_of(shaped)
+
+
+def mapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
+    """The type of one lane of a batch of `size` lanes along `axis`; None: it has no lanes."""
+    if axis is None:
+        return aval
+    if aval.shape[axis] != size:
+        raise ArgumentError(f"mapped_aval: cannot take {size} lanes along axis {axis} of {aval}")
+    position = axis % aval.ndim
+    return aval.with_shape((*aval.shape[:position], *aval.shape[position + 1 :]))
+
+
+def unmapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
+    """The type of `size` lanes of this type, along a new axis at `axis`; None: it has no lanes."""
+    return aval if axis is None else aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))

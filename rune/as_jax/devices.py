@@ -1,0 +1,65 @@
+"""JAX's functions about devices: those of one platform, the default one unless another is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rune
+from rune import config, processes
+from rune.backends import Device, everywhere, platform_name
+from rune.errors import ArgumentError
+
+
+def default_backend() -> str:
+    """The platform of the default device: "cpu", "gpu", ..."""
+    return rune.devices(_default())[0].platform
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of a platform, in all processes. Errors: DeviceError if there are none."""
+    wanted = platform_name(backend) or _default()
+    abroad = [d for d in everywhere() if d.target.backend == wanted]
+    return abroad or list(rune.devices(wanted))
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of a platform that belong to a process, this one if none is given.
+
+    Errors: ArgumentError for a process that is not there.
+    """
+    chosen = host_id if process_index is None else process_index
+    index = processes.current().index if chosen is None else chosen
+    if index not in process_indices():
+        raise ArgumentError(f"local_devices: cannot find process {index} (there are {len(process_indices())})")
+    return [d for d in devices(backend) if d.process_index == index]
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of devices of a platform, in all processes."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of a platform in this process."""
+    return len(local_devices(backend=backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process."""
+    return processes.current().index
+
+
+def process_count(backend: str | None = None) -> int:
+    """The number of processes that run the program."""
+    return processes.current().count
+
+
+def process_indices(backend: str | None = None) -> Sequence[int]:
+    """The numbers of all processes."""
+    return list(range(process_count()))
+
+
+def _default() -> str:
+    return (config.current().device or "cpu").partition(":")[0]

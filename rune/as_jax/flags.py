@@ -1,0 +1,291 @@
+"""JAX's configuration: each of its options acts on a setting of rune, or says why it cannot.
+
+    jax.config.update("jax_enable_x64", True)      for the process
+    with jax.enable_x64(True):                     for a block
+    JAX_ENABLE_X64=1                               what a process begins with
+
+An option ACTS through a setting of rune; what is NOTED cannot change a result here (it tunes XLA,
+or says what JAX prints), so that any value is taken and read back; all others are there at their
+default, and another value is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ContextDecorator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from rune import config, settings
+from rune.backends import Device, device_named, platform_name
+from rune.errors import ArgumentError
+
+Change = dict[str, Any]
+
+
+def _named(name: str) -> Callable[[Any], Change]:
+    return lambda value: {name: value}
+
+
+def _on_platform(value: Any) -> Change:
+    """The first of several platforms; none is the default."""
+    return {"device": platform_name(value.split(",")[0]) if value else None}
+
+
+def _on_device(value: Any) -> Change:
+    return {"device": value.name if isinstance(value, Device) else platform_name(value)}
+
+
+def _in_cache(value: Any) -> Change:
+    return {"cache_dir": None if value is None else str(value)}
+
+
+def _cpu_devices(value: Any) -> Change:
+    return {"cpu_devices": 1 if value < 0 else value}
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """An option that acts: the changes to rune's settings, and its value by them."""
+
+    changes: Callable[[Any], Change]
+    value: Callable[[config.Config], Any]
+    default: Any = False
+
+
+def _switch(name: str, default: Any = False) -> Acting:
+    return Acting(_named(name), lambda settings: getattr(settings, name), default)
+
+
+ACTING: Mapping[str, Acting] = {
+    "jax_enable_x64": _switch("x64"),
+    "jax_debug_nans": _switch("check_nans"),
+    "jax_debug_infs": _switch("check_infs"),
+    "jax_check_tracer_leaks": _switch("check_leaks"),
+    "jax_enable_checks": _switch("check_stages"),
+    "jax_disable_jit": _switch("disable_jit"),
+    "jax_debug_key_reuse": _switch("check_keys"),
+    "jax_log_compiles": _switch("log_compiles"),
+    "jax_numpy_dtype_promotion": _switch("promotion", "standard"),
+    "jax_numpy_rank_promotion": _switch("rank_promotion", "allow"),
+    "jax_default_device": Acting(_on_device, lambda s: s.device and device_named(s.device), None),
+    "jax_platforms": Acting(_on_platform, lambda s: s.device and s.device.split(":")[0], None),
+    "jax_platform_name": Acting(_on_platform, lambda s: (s.device or "").split(":")[0], ""),
+    "jax_compilation_cache_dir": Acting(_in_cache, lambda s: s.cache_dir, None),
+    "jax_num_cpu_devices": Acting(_cpu_devices, lambda s: s.cpu_devices, -1),
+}
+
+# How XLA compiles, what it stores, what JAX prints: options that cannot change a result here.
+NOTED: Mapping[str, Any] = {
+    "jax2tf_associative_scan_reductions": False,
+    "jax_allow_f16_reductions": True,
+    "jax_captured_constants_report_frames": 0,
+    "jax_captured_constants_warn_bytes": 2000000000,
+    "jax_check_static_indices": False,
+    "jax_compilation_cache_check_contents": False,
+    "jax_compilation_cache_include_metadata_in_key": False,
+    "jax_compilation_cache_max_size": -1,
+    "jax_compiler_detailed_logging_min_ops": 10,
+    "jax_compiler_enable_remat_pass": True,
+    "jax_cpu_collectives_implementation": "gloo",
+    "jax_cpu_enable_async_dispatch": True,
+    "jax_default_matmul_precision": None,  # a product is computed in the precision of its dtype
+    "jax_disable_most_optimizations": False,
+    "jax_enable_compilation_cache": True,
+    "jax_enable_pgle": False,
+    "jax_exec_time_optimization_effort": 0.0,
+    "jax_explain_cache_misses": False,
+    "jax_hlo_source_file_canonicalization_regex": None,
+    "jax_include_full_tracebacks_in_locations": True,
+    "jax_log_checkpoint_residuals": False,
+    "jax_logging_level": "NOTSET",
+    "jax_memory_fitting_effort": 0.0,
+    "jax_memory_fitting_level": "O2",
+    "jax_optimization_level": "UNKNOWN",
+    "jax_persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs": 1.0,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_pprint_use_color": True,
+    "jax_raise_persistent_cache_errors": False,
+    "jax_remove_size_one_mesh_axis_from_type": False,
+    "jax_softmax_custom_jvp": False,
+    "jax_traceback_filtering": "auto",
+    "jax_traceback_in_locations_limit": 100,
+    "jax_tracer_error_num_traceback_frames": 5,
+    "jax_use_direct_linearize": True,
+    "jax_use_magma": "auto",
+    "jax_use_shardy_partitioner": True,
+    "jax_use_simplified_jaxpr_constants": False,
+    "jax_xla_profile_version": 0,
+}
+
+_KEYS = "rune.random makes threefry keys, partitionable ones; philox4x32 is its other generator"
+_TRANSFERS = "nothing here watches copies between host and devices"
+# Options whose default is what rune does, and why it does nothing else.
+FIXED: Mapping[str, tuple[Any, str]] = {
+    "jax_array_garbage_collection_guard": (None, "arrays in cycles are not watched"),
+    "jax_auto_pcast": (True, "values vary along the axes of a mesh as they have to"),
+    "jax_default_prng_impl": ("threefry2x32", _KEYS),
+    "jax_enable_custom_prng": (False, "jax.random.key makes typed keys, PRNGKey their words"),
+    "jax_error_checking_behavior_divide": ("ignore", "rune.debug.checks finds NaN and infinities"),
+    "jax_error_checking_behavior_nan": ("ignore", "jax_debug_nans finds NaN"),
+    "jax_error_checking_behavior_oob": ("ignore", "rune.debug.checks(bounds=True) finds such indices"),
+    "jax_explicit_x64_dtypes": ("warn", "jax_enable_x64 says what explicit 64 bits mean"),
+    "jax_high_dynamic_range_gumbel": (False, "draws are those of JAX's default"),
+    "jax_legacy_prng_key": ("allow", "keys may be words"),
+    "jax_no_execution": (False, "whatever is called runs"),
+    "jax_no_tracing": (False, "whatever is called may be traced"),
+    "jax_random_seed_offset": (0, "seeds count as they are"),
+    "jax_thread_guard": (False, "several threads may call rune"),
+    "jax_threefry_partitionable": (True, _KEYS),
+    "jax_transfer_guard": (None, _TRANSFERS),
+    "jax_transfer_guard_device_to_device": (None, _TRANSFERS),
+    "jax_transfer_guard_device_to_host": (None, _TRANSFERS),
+    "jax_transfer_guard_host_to_device": (None, _TRANSFERS),
+}
+# Values that mean what the default means.
+_SAME = {("jax_explicit_x64_dtypes", 1): "warn"} | {(n, "allow"): None for n in FIXED if "guard" in n}
+
+_process: dict[str, Any] = {}
+_blocks: ContextVar[Mapping[str, Any]] = ContextVar("rune_as_jax_flags", default=MappingProxyType({}))
+
+
+def value_of(name: str) -> Any:
+    """The value in force. Errors: AttributeError for an option that JAX has not."""
+    if name in ACTING:
+        return ACTING[name].value(config.current())
+    if name in NOTED:
+        return _blocks.get().get(name, _process.get(name, NOTED[name]))
+    if name in FIXED:
+        return FIXED[name][0]
+    raise AttributeError(f"Unrecognized config option: {name}")
+
+
+def in_block(name: str, value: Any) -> AbstractContextManager[Any]:
+    """The option in a block, which also decorates functions. Errors: as update."""
+    if name in ACTING:
+        return _setting(name, value)
+    _require_possible(name, value)
+    return _Block(name, value)
+
+
+def update(name: str, value: Any) -> None:
+    """The option for the process.
+
+    Errors: AttributeError for an option that JAX has not; ArgumentError for a value that it cannot
+            have here, with the reason.
+    """
+    if name in ACTING:
+        _setting(name, value).act()
+        return
+    _require_possible(name, value)
+    if name in NOTED:
+        _process[name] = value
+
+
+def _setting(name: str, value: Any) -> config.Setting[Any]:
+    acting = ACTING[name]
+    return settings.configure(**acting.changes(acting.default if value is None else value))
+
+
+def _require_possible(name: str, value: Any) -> None:
+    if name in FIXED:
+        default, reason = FIXED[name]
+        if _SAME.get((name, value), value) != default:
+            raise ArgumentError(f"config: cannot set {name}={value!r} (only {default!r} is here: {reason})")
+    elif name not in NOTED:
+        raise AttributeError(f"Unrecognized config option: {name}")
+
+
+class _Block(ContextDecorator):
+    """A noted option in a block."""
+
+    def __init__(self, name: str, value: Any):
+        self.name, self.value = name, value
+
+    def _recreate_cm(self) -> _Block:
+        return _Block(self.name, self.value)
+
+    def __enter__(self) -> None:
+        self._token = _blocks.set({**_blocks.get(), self.name: self.value})
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        _blocks.reset(self._token)
+
+
+_REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An option as JAX's modules have it: `jax.debug_nans(True)` is its block."""
+
+    name: str
+    usual: Any = _REQUIRED  # of a block without a value
+
+    @property
+    def value(self) -> Any:
+        """The value in force."""
+        return value_of(self.name)
+
+    def __call__(self, new_val: Any = _REQUIRED) -> AbstractContextManager[Any]:
+        """The option in a block. Errors: TypeError without a value, if none is usual."""
+        value = self.usual if new_val is _REQUIRED else new_val
+        if value is _REQUIRED:
+            raise TypeError(f"{self.name.removeprefix('jax_')}: cannot open a block without a value")
+        return in_block(self.name, value)
+
+
+class Configuration:
+    """`jax.config`: options as attributes, `update` and `read`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return value_of(name)
+
+    update = staticmethod(update)
+    read = staticmethod(value_of)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All options and their values."""
+        return {name: value_of(name) for name in (*ACTING, *NOTED, *FIXED)}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """An older name of jax_enable_x64."""
+        return self.jax_enable_x64
+
+    def config_with_absl(self) -> None:
+        """Errors: ArgumentError, always: options are no flags of absl here."""
+        raise ArgumentError(
+            "config: cannot register options with absl (they are none of its flags)",
+            hint="set them by jax.config.update, or by variables as JAX_ENABLE_X64=1",
+        )
+
+    parse_flags_with_absl = config_with_absl
+
+
+_WORDS = {"1": True, "true": True, "y": True, "yes": True, "t": True, "on": True}
+_WORDS |= {"0": False, "false": False, "n": False, "no": False, "f": False, "off": False}
+
+
+def begin(variables: Mapping[str, str] = os.environ) -> None:
+    """Set what variables of JAX ask for, as JAX_ENABLE_X64=1.
+
+    Errors: ArgumentError for a value that an option cannot have.
+    """
+    for name, acting in ACTING.items():
+        text = variables.get(name.upper())
+        if text is not None:
+            update(name, _read(name, text, acting.default))
+
+
+def _read(name: str, text: str, default: Any) -> Any:
+    if isinstance(default, bool):
+        if text.lower() not in _WORDS:
+            raise ArgumentError(f"config: cannot use {name.upper()}={text!r} (true or false)")
+        return _WORDS[text.lower()]
+    return int(text) if isinstance(default, int) else text

@@ -1,0 +1,3 @@
+"""`jax.custom_batching`."""
+
+from rune import custom_vmap, sequential_vmap

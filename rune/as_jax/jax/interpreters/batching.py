@@ -1,0 +1,69 @@
+"""`jax.interpreters.batching`: what one's own primitives do on lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rune import absent
+from rune.as_jax.primitive import AxisData, Primitive
+from rune.as_jax.rules import axis_primitive_batchers, fancy_primitive_batchers, primitive_batchers
+from rune.core.interpreter import type_of
+from rune.dims import Size
+from rune.numpy import broadcast_to, moveaxis
+
+not_mapped = None
+Dims = Sequence[int | None]
+
+
+def broadcast(x: Any, size: Size, axis: int, mesh_axis: None = None) -> Any:
+    """The value in every one of `size` lanes, along a new axis."""
+    shape = type_of(x).shape
+    position = axis % (len(shape) + 1)
+    return moveaxis(broadcast_to(x, (size, *shape)), 0, position)
+
+
+def bdim_at_front(x: Any, dim: int | None, size: Size, mesh_axis: None = None) -> Any:
+    """The value with its lanes along the leading axis; repeated in each if it has none."""
+    return broadcast(x, size, 0) if dim is None else moveaxis(x, dim, 0)
+
+
+def defvectorized(primitive: Primitive) -> None:
+    """Say that it does the same for each index of any axis: lanes are one more axis."""
+
+    def rule(values: Sequence[Any], dims: Dims, **params: Any) -> Any:
+        return primitive.bind(*values, **params), dims[0]
+
+    primitive_batchers[primitive] = rule
+
+
+def defbroadcasting(primitive: Primitive) -> None:
+    """Say that it broadcasts its operands as NumPy does: lanes are one more axis."""
+
+    def rule(axis: AxisData, values: Sequence[Any], dims: Dims, **params: Any) -> Any:
+        ranks = [type_of(x).ndim - (d is not None) for x, d in zip(values, dims, strict=True)]
+        aligned = [_aligned(x, d, max(ranks) - r) for x, d, r in zip(values, dims, ranks, strict=True)]
+        out = primitive.bind(*aligned, **params)
+        return (out, (0,) * len(out)) if primitive.multiple_results else (out, 0)
+
+    fancy_primitive_batchers[primitive] = rule
+
+
+def _aligned(x: Any, dim: int | None, missing: int) -> Any:
+    """Lanes leading, then as many axes of size 1 as are missing to the largest rank."""
+    x = bdim_at_front(x, dim, 1)
+    shape = type_of(x).shape
+    return x.reshape((shape[0], *(1,) * missing, *shape[1:]))
+
+
+def defreducer(primitive: Primitive) -> None:
+    """Say that it reduces over its parameter `axes`, and does the same for each index of others."""
+
+    def rule(values: Sequence[Any], dims: Dims, *, axes: Sequence[int], **params: Any) -> Any:
+        x = bdim_at_front(values[0], dims[0], 1)
+        return primitive.bind(x, axes=tuple(a + 1 for a in axes), **params), 0
+
+    primitive_batchers[primitive] = rule
+
+
+__getattr__ = absent.of("jax.interpreters.batching")

@@ -1,0 +1,72 @@
+"""`jax.interpreters.mlir`: what one's own primitives are compiled to.
+
+A lowering is a function of values. One that is made by `lower_fun(f)` is f; one that calls others so
+made, or `emit_python_callback`, works as well. What builds MLIR has nothing to build it with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune import absent, pure_callback
+from rune.as_jax.primitive import LoweringContext as LoweringRuleContext
+from rune.as_jax.primitive import Primitive
+from rune.as_jax.rules import lowerings
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError
+from rune.transforms.callback import io_callback
+from rune.transforms.eval_shape import ShapeDtypeStruct
+
+Lowering = Callable[..., Any]
+
+
+def lower_fun(function: Callable[..., Any], multiple_results: bool = True) -> Lowering:
+    """The lowering to what `function` does, in operations of jax.numpy and other primitives."""
+
+    def lowering(context: LoweringRuleContext, *values: Any, **params: Any) -> list[Any]:
+        out = function(*values, **params)
+        return list(out) if multiple_results else [out]
+
+    return lowering
+
+
+def register_lowering(
+    primitive: Primitive,
+    rule: Lowering,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> Lowering:
+    """Set the lowering of a primitive, for all devices.
+
+    Errors: ArgumentError for one of a single platform: a lowering here is for all devices.
+    """
+    if platform is not None:
+        raise ArgumentError(
+            f"register_lowering: cannot lower {primitive} for {platform!r} alone (a lowering is for all devices)"
+        )
+    lowerings[primitive] = rule
+    return rule
+
+
+def emit_python_callback(
+    context: LoweringRuleContext,
+    callback: Callable[..., Sequence[Any]],
+    token: object,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ArrayType],
+    result_avals: Sequence[ArrayType],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: object = None,
+) -> tuple[list[Any], object, None]:
+    """(results, token, None) of a function of Python, called when the compiled program runs."""
+    structs = tuple(ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals)
+    call = io_callback if has_side_effect else pure_callback
+    return list(call(lambda *values: tuple(callback(*values)), structs, *operands)), token, None
+
+
+__getattr__ = absent.of("jax.interpreters.mlir")

@@ -1,0 +1,131 @@
+"""JAX's classes and helpers for jaxprs, over rune's programs.
+
+Jaxpr(...)        gives an OpenProgram, and is its class to isinstance; ClosedJaxpr, a Program
+JaxprEqn(...)     gives an Equation
+Var, Literal      are rune's; DropVar has no instances, since an unused result is a variable
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rune.core.check import check_program
+from rune.core.interpreter import current, is_evaluating
+from rune.core.primitive import Effect, Primitive
+from rune.core.program import Atom, Equation, OpenProgram, Program, Var
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError
+from rune.transforms.eval_shape import typeof
+
+no_effects: frozenset[Effect] = frozenset()
+
+
+class StandIn(type):
+    """The class of a class of JAX's whose objects are those of rune's class `kind`."""
+
+    kind: type
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.kind)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.kind)
+
+
+class Jaxpr(metaclass=StandIn):
+    """The class of programs whose constants are given when they are evaluated."""
+
+    kind = OpenProgram
+
+    def __new__(
+        cls,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[Equation],
+        effects: object = no_effects,
+        debug_info: object = None,
+    ) -> Any:
+        """A program of these parts; its effects are those of its equations."""
+        body = Program((*constvars, *invars), tuple(eqns), tuple(outvars))
+        return OpenProgram(body, len(constvars))
+
+
+class ClosedJaxpr(metaclass=StandIn):
+    """The class of programs with their constants."""
+
+    kind = Program
+
+    def __new__(cls, jaxpr: OpenProgram, consts: Sequence[Any] = ()) -> Any:
+        """The program with these constants. Errors: ValueError for another number of them."""
+        return jaxpr.with_constants(consts)
+
+
+class JaxprEqn(metaclass=StandIn):
+    """The class of equations; `new_jaxpr_eqn` makes them."""
+
+    kind = Equation
+
+
+class DropVar(Var):
+    """The class of results that nothing reads, in JAX. Here they are variables like others."""
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Atom],
+    outvars: Sequence[Var],
+    primitive: Primitive,
+    params: Mapping[str, Any],
+    effects: object = no_effects,
+    source_info: Any = None,
+    ctx: object = None,
+) -> Equation:
+    """An equation of these parts; its effects are those of its primitive."""
+    return Equation(primitive, tuple(invars), dict(params), tuple(outvars), getattr(source_info, "frame", None))
+
+
+def gensym(suffix: str = "") -> Callable[[ArrayType], Var]:
+    """A function from types to new variables, which have no names until they are printed."""
+    return Var
+
+
+def check_jaxpr(jaxpr: OpenProgram | Program) -> None:
+    """Raise CheckError for a program that breaks a rule of the language."""
+    check_program(jaxpr.body if isinstance(jaxpr, OpenProgram) else jaxpr)
+
+
+def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[OpenProgram]:
+    """The programs among the parameters of an equation, and in tuples and lists there."""
+    for value in params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(item, Program):
+                yield item.jaxpr
+            elif isinstance(item, OpenProgram):
+                yield item
+
+
+def subjaxprs(jaxpr: OpenProgram | Program) -> Iterator[OpenProgram]:
+    """The programs that the equations of a program hold."""
+    for equation in jaxpr.eqns:
+        yield from jaxprs_in_params(equation.params)
+
+
+def get_opaque_trace_state(convention: str = "flax") -> object:
+    """Something equal to itself within one transformation's trace, and different in another's."""
+    return weakref.ref(current())
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is being traced."""
+    return is_evaluating()
+
+
+def valid_jaxtype(value: object) -> bool:
+    """Whether a value is an array or becomes one where it is used."""
+    try:
+        typeof(value)
+    except ArgumentError:
+        return False
+    return True

@@ -1,0 +1,231 @@
+"""JAX's `Primitive`: a record of rune's whose rules are said after it is made, by JAX's conventions.
+
+Equations hold the primitive itself, and every transformation asks it like any other record
+(rune/core/primitive.py). Its fields look the rule up when they are asked, in `rules` (rules.py),
+and turn arguments and results round: types are abstract values, zeros are `Zero`, a batch axis may
+be anywhere. A lowering is a function of values: one that writes MLIR has nothing to write it with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+from rune.as_jax.avals import type_of
+from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
+from rune.core import interpreter
+from rune.core.axes import own_axis
+from rune.core.interpreter import bind
+from rune.core.primitive import Direct, Effect
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
+from rune.errors import ArgumentError, MissingRule, TransformError, at_line
+from rune.ops.movement import move_axis
+from rune.transforms.arguments import unshared, value_leaves
+from rune.transforms.custom.rules import as_arrays
+from rune.transforms.derivatives.tangents import is_layout
+from rune.tree import structure
+
+IMPL, TYPES, LOWERING = "impl", "abstract_eval", "lowering"
+JVP, TRANSPOSE, BATCH = "primitive_jvps", "primitive_transposes", "primitive_batchers"
+WHAT = {
+    IMPL: "evaluate: cannot run {} (no def_impl says what it computes)",
+    TYPES: "trace: cannot type {} (no def_abstract_eval says its results)",
+    LOWERING: "jit: cannot compile {} (no mlir.register_lowering says what it is)",
+    JVP: "jvp: cannot differentiate {} (it has no rule among ad.primitive_jvps)",
+    TRANSPOSE: "transpose: cannot transpose {} (it has no rule among ad.primitive_transposes)",
+    BATCH: "vmap: cannot batch {} (it has no rule among batching.primitive_batchers)",
+}
+no_effects: frozenset[object] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AxisData:
+    """The axis of the lanes, as batch rules are told it."""
+
+    name: Any
+    size: Size
+    spmd_name: None = None
+    explicit_mesh_axis: None = None
+
+
+class Primitive(Direct):
+    """An operation of one's own. `multiple_results` is set before it is bound first.
+
+    >>> import rune.as_jax, jax, jax.numpy as jnp
+    >>> from jax.extend.core import Primitive
+    >>> from jax.interpreters import ad, batching, mlir
+    >>> cube_p = Primitive("cube")
+    >>> cube = cube_p.def_impl(lambda x: x * x * x)
+    >>> _ = cube_p.def_abstract_eval(lambda x: x)
+    >>> mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
+    >>> ad.defjvp(cube_p, lambda t, x: 3 * x**2 * t)
+    >>> jax.jit(jax.grad(cube_p.bind))(2.0)
+    Array(12., f32[], cpu:0)
+    """
+
+    __setattr__ = object.__setattr__  # libraries set `multiple_results` and attributes of their own
+    call_primitive = map_primitive = ref_primitive = skip_canonicalization = False
+
+    def __init__(self, name: str):
+        super().__init__(
+            name,
+            "extension",
+            self._types,
+            batch=self._batch,
+            transpose=self._transpose,
+            jvp_equation=self._jvp,
+            expand=self._lowered,
+            effect=self._effect,
+            run=self._run,
+        )
+        self.rules: dict[str, Callable[..., Any]] = {}
+        self.is_effectful_in_params = False
+
+    # --- as JAX has it --------------------------------------------------------------------------
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive in the current context. Errors: ArgumentError for what is no array."""
+        values = value_leaves(self.name, args, structure(args))
+        out = bind(self, *map(unshared, values), **params)
+        return list(out) if self.multiple_results else out
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """Set what it computes of arrays."""
+        self.rules[IMPL] = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set rule(*avals, **params) -> the abstract values of its results."""
+        self.rules[TYPES] = lambda *avals, **params: (rule(*avals, **params), no_effects)
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set rule(*avals, **params) -> (abstract values, effects); it is then never dropped."""
+        self.rules[TYPES] = rule
+        self.is_effectful_in_params = True
+        return rule
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """What it computes."""
+        return self._rule(IMPL)
+
+    @property
+    def abstract_eval(self) -> Callable[..., Any]:
+        """abstract_eval(*avals, **params) -> (abstract values of the results, effects)"""
+        return self._rule(TYPES)
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with which an equation's primitive is bound again."""
+        return dict(params)
+
+    # --- as records of rune have it ---------------------------------------------------------------
+
+    def _rule(self, kind: str) -> Callable[..., Any]:
+        try:
+            return self.rules[kind]
+        except KeyError:
+            raise MissingRule(WHAT[kind].format(self)) from None
+
+    def _types(self, *types: ArrayType, **params: Any) -> Any:
+        out, _ = self._rule(TYPES)(*types, **params)
+        return tuple(map(type_of, out)) if self.multiple_results else type_of(out)
+
+    def _effect(self, **params: object) -> Effect | None:
+        return Effect.UNORDERED if self.is_effectful_in_params else None
+
+    def _run(self, *args: Value, **params: Any) -> Any:
+        out = self._called(IMPL, *as_arrays(args), **params)
+        return list(map(unshared, out)) if self.multiple_results else unshared(out)
+
+    def _called(self, kind: str, *args: Any, **params: Any) -> Any:
+        """What a rule returns; its operations report their own lines."""
+        with at_line(None):
+            return self._rule(kind)(*args, **params)
+
+    def _jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+        types = map(interpreter.type_of, primals)
+        filled = [tangent_zero(type) if t is None else t for t, type in zip(tangents, types, strict=True)]
+        outs, out_tangents = self._called(JVP, as_arrays(primals), as_arrays(filled), **params)
+        if not self.multiple_results:
+            outs, out_tangents = [outs], [out_tangents]
+        return list(map(unshared, outs)), [unshared(value_or_none(t)) for t in out_tangents]
+
+    def _transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
+        primals = [UndefinedPrimal(x) if lin else x for x, lin in zip(inputs, linear, strict=True)]
+        cts: Any = ct
+        if self.multiple_results and any(c is None for c in ct):
+            results, _ = self._rule(TYPES)(*(_input_type(x) for x in inputs), **params)
+            cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
+        outs = self._called(TRANSPOSE, cts, *as_arrays(primals), **params)
+        if isinstance(outs, type):  # Zero itself: all are
+            return [None] * len(inputs)
+        return [unshared(value_or_none(c)) for c in outs]
+
+    def _batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: Any) -> Any:
+        axis = own_axis()
+        data = AxisData(None if axis is None else axis.name, size)
+        dims = tuple(0 if b else None for b in batched)
+        outs, out_dims = self._called(BATCH, data, as_arrays(args), dims, **params)
+        if not self.multiple_results:
+            return _leading(outs, out_dims), out_dims is not None
+        out_dims = [None] * len(outs) if out_dims is None else out_dims
+        leading = [_leading(o, d) for o, d in zip(outs, out_dims, strict=True)]
+        return leading, tuple(d is not None for d in out_dims)
+
+    def _lowered(self, *args: Value, **params: Any) -> Any:
+        types = [interpreter.type_of(a) for a in args]
+        expected, _ = self._rule(TYPES)(*types, **params)
+        context = LoweringContext(self, tuple(types), tuple(map(type_of, _all(expected))))
+        outs = _all(self._called(LOWERING, context, *as_arrays(args), **params))
+        outs = [self._checked(o, t) for o, t in zip(outs, context.avals_out, strict=True)]
+        return outs if self.multiple_results else outs[0]
+
+    def _checked(self, out: Any, type: ArrayType) -> Any:
+        """A result of the lowering, which has to be as the rule for types says."""
+        out = unshared(out)
+        if not is_layout(interpreter.type_of(out), type):
+            raise TransformError(
+                f"jit: cannot compile {self} (its lowering gives {interpreter.type_of(out)}, "
+                f"its abstract_eval says {type})"
+            )
+        return out
+
+
+class LoweringContext:
+    """What a lowering is told: the types of operands and results. There is no MLIR behind it."""
+
+    def __init__(self, primitive: Primitive, avals_in: tuple[ArrayType, ...], avals_out: tuple[ArrayType, ...]):
+        self.primitive, self.avals_in, self.avals_out = primitive, avals_in, avals_out
+        self.module_context = ModuleContext()
+
+    def __getattr__(self, name: str) -> Any:
+        raise ArgumentError(
+            f"jit: cannot give {name} to the lowering of {self.primitive} (it asks for MLIR, and rune has none)",
+            hint="register mlir.lower_fun(f), with f in operations of jax.numpy",
+        )
+
+
+class ModuleContext:
+    """What is compiled together."""
+
+    def add_keepalive(self, value: object) -> None:
+        """Nothing: a program of rune's holds the functions that it calls."""
+
+
+def _input_type(value: Any) -> ArrayType:
+    return value if isinstance(value, ArrayType) else interpreter.type_of(value)
+
+
+def _all(results: Any) -> tuple[Any, ...]:
+    return tuple(results) if isinstance(results, tuple | list) else (results,)
+
+
+def _leading(value: Any, dim: int | None) -> Any:
+    """The value with its lanes along the leading axis."""
+    value = unshared(value)
+    return value if dim is None else move_axis(value, dim % interpreter.type_of(value).ndim, 0)

@@ -1,0 +1,39 @@
+"""sequential_vmap: a function whose lanes are computed one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rune import tree
+from rune.control.scan.scan import map as map_rows
+from rune.transforms.custom.vmap import custom_vmap
+
+
+def sequential_vmap(function: Callable[..., object]) -> custom_vmap:
+    """The function, which vmap runs on one lane after another, in a loop.
+
+    It saves memory where all lanes at once would need too much.
+
+    Errors: those of the function.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(rune.sequential_vmap(lambda x: x * x))(rnp.arange(3.0))
+    Array([0., 1., 4.], f32[3], cpu:0)
+    """
+    custom = custom_vmap(function)
+
+    def rule(axis_size: int, in_batched: Sequence[object], *args: object) -> tuple[object, object]:
+        leaves, treedef = tree.flatten(args)
+        batched = tree.leaves(in_batched)
+        rows = [x for x, b in zip(leaves, batched, strict=True) if b]
+
+        def one(lane: Sequence[object]) -> object:
+            values = iter(lane)
+            full = [next(values) if b else x for x, b in zip(leaves, batched, strict=True)]
+            return custom(*tree.unflatten(treedef, full))
+
+        result = map_rows(one, rows)
+        return result, tree.map(lambda _: True, result)
+
+    custom.def_vmap(rule)
+    return custom

@@ -1,0 +1,167 @@
+"""JAX's names for what a program is made of, so that code that walks jaxprs walks programs.
+
+    Program      jaxpr, consts, eqns, invars, outvars, constvars, in_avals, out_avals, effects
+    OpenProgram  the same without consts: a program whose constants are given when it is evaluated
+    Equation     invars, outvars, source_info, effects, replace (primitive and params have one name)
+    Var, Literal aval, val
+
+Each is a mixin without fields: what it gives, it reads off the fields of rune's own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from rune.errors import Frame
+
+Effects = frozenset["Effect"]
+Params = Mapping[str, Any]
+
+if TYPE_CHECKING:
+    from rune.core.primitive import Effect, Primitive
+    from rune.core.program import Atom, Equation, Var
+    from rune.core.types import ArrayType
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """Where an equation comes from: the user's line, and the names of the scopes around it.
+
+    >>> str(SourceInfo(Frame("demo.py", 3, "step", "net/layer")).name_stack)
+    'net/layer'
+    """
+
+    frame: Frame | None
+
+    @property
+    def name_stack(self) -> str:
+        """The names of `named_scope`, the outermost first, "net/layer"."""
+        return "" if self.frame is None else self.frame.scope
+
+    def __str__(self) -> str:
+        return "" if self.frame is None else str(self.frame)
+
+
+class AtomNames:
+    """A variable or a literal."""
+
+    __slots__ = ()
+    type: ArrayType
+
+    @property
+    def aval(self) -> ArrayType:
+        """Its type."""
+        return self.type
+
+
+class EquationNames:
+    """An equation."""
+
+    __slots__ = ()
+    primitive: Primitive
+    operands: tuple[Atom, ...]
+    params: Params
+    results: tuple[Var, ...]
+    frame: Frame | None
+
+    @property
+    def invars(self) -> tuple[Atom, ...]:
+        """The operands."""
+        return self.operands
+
+    @property
+    def outvars(self) -> tuple[Var, ...]:
+        """The results."""
+        return self.results
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """The user's line, and the names of the scopes around it."""
+        return SourceInfo(self.frame)
+
+    @property
+    def effects(self) -> Effects:
+        """What the equation does besides giving values, and what the programs in it do."""
+        rule = self.primitive.effect
+        direct = None if rule is None else rule(**self.params)
+        held = (p.effects for p in _programs(tuple(self.params.values())))
+        return frozenset(() if direct is None else (direct,)).union(*held)
+
+    def replace(
+        self,
+        primitive: Primitive | None = None,
+        params: Params | None = None,
+        invars: Sequence[Atom] | None = None,
+        outvars: Sequence[Var] | None = None,
+    ) -> Self:
+        """The equation with other parts; None leaves a part as it is."""
+        operands, results = (None if x is None else tuple(x) for x in (invars, outvars))
+        changes = {"primitive": primitive, "params": params, "operands": operands, "results": results}
+        return replace(self, **{k: v for k, v in changes.items() if v is not None})  # type: ignore[type-var]
+
+
+class ProgramNames:
+    """A program, open or not."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # a program has them as fields, an open one as properties
+
+        @property
+        def inputs(self) -> tuple[Var, ...]: ...
+        @property
+        def equations(self) -> tuple[Equation, ...]: ...
+        @property
+        def outputs(self) -> tuple[Atom, ...]: ...
+
+    @property
+    def invars(self) -> tuple[Var, ...]:
+        """The inputs."""
+        return self.inputs
+
+    @property
+    def outvars(self) -> tuple[Atom, ...]:
+        """The outputs."""
+        return self.outputs
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        """The equations."""
+        return self.equations
+
+    @property
+    def in_avals(self) -> list[ArrayType]:
+        """The types of the inputs."""
+        return [v.type for v in self.inputs]
+
+    @property
+    def out_avals(self) -> list[ArrayType]:
+        """The types of the outputs."""
+        return [a.type for a in self.outputs]
+
+    @property
+    def effects(self) -> Effects:
+        """What its equations do besides giving values."""
+        return frozenset().union(*(e.effects for e in self.equations))
+
+    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **layout: object) -> str:
+        """The text; with `source_info` or `name_stack` the user's line of each equation.
+
+        layout: how JAX breaks and colours lines (use_color, print_shapes, ...), which a program's
+                text, the same everywhere, does not need.
+        """
+        return self.text(frames=source_info or name_stack)
+
+    def text(self, *, frames: bool = False) -> str:
+        """The printed form; with `frames`, the user's line of each equation as a comment."""
+        raise NotImplementedError
+
+
+def _programs(values: tuple[object, ...]) -> Iterator[ProgramNames]:
+    for value in values:
+        if isinstance(value, ProgramNames):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _programs(value)

@@ -1,0 +1,166 @@
+"""AbstractMesh: the axes of a mesh without its devices, and what kinds of axes there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from rune.core.axes import Name
+from rune.errors import ArgumentError
+
+
+class AxisType(Enum):
+    """Who decides how arrays are laid out along an axis of a mesh.
+
+    In rune layouts follow those of the operands, and `lax.with_sharding_constraint` says them; so
+    Auto and Explicit axes are laid out alike, and no program is refused for an Explicit one. Manual
+    axes are those that a `shard_map` around speaks of. Errors: none.
+
+    >>> from rune.sharding import AxisType
+    >>> AxisType.Auto
+    AxisType.Auto
+    """
+
+    Auto = "auto"
+    Explicit = "explicit"
+    Manual = "manual"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def axis_types_of(
+    name: str, axis_names: Sequence[Name], axis_types: AxisType | Sequence[AxisType] | None
+) -> tuple[AxisType, ...]:
+    """The kind of each axis; Auto where nothing is said.
+
+    Errors: ArgumentError for another number of kinds than of axes, and for what is no AxisType.
+    """
+    if axis_types is None:
+        return (AxisType.Auto,) * len(axis_names)
+    kinds = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types)
+    if len(kinds) != len(axis_names) or not all(isinstance(k, AxisType) for k in kinds):
+        raise ArgumentError(
+            f"{name}: cannot give axes {tuple(axis_names)} the kinds {kinds} (an AxisType for each required)"
+        )
+    return kinds
+
+
+class Axes:
+    """What meshes with and without devices can be asked about their axes."""
+
+    __slots__ = ()
+    axis_names: tuple[Name, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def shape(self) -> Mapping[Name, int]:
+        """How many devices each axis has, by its name."""
+        return dict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Name, int], ...]:
+        """The names and sizes of the axes, as pairs."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return math.prod(self.axis_sizes) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return self.size == 0
+
+    @property
+    def auto_axes(self) -> tuple[Name, ...]:
+        """The axes of kind Auto."""
+        return self._of_kind(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Name, ...]:
+        """The axes of kind Explicit."""
+        return self._of_kind(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Name, ...]:
+        """The axes of kind Manual."""
+        return self._of_kind(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether all axes are of kind Auto."""
+        return len(self.auto_axes) == len(self.axis_names)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether all axes are of kind Explicit."""
+        return len(self.explicit_axes) == len(self.axis_names)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether all axes are of kind Manual."""
+        return len(self.manual_axes) == len(self.axis_names)
+
+    def _of_kind(self, kind: AxisType) -> tuple[Name, ...]:
+        return tuple(n for n, k in zip(self.axis_names, self.axis_types, strict=True) if k is kind)
+
+    def _shown_axes(self) -> str:
+        return ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+
+
+class AbstractMesh(Axes):
+    """The names, sizes and kinds of a mesh's axes: what a type may say of it.
+
+    Errors: ArgumentError for another number of names than of sizes, or a name given twice.
+
+    >>> from rune.sharding import AbstractMesh
+    >>> mesh = AbstractMesh((2, 4), ("data", "model"))
+    >>> mesh, mesh.size, mesh.shape["model"]
+    (AbstractMesh('data': 2, 'model': 4), 8, 4)
+    """
+
+    __slots__ = ("axis_names", "axis_sizes", "axis_types")
+
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Sequence[Name],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ):
+        sizes, names = tuple(axis_sizes), tuple(axis_names)
+        if len(sizes) != len(names) or len(set(names)) < len(names):
+            raise ArgumentError(
+                f"AbstractMesh: cannot name axes of sizes {sizes} {names} (a name of its own for each required)"
+            )
+        self.axis_names: tuple[Name, ...] = names
+        self.axis_sizes: tuple[int, ...] = sizes
+        self.axis_types = axis_types_of("AbstractMesh", names, axis_types)
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Itself."""
+        return self
+
+    def update(self, **changes: Any) -> AbstractMesh:
+        """The mesh with other `axis_sizes`, `axis_names` or `axis_types`. Errors: as of a new one."""
+        return AbstractMesh(**{**dict(zip(_FIELDS, self._key(), strict=True)), **changes})
+
+    def _key(self) -> tuple[object, ...]:
+        return self.axis_sizes, self.axis_names, self.axis_types
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"AbstractMesh({self._shown_axes()})"
+
+
+_FIELDS = ("axis_sizes", "axis_names", "axis_types")

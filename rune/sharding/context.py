@@ -1,0 +1,82 @@
+"""The mesh in force: `set_mesh` says it, for the process or a block, and a PartitionSpec alone is read by it."""
+
+from __future__ import annotations
+
+from rune import config
+from rune.config import Setting
+from rune.errors import ArgumentError
+from rune.sharding.abstract import AbstractMesh
+from rune.sharding.meshes import Mesh
+from rune.sharding.shardings import NamedSharding
+from rune.sharding.specs import PartitionSpec
+
+NO_AXES = AbstractMesh((), ())
+
+
+def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
+    """The mesh by which a PartitionSpec alone is read: for the process, or in `with set_mesh(...):`.
+
+    None for no mesh. It is the mesh of a `shard_map` that names none, too.
+    Errors: ArgumentError for what is no mesh.
+
+    >>> import rune, rune.numpy as rnp
+    >>> from rune.sharding import P, make_mesh, set_mesh
+    >>> with set_mesh(make_mesh((1,), ("data",))):
+    ...     print(rune.device_put(rnp.ones(2), P("data")).sharding)
+    NamedSharding(Mesh('data': 1), P('data'))
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ArgumentError(f"set_mesh: cannot use {type(mesh).__name__} (a Mesh or None required)")
+    return Setting({"mesh": mesh}, lambda settings: settings.mesh)
+
+
+def use_abstract_mesh(mesh: AbstractMesh) -> Setting[AbstractMesh]:
+    """A mesh without devices, that `get_abstract_mesh` gives: as `set_mesh`, where nothing is laid out.
+
+    Errors: ArgumentError for what is no AbstractMesh.
+
+    >>> from rune.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
+    >>> with use_abstract_mesh(AbstractMesh((8,), ("data",))):
+    ...     get_abstract_mesh().size
+    8
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise ArgumentError(f"use_abstract_mesh: cannot use {type(mesh).__name__} (an AbstractMesh required)")
+    return Setting({"mesh": mesh}, lambda settings: settings.mesh)
+
+
+def get_mesh() -> Mesh | None:
+    """The mesh that `set_mesh` has set; None without one. Errors: none.
+
+    >>> from rune.sharding import get_mesh
+    >>> get_mesh() is None
+    True
+    """
+    mesh = config.current().mesh
+    return mesh if isinstance(mesh, Mesh) else None
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh in force; none without one, and then it is `empty`. Errors: none.
+
+    >>> from rune.sharding import get_abstract_mesh
+    >>> get_abstract_mesh().empty
+    True
+    """
+    mesh = config.current().mesh
+    return NO_AXES if mesh is None else mesh.abstract_mesh
+
+
+def read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
+    """The sharding that a spec alone means, by the mesh in force.
+
+    name:   the operation that is given the spec
+    Errors: ArgumentError without a mesh.
+    """
+    mesh = get_mesh()
+    if mesh is None:
+        raise ArgumentError(
+            f"{name}: cannot lay out by {spec!r} alone (a mesh and a spec required)",
+            hint="rune.NamedSharding(mesh, spec) is both; rune.sharding.set_mesh(mesh) says the mesh for a block",
+        )
+    return NamedSharding(mesh, spec)

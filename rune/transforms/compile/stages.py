@@ -1,0 +1,286 @@
+"""The stages of a jitted function before it is called: traced, lowered, compiled.
+
+    jit(f).trace(*args) -> Traced      the program
+    .lower() -> Lowered                what the lowering made of it for a device
+    .compile() -> Compiled             code; called with arguments of these types and no others
+
+The stages share the trace that calls of the jitted function use, and its compiled code. What runs
+on several devices is lowered in its parts, which `rune.explain` shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from rune import tree
+from rune.array import committed_to, default_place, on
+from rune.backends import Device
+from rune.core.interpreter import Tracer
+from rune.core.program import OpenProgram, Program
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, TransformError
+from rune.transforms.arguments import value_leaves
+from rune.transforms.compile.executables import Schedules, compiled, device_for, lowered_by
+from rune.transforms.compile.run import needs_stages
+from rune.transforms.compile.static_arguments import Statics, with_statics
+from rune.transforms.compile.trace_cache import Traced as Trace
+from rune.transforms.eval_shape import abstract, typeof
+from rune.transforms.tree_difference import mismatch
+
+if TYPE_CHECKING:
+    from rune.backends.shared.protocol import Executable
+    from rune.lowering.explain import Costs
+    from rune.lowering.explain import Lowered as Lowering
+
+
+class Called(Protocol):
+    """A jitted function, as its stages see it."""
+
+    schedules: Schedules
+    device: str | Device | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArgInfo:
+    """An argument: its type, and whether it is donated."""
+
+    aval: ArrayType
+    donated: bool
+
+    @property
+    def shape(self) -> tuple:
+        """Sizes of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Element type, as users see it."""
+        return self.aval.public_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAnalysis:
+    """Memory of one run [bytes]: arguments, results, intermediate values, code."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    alias_size_in_bytes: int  # of results that may lie in donated arguments
+    generated_code_size_in_bytes: int  # of the source: what a driver makes of it is not known
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stage:
+    """What all stages know.
+
+    in_tree: of (args, kwargs), without those that are static; types: of its leaves
+    """
+
+    jitted: Called
+    traced: Trace
+    in_tree: tree.TreeDef
+    types: tuple[ArrayType, ...]
+    statics: Statics
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function, as programs have it."""
+        return self.traced.program.name
+
+    @property
+    def out_tree(self) -> tree.TreeDef:
+        """The tree of the result."""
+        return self.traced.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as (args, kwargs)."""
+        return tree.unflatten(self.in_tree, self.types)
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the result, as its tree."""
+        return tree.unflatten(self.out_tree, self.traced.out_types)
+
+    @property
+    def out_info(self) -> Any:
+        """The result as a tree of ShapeDtypeStructs."""
+        return tree.unflatten(self.out_tree, map(abstract, self.traced.out_types))
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The numbers of the leaves that are donated."""
+        return tuple(n - len(self.traced.captured) for n in self.traced.donated)
+
+    @property
+    def args_info(self) -> Any:
+        """The arguments, as (args, kwargs): type and donation of each leaf."""
+        donated = self.donate_argnums
+        return tree.unflatten(self.in_tree, [ArgInfo(t, i in donated) for i, t in enumerate(self.types)])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.fun_name}: {', '.join(map(str, self.types))})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Traced(Stage):
+    """A function traced for arguments of one kind; `jit(f).trace(*args)` makes it.
+
+    >>> import rune, rune.numpy as rnp
+    >>> traced = rune.jit(rnp.sin).trace(rnp.ones(3))
+    >>> traced.out_info, traced.jaxpr.eqns[0].primitive.name
+    (ShapeDtypeStruct(shape=(3,), dtype=float32), 'sin')
+    """
+
+    @property
+    def jaxpr(self) -> Program:
+        """The program; what the function closes over are its constants."""
+        captured = self.traced.captured
+        return OpenProgram(self.traced.program, len(captured)).with_constants(captured)
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """The program lowered for the device where calls run.
+
+        Errors: ArgumentError for platforms: jit's `device` says where the function runs.
+        """
+        if lowering_platforms is not None:
+            raise ArgumentError(
+                f"lower: cannot use lowering_platforms={lowering_platforms!r} (it is lowered for where it runs)",
+                hint="jit(f, device=...) chooses the device",
+            )
+        device = self.jitted.device
+        place = committed_to(on(device)) if device else default_place()
+        where, program = device_for(place.device), self.traced.program
+        lowering = None
+        if not needs_stages(program):
+            lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
+        return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, where, lowering)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Lowered(Stage):
+    """A program lowered for a device. lowering: its stages; None where it runs in parts."""
+
+    device: Device
+    lowering: Lowering | None
+
+    def compile(self, compiler_options: Mapping[str, object] | None = None) -> Compiled:
+        """Machine code, or what the device's driver has instead.
+
+        Errors: ArgumentError for options, which are those of XLA.
+        """
+        if compiler_options:
+            raise ArgumentError(f"compile: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
+        executable = None
+        if self.lowering is not None:
+            executable = compiled(self.traced.program, self.device, self.traced.donated, self.jitted.schedules)
+        parts = (self.jitted, self.traced, self.in_tree, self.types, self.statics, self.device, self.lowering)
+        return Compiled(*parts, executable)
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as it is compiled, after all that simplifies it.
+
+        debug_info: the user's line of each equation as a comment.
+        Errors: ArgumentError for a dialect: MLIR and HLO are XLA's.
+        """
+        if dialect is not None:
+            raise ArgumentError(
+                f"as_text: cannot write {dialect!r} (dialects are those of XLA's compiler)",
+                hint="as_text() is the program in rune's language; rune.explain shows every stage",
+            )
+        program = self.traced.program if self.lowering is None else self.lowering.simplified
+        return program.text(frames=debug_info)
+
+    def compiler_ir(self, dialect: str | None = None) -> NoReturn:
+        """Errors: ArgumentError, always: it would be an object of XLA's compiler."""
+        raise ArgumentError(
+            "compiler_ir: cannot give a module of XLA's compiler (rune has one of its own)",
+            hint="as_text() is the program as text; rune.explain shows every stage",
+        )
+
+    def cost_analysis(self) -> dict[str, float]:
+        """What one run costs: "flops", and "bytes accessed".
+
+        Errors: ArgumentError for what runs in parts on several devices.
+        """
+        costs = self._costs("cost_analysis")
+        return {"flops": float(costs.flops), "bytes accessed": float(costs.bytes_moved)}  # type: ignore[arg-type]
+
+    def _costs(self, operation: str) -> Costs:
+        if self.lowering is None:
+            raise ArgumentError(
+                f"{operation}: cannot give the costs of {self.fun_name} (it runs in parts)",
+                hint="rune.explain(f)(*args) shows the parts and their costs",
+            )
+        return self.lowering.costs()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compiled(Lowered):
+    """A function compiled for arguments of one kind: call it with those that are not static.
+
+    Errors: TypeError for arguments of another tree, shape or dtype, and for traced values.
+    """
+
+    executable: Executable | None
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """The results."""
+        leaves, treedef = tree.flatten((args, kwargs))
+        if treedef != self.in_tree:
+            difference = mismatch(
+                self.in_tree,
+                treedef,
+                "argument{} is missing".format,
+                "it takes no argument{}".format,
+                "{} required, not {}",
+            )
+            raise TransformError(f"compiled: cannot call {self.fun_name} ({difference})")
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise TransformError(
+                f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
+                hint="transform the jitted function instead",
+            )
+        types = [typeof(x) for x in value_leaves("compiled", leaves, treedef)]
+        for actual, expected in zip(types, self.types, strict=True):
+            if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
+                raise TransformError(
+                    f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected})"
+                )
+        full, named = with_statics((args, kwargs), self.statics)
+        return self.jitted(*full, **named)
+
+    call = __call__
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The source of every kernel, in the language of the device. Errors: as Lowered."""
+        if dialect is None and self.executable is not None:
+            return "\n\n".join(self.executable.sources().values())
+        return Lowered.as_text(self, dialect, debug_info=debug_info)
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Memory of one run. Errors: ArgumentError for what runs in parts on several devices."""
+        costs = self._costs("memory_analysis")
+        inputs, donated = self.traced.program.input_types, self.traced.donated
+        code = "" if self.executable is None else "".join(self.executable.sources().values())
+        return MemoryAnalysis(
+            argument_size_in_bytes=sum(map(_size_bytes, inputs)),
+            output_size_in_bytes=sum(map(_size_bytes, self.traced.out_types)),
+            temp_size_in_bytes=int(costs.arena_bytes),  # type: ignore[arg-type]
+            alias_size_in_bytes=sum(_size_bytes(inputs[n]) for n in donated),
+            generated_code_size_in_bytes=len(code),
+        )
+
+    def runtime_executable(self) -> Any:
+        """What runs: the executable of rune's backend; None for what runs in parts."""
+        return self.executable
+
+
+def _size_bytes(type: ArrayType) -> int:
+    return int(type.size) * type.dtype.itemsize  # type: ignore[arg-type]

@@ -1,0 +1,66 @@
+"""The libraries that are tried, from libraries.toml; prints what pip has to install for them.
+
+    python tests/as_jax/libraries/catalogue.py > requirements.txt
+    pip install --no-deps -r requirements.txt
+
+With names, for these alone; `sample` means those whose examples run in every run of the tests.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = Path(__file__).parent / "libraries.toml"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library: its names, what installs it, and which folders of its sdist have tests."""
+
+    name: str
+    package: str
+    title: str
+    distribution: str
+    needs: tuple[str, ...]  # libraries of this file, or distributions
+    is_in_sample: bool
+    tests: tuple[str, ...]
+
+
+def _read() -> tuple[dict[str, Library], dict[str, str]]:
+    tables = tomllib.loads(FILE.read_text())
+    versions = tables.pop("versions")
+    return {name: _library(name, table) for name, table in tables.items()}, versions
+
+
+def _library(name: str, table: dict) -> Library:
+    distribution = table.get("distribution", name.replace("_", "-"))
+    needs, tests = tuple(table["needs"]), tuple(table.get("tests", ()))
+    package = table.get("package", name)
+    return Library(name, package, table["title"], distribution, needs, table.get("sample", False), tests)
+
+
+LIBRARIES, VERSIONS = _read()
+SAMPLE = tuple(name for name, library in LIBRARIES.items() if library.is_in_sample)
+
+
+def requirements(names: Iterable[str]) -> list[str]:
+    """The distributions that these libraries stand on, each with its version."""
+    return sorted({f"{distribution}=={VERSIONS[distribution]}" for name in names for distribution in _closure(name)})
+
+
+def _closure(name: str) -> Iterator[str]:
+    library = LIBRARIES.get(name)
+    if library is None:
+        yield name
+        return
+    yield library.distribution
+    for need in library.needs:
+        yield from _closure(need)
+
+
+if __name__ == "__main__":
+    print("\n".join(requirements(SAMPLE if sys.argv[1:] == ["sample"] else sys.argv[1:] or LIBRARIES)))

@@ -1,0 +1,88 @@
+"""Try libraries on rune: their examples, and their own tests; write the table of the guide.
+
+    ./scripts/libraries [library...]
+
+Without names all of libraries.toml are tried. The rows of other libraries stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+# The folder of this script is on the path.
+from catalogue import LIBRARIES, VERSIONS, Library
+from own_tests import fetch, known_failures, run
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent.parent
+PAGE = ROOT / "docs" / "guide" / "jax-libraries.md"
+HEADER = "| library | version | examples that equal JAX's | its own tests that pass |"
+RULE = "|---|---|---|---|"
+LIMIT_S = 3600
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a library showed, as the table has it."""
+
+    title: str
+    version: str
+    examples: str
+    tests: str
+
+    def __str__(self) -> str:
+        return f"| {self.title} | {self.version} | {self.examples} | {self.tests} |"
+
+
+def attempt(library: Library, sources: Path) -> tuple[Row, bool]:
+    """Run what there is for a library; its row, and whether every failure is explained."""
+    examples, is_explained = run_examples(library)
+    tests, is_known = run_own_tests(library, sources)
+    return Row(library.title, VERSIONS[library.distribution], examples, tests), is_explained and is_known
+
+
+def run_examples(library: Library) -> tuple[str, bool]:
+    """Count the examples that answer as jax does, in a process of their own."""
+    command = [sys.executable, "-m", "rune.as_jax", str(HERE / "run.py"), "compare", library.name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False)
+    print(done.stdout)
+    count = re.search(rf"^{library.name}: (\d+ of \d+) examples$", done.stdout, re.MULTILINE)
+    return count[1] if count else "does not run", done.returncode == 0
+
+
+def run_own_tests(library: Library, sources: Path) -> tuple[str, bool]:
+    """Count the tests of a library's sdist that pass; what skips itself is not counted."""
+    if not library.tests:
+        return "its sdist has none", True
+    folder = fetch(f"{library.distribution}=={VERSIONS[library.distribution]}", sources)
+    results = run(folder, library.tests)
+    unknown = results.unknown(known_failures(library.name))
+    print(*(f"  not explained: {name}" for name in unknown), sep="\n")
+    return f"{len(results.passes)} of {len(results.passes) + len(results.failures)}", not unknown
+
+
+def write(rows: dict[str, Row]) -> None:
+    """Put rows into the table of the page, by their titles."""
+    before, _, table = PAGE.read_text().partition(f"{HEADER}\n{RULE}\n")
+    lines = table.splitlines()
+    size = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
+    old = {line.split("|")[1].strip(): line for line in lines[:size]}
+    new = old | {row.title: str(row) for row in rows.values()}
+    order = [library.title for library in LIBRARIES.values() if library.title in new]
+    PAGE.write_text("\n".join([before + HEADER, RULE, *(new[t] for t in order), *lines[size:]]) + "\n")
+
+
+def main(names: list[str]) -> None:
+    """Try the named libraries, or all; ends with 1 if a failure is not explained."""
+    sources = Path(sys.prefix) / "sdists"
+    outcomes = {name: attempt(LIBRARIES[name], sources) for name in names or LIBRARIES}
+    write({name: row for name, (row, _) in outcomes.items()})
+    sys.exit(not all(is_explained for _, is_explained in outcomes.values()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,145 @@
+"""Run the examples of JAX's docstrings by rune.as_jax. A tool, run by hand:
+
+python tests/as_jax/surface/docstrings.py FILE          where JAX is installed: write what it answers
+python -m tests.as_jax.surface.docstrings FILE [name]   compare rune's answers; print what differs
+
+The examples are JAX's, and stay in FILE. An answer is what an example prints, or the class of its
+error; texts are compared by their numbers, and where they have none by their words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import inspect
+import io
+import json
+import re
+import signal
+import sys
+import warnings
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent.parent.parent))
+
+from tests.as_jax.surface.listing import MODULES
+
+PATIENCE = 60  # seconds for one docstring
+RTOL, ATOL = 2e-3, 2e-5
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?j?|nan|inf)(?![\w\[])")
+_OF_JAX = re.compile(r",?\s*(dtype=[\w<>\[\]]+|weak_type=True|shape=\([\d, ]*\))")
+_OF_RUNE = re.compile(r",\s*(?:key<\w+>|[a-z]+\w*)\*?\[[\d, ]*\](?:,\s*[\w:]+)?(?=\))")
+
+# What JAX answers where there is one device only, and what follows from it.
+_OF_THE_MACHINE = ("!NameError", "!ValueError: cannot select an axis to squeeze out")
+
+
+def examples() -> dict[str, list[str]]:
+    """The examples of each docstring of JAX's public names."""
+    parser, texts = doctest.DocTestParser(), {}
+    for module_name in MODULES:
+        try:
+            module = import_module(module_name)
+        except ImportError:
+            continue
+        things = {"": module, **{n: getattr(module, n) for n in dir(module) if not n.startswith("_")}}
+        for name, thing in things.items():
+            doc = None if inspect.ismodule(thing) and name else inspect.getdoc(thing)
+            with contextlib.suppress(ValueError):
+                sources = [e.source for e in parser.get_examples(doc or "")]
+                if sources and sources not in texts.values():
+                    texts[f"{module_name}.{name}"] = sources
+    return texts
+
+
+def answers(sources: list[str]) -> list[str]:
+    """What each example prints; an error's class, after a `!`."""
+    scope: dict[str, Any] = {"np": import_module("numpy"), "jax": import_module("jax")}
+    scope |= {
+        "jnp": import_module("jax.numpy"),
+        "lax": import_module("jax.lax"),
+        "partial": import_module("functools").partial,
+    }
+    texts = []
+    for source in sources:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            try:
+                exec(compile(source, "<example>", "single"), scope)
+            except TimeoutError:
+                raise
+            except BaseException as error:
+                printed.write(f"!{type(error).__name__}: {error}")
+        texts.append(printed.getvalue())
+    return texts
+
+
+def within_patience(sources: list[str]) -> list[str] | None:
+    """The answers, or None where they do not come."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(PATIENCE)
+    try:
+        return answers(sources)
+    except TimeoutError:
+        return None
+    finally:
+        signal.alarm(0)
+
+
+def agree(theirs: str, ours: str) -> bool:
+    """Whether two texts have the same numbers, or the same words, or both are errors."""
+    if theirs.startswith("!") or ours.startswith("!"):
+        return theirs[:1] == ours[:1] or theirs.startswith(_OF_THE_MACHINE)
+    theirs, ours = _OF_JAX.sub("", theirs), _OF_RUNE.sub("", _OF_JAX.sub("", ours))
+    first, second = _NUMBER.findall(theirs), _NUMBER.findall(ours)
+    if not first:
+        return "".join(theirs.split()) == "".join(ours.split())
+    return len(first) == len(second) and all(map(_close, first, second))
+
+
+def _close(first: str, second: str) -> bool:
+    x, y = complex(first), complex(second)
+    return x == y or str(x) == str(y) or abs(x - y) <= ATOL + RTOL * abs(x)
+
+
+def main() -> None:
+    """Store, where JAX is; else compare."""
+    warnings.simplefilter("ignore")
+    path, chosen = Path(sys.argv[1]), sys.argv[2:]
+    if __package__:
+        import_module("rune.as_jax")
+        compare(json.loads(path.read_text()), chosen)
+    else:
+        stored = {name: {"sources": s, "answers": within_patience(s)} for name, s in examples().items()}
+        path.write_text(json.dumps(stored, indent=1))
+        print(len(stored), "docstrings,", sum(len(s["sources"]) for s in stored.values()), "examples")
+
+
+def compare(stored: dict[str, Any], chosen: list[str]) -> None:
+    """Print the examples whose answers differ, docstring by docstring, and counts."""
+    counts: Counter[str] = Counter()
+    for name, entry in stored.items():
+        if (chosen and not any(c in name for c in chosen)) or entry["answers"] is None:
+            continue
+        ours = within_patience(entry["sources"]) or [""] * len(entry["sources"])
+        same = [agree(a, b) for a, b in zip(entry["answers"], ours, strict=True)]
+        counts += Counter(docstrings=1, whole=int(all(same)), examples=len(same), same=sum(same))
+        if not all(same):
+            print(f"=== {name}")
+            for source, theirs, mine, is_same in zip(entry["sources"], entry["answers"], ours, same, strict=True):
+                if not is_same:
+                    print(f">>> {source.rstrip()}\n--- jax\n{theirs.rstrip()}\n--- rune\n{mine.rstrip()[:1500]}")
+        sys.stdout.flush()
+    print(f"{counts['whole']} of {counts['docstrings']} docstrings, {counts['same']} of {counts['examples']} examples")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Libraries written for JAX run on rune: the quick starts of some answer what jax 0.10.2 answers.
+
+All of them, and the libraries' own tests, run by ./scripts/libraries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.as_jax.libraries import catalogue, own_tests, run
+from tests.test_readme import JAX_LIBRARIES, require_true
+
+SAMPLE = (("tree_math", "sum_and_multiple_of_vectors"),)
+REPORT = """<testsuites><testsuite>
+<testcase classname="a.A" name="one"/>
+<testcase classname="a.A" name="two"><failure/></testcase>
+<testcase classname="a.A" name="three"><error/></testcase>
+<testcase classname="a.A" name="four"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.filterwarnings("default")  # those of the libraries are their own affair
+@pytest.mark.parametrize(("library", "example"), SAMPLE)
+def test_an_example_answers_as_jax_does(library, example):
+    pytest.importorskip(catalogue.LIBRARIES[library].package, reason="scripts/environment.sh installs it")
+    expected = run.stored(library)[example]
+
+    actual = run.leaves(run.examples(library)[example]())
+
+    assert run.difference(actual, expected, run.rtol_of(library, example)) == ""
+
+
+def test_an_answer_of_another_number_shape_dtype_or_tree_is_seen():
+    expected = {"x": np.ones(3, np.float32), "n": np.array(2)}
+
+    assert run.difference(expected, expected, 1e-6) == ""
+    assert "x is [1. 1. 2.]" in run.difference(expected | {"x": np.array([1, 1, 2], np.float32)}, expected, 1e-6)
+    assert "float32[2]" in run.difference(expected | {"x": np.ones(2, np.float32)}, expected, 1e-6)
+    assert "float64[3]" in run.difference(expected | {"x": np.ones(3)}, expected, 1e-6)
+    assert "n is 3" in run.difference(expected | {"n": np.array(3)}, expected, 1e-6)
+    assert "results ['x']" in run.difference({"x": expected["x"]}, expected, 1e-6)
+
+
+def test_what_is_installed_does_not_bring_jax():
+    names = {requirement.partition("==")[0] for requirement in catalogue.requirements(catalogue.LIBRARIES)}
+
+    assert names.isdisjoint({"jax", "jaxlib"})
+
+
+def test_every_version_is_of_a_library_or_of_what_one_needs():
+    names = {requirement.partition("==")[0] for requirement in catalogue.requirements(catalogue.LIBRARIES)}
+
+    assert names == set(catalogue.VERSIONS)
+
+
+def test_every_library_with_examples_has_answers_to_them():
+    files = {path.name.removesuffix("_examples.py") for path in run.HERE.glob("*_examples.py")}
+
+    assert files == {path.stem for path in (run.HERE / "stored").glob("*.npz")}
+    assert files <= set(catalogue.LIBRARIES)
+
+
+def test_results_of_a_librarys_own_tests_are_read_by_name(tmp_path):
+    (tmp_path / "report.xml").write_text(REPORT)
+
+    results = own_tests.read(tmp_path / "report.xml")
+
+    assert results == own_tests.Results(("a.A::one",), ("a.A::two", "a.A::three"), ("a.A::four",))
+    assert results.unknown({"a.A::t*o": "why"}) == ["a.A::three"]
+
+
+def test_every_snippet_of_the_page_on_libraries_prints_what_it_shows():
+    require_true(JAX_LIBRARIES)

@@ -1,0 +1,108 @@
+"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read; kinds of axes are data."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import ArgumentError
+from rune.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    P,
+    SingleDeviceSharding,
+    get_abstract_mesh,
+    get_mesh,
+    make_mesh,
+    set_mesh,
+    use_abstract_mesh,
+)
+
+ROWS = NamedSharding(make_mesh((1,), ("data",)), P("data"))
+
+
+@pytest.mark.parametrize("block", [set_mesh(ROWS.mesh), ROWS.mesh], ids=["set_mesh", "with mesh"])
+def test_a_spec_alone_is_read_by_the_mesh_of_the_block(block: Mesh):
+    x = rnp.arange(6.0)
+
+    with block, block:
+        results = [
+            rune.device_put(x, P("data")),
+            rune.lax.with_sharding_constraint(x, P("data")),
+            rune.jit(lambda v: 2 * v, in_shardings=P("data"), out_shardings=P("data"))(x),
+            rune.jit(lambda v: rune.lax.with_sharding_constraint(2 * v, P("data")))(x),
+        ]
+
+    assert [y.sharding for y in results] == [ROWS] * 4
+    assert get_mesh() is None
+
+
+def test_shard_map_takes_the_mesh_of_the_block():
+    double = rune.shard_map(lambda x: 2 * x, in_specs=P("data"), out_specs=P("data"))
+
+    with set_mesh(ROWS.mesh):
+        np.testing.assert_array_equal(double(rnp.arange(3)), [0, 2, 4])
+    with pytest.raises(ArgumentError, match="cannot find a mesh"):
+        double(rnp.arange(3))
+
+
+def test_a_traced_function_is_traced_again_under_another_mesh():
+    seen = []
+    f = rune.jit(lambda x: seen.append(get_mesh()) or x)
+
+    f(1.0)
+    with set_mesh(ROWS.mesh):
+        f(1.0)
+    f(1.0)
+
+    assert seen == [None, ROWS.mesh]
+
+
+def test_without_a_mesh_the_error_says_how_to_set_one():
+    with pytest.raises(ArgumentError, match="by P\\('data'\\) alone") as raised:
+        rune.device_put(rnp.ones(2), P("data"))
+
+    assert "set_mesh" in str(raised.value)
+
+
+def test_the_mesh_in_force_is_seen_without_its_devices():
+    with set_mesh(make_mesh((1, 1), ("a", "b"), (AxisType.Auto, AxisType.Explicit))):
+        mesh = get_abstract_mesh()
+
+    assert mesh == AbstractMesh((1, 1), ("a", "b"), (AxisType.Auto, AxisType.Explicit))
+    assert (mesh.auto_axes, mesh.explicit_axes, mesh.manual_axes) == (("a",), ("b",), ())
+    assert get_abstract_mesh().empty
+    with use_abstract_mesh(AbstractMesh((8,), "x")):
+        assert (get_abstract_mesh().size, get_mesh()) == (8, None)
+
+
+def test_meshes_of_other_kinds_of_axes_are_not_equal_and_are_pickled_with_them():
+    explicit = make_mesh((1,), ("data",), AxisType.Explicit)
+
+    assert explicit != ROWS.mesh
+    assert pickle.loads(pickle.dumps(explicit)) == explicit
+    assert explicit.update(axis_types=None) == ROWS.mesh
+
+
+def test_devices_have_one_memory():
+    assert NamedSharding(ROWS.mesh, P(), memory_kind="device").memory_kind == "device"
+    assert ROWS.with_memory_kind("device") == ROWS
+    with pytest.raises(ArgumentError, match="cannot use memory_kind='pinned_host'"):
+        SingleDeviceSharding("cpu", memory_kind="pinned_host")
+
+
+def test_specs_are_put_together_like_tuples():
+    assert P("a") + P(None, ("b", "c")) == ("a",) + P(None, ("b", "c")) == P("a", None, ("b", "c"))
+    assert (P("a", None).index(None), P("a", "b").count("b"), P("a").partitions) == (1, 1, ("a",))
+
+
+@pytest.mark.parametrize("kinds", [(AxisType.Auto,) * 2, ("auto",), ()])
+def test_each_axis_has_one_kind(kinds: tuple):
+    with pytest.raises(ArgumentError, match="an AxisType for each required"):
+        make_mesh((1,), ("data",), kinds)

@@ -1,0 +1,58 @@
+"""What an array says of its memory, by the names of jax.Array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.errors import ArgumentError, DeletedArrayError
+
+
+def test_an_array_tells_its_bytes_platform_and_readiness():
+    x = rnp.arange(7, dtype=rnp.int16)
+
+    assert (x.on_device_size_in_bytes(), x.platform(), x.is_ready()) == (14, "cpu", True)
+    assert x.copy_to_host_async() is None
+
+
+def test_a_clone_survives_the_deletion_of_its_original():
+    x = rnp.arange(3)
+    y = x.clone()
+
+    x.delete()
+
+    np.testing.assert_array_equal(y, [0, 1, 2])
+    with pytest.raises(DeletedArrayError):
+        x.clone()
+
+
+def test_the_address_is_that_of_the_first_element():
+    x = rnp.arange(5.0)
+
+    assert x.unsafe_buffer_pointer() == np.asarray(x).ctypes.data
+    with pytest.raises(ArgumentError, match="reference:0"):
+        rune.device_put(x, "reference").unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "f2", "f4", "f8"])
+def test_swapped_bytes_are_numpys(dtype: str):
+    data = np.random.default_rng(0).integers(-100, 100, (3, 5)).astype(dtype)
+
+    for swap in (lambda x: x.byteswap(), rune.jit(lambda x: x.byteswap())):
+        assert np.asarray(swap(rnp.asarray(data, data.dtype))).tobytes() == data.byteswap().tobytes()
+
+
+def test_at_tells_its_array_and_its_index():
+    x = rnp.arange(3)
+
+    assert x.at.array is x.at[1].array is x
+    assert x.at[1, ...].index == (1, ...)
+
+
+def test_a_device_tells_its_number_and_kind():
+    device = rune.devices()[0]
+
+    assert (device.id, device.platform) == (0, "cpu")
+    assert device.device_kind == device.target.description

@@ -1,0 +1,177 @@
+"""Dtypes as users name them: classes that construct arrays, explicit 64 bits, and kinds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.errors import DtypeError, PromotionError
+
+NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+x = rnp.ones(2)
+MAKERS = {
+    "zeros": lambda dtype: rnp.zeros(2, dtype),
+    "array": lambda dtype: rnp.array([1, 2], dtype),
+    "asarray": lambda dtype: rnp.asarray(np.ones(2), dtype=dtype),
+    "astype": lambda dtype: x.astype(dtype),
+    "arange": lambda dtype: rnp.arange(3, dtype=dtype),
+    "full": lambda dtype: rnp.full(2, 1, dtype),
+    "zeros_like": lambda dtype: rnp.zeros_like(x, dtype),
+    "eye": lambda dtype: rnp.eye(2, dtype=dtype),
+    "sum": lambda dtype: rnp.sum(x, dtype=dtype),
+    "cumsum": lambda dtype: rnp.cumsum(x, dtype=dtype),
+    "linspace": lambda dtype: rnp.linspace(0, 1, 3, dtype=dtype),
+    "frombuffer": lambda dtype: rnp.frombuffer(b"", dtype),
+    "iota": lambda dtype: rune.lax.iota(dtype, 3),
+    "convert_element_type": lambda dtype: rune.lax.convert_element_type(x, dtype),
+    "jit": lambda dtype: rune.jit(lambda: rnp.zeros(2, dtype))(),
+    "class": lambda dtype: getattr(rnp, dtype)(1),
+}
+
+
+# --- explicit 64 bits -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wide", NARROW)
+def test_explicit_64_bits_are_honoured(wide: str):
+    assert {name: make(wide).dtype for name, make in MAKERS.items()} == dict.fromkeys(MAKERS, np.dtype(wide))
+
+
+@pytest.mark.parametrize("wide", NARROW)
+def test_explicit_64_bits_are_truncated_where_that_is_set(wide: str):
+    narrow = np.dtype(NARROW[wide])
+
+    with rune.configure(wide_dtypes="truncated"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert {name: make(wide).dtype for name, make in MAKERS.items()} == dict.fromkeys(MAKERS, narrow)
+        with rune.enable_x64():
+            assert MAKERS["zeros"](wide).dtype == np.dtype(wide)
+
+
+def test_truncation_is_a_warning_at_the_line_that_asks():
+    with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="dtype float64 is not av") as heard:
+        rnp.zeros(2, "float64")
+
+    assert heard[0].filename == __file__
+
+
+def test_the_defaults_and_what_arrives_from_numpy_are_truncated_without_a_word():
+    with rune.configure(wide_dtypes="truncated"):
+        arrays = (
+            rnp.zeros(2, float),
+            rnp.asarray(np.arange(2)),
+            rnp.result_type(1, np.float32),
+            rnp.arange(3, dtype=int),
+        )
+
+    assert [getattr(a, "dtype", a) for a in arrays] == [np.float32, np.int32, np.float32, np.int32]
+
+
+def test_a_dtype_that_is_only_spoken_of_keeps_its_bits():
+    with rune.configure(wide_dtypes="truncated"):
+        assert rnp.dtype("float64") == np.float64
+        assert rnp.finfo("float64").bits == rnp.iinfo("int64").bits == 64
+        assert rnp.promote_types(np.dtype("int64"), "int32") == np.int64
+        assert rnp.issubdtype("float64", rnp.float64)
+        assert not rnp.can_cast("float64", "float32")
+        assert rune.ShapeDtypeStruct((2,), "float64").dtype == np.float64
+
+
+def test_bytes_are_read_in_the_dtype_that_they_have():
+    numbers = np.arange(3.0)
+
+    with rune.configure(wide_dtypes="truncated"):
+        out = rnp.frombuffer(numbers.tobytes(), "float64")
+
+    assert out.dtype == np.float32
+    np.testing.assert_array_equal(out, numbers)
+
+
+def test_a_trace_belongs_to_the_setting_that_it_was_made_under():
+    f = rune.jit(lambda: rnp.zeros(2, "int64"))
+
+    with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="int64"):
+        narrow = f().dtype
+
+    assert (narrow, f().dtype) == (np.int32, np.int64)
+
+
+def test_types_of_64_bits_are_arguments_of_32_where_they_are_truncated():
+    wide = rune.ShapeDtypeStruct((2,), "float64")
+
+    with rune.configure(wide_dtypes="truncated"):
+        assert rune.eval_shape(lambda v: v + 1, wide).dtype == np.float32
+    assert rune.eval_shape(lambda v: v + 1, wide).dtype == np.float64
+
+
+# --- classes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int4", "uint8", "bool_", "complex64"])
+def test_a_dtype_is_a_class(name: str):
+    cls = getattr(rnp, name)
+
+    assert isinstance(cls, type)
+    assert cls.__name__ == name
+    assert np.dtype(cls) == cls.dtype == cls
+    assert cls == cls.dtype.type
+    assert hash(cls) == hash(cls.dtype)
+    assert pickle.loads(pickle.dumps(cls)) is copy.deepcopy(cls) is cls
+
+
+def test_a_class_constructs_arrays_also_of_traced_values():
+    assert (rnp.int8(3).dtype, rnp.float32(np.ones(2)).shape, rnp.bool_(1).item()) == (np.int8, (2,), True)
+    assert rune.jit(rnp.bfloat16)(3).dtype == rnp.bfloat16
+
+
+def test_numbers_of_numpy_are_instances_and_arrays_are_not():
+    assert isinstance(np.float32(1), rnp.float32)
+    assert not isinstance(np.float64(1), rnp.float32)
+    assert not isinstance(rnp.ones(2), rnp.float32)
+    assert not issubclass(rnp.float32, np.generic)
+
+
+# --- what is known of them --------------------------------------------------------------------
+
+
+def test_a_canonical_dtype_has_32_bits_unless_64_are_the_default():
+    assert [dtypes.canonicalize_dtype(w) for w in NARROW] == [np.dtype(n) for n in NARROW.values()]
+    with rune.enable_x64():
+        assert [dtypes.canonicalize_dtype(w) for w in NARROW] == [np.dtype(w) for w in NARROW]
+
+
+def test_keys_are_canonical_where_they_are_asked_for():
+    keys = rune.random.key(0).dtype
+
+    assert dtypes.canonicalize_dtype(keys, allow_extended_dtype=True) == keys
+    with pytest.raises(DtypeError, match="cannot take key<fry>"):
+        dtypes.canonicalize_dtype(keys)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("int4", 4), ("bool", 8), ("bf16", 16), ("complex128", 128)])
+def test_elements_have_bits(dtype: str, bits: int):
+    assert dtypes.itemsize_bits(dtype) == bits
+
+
+@pytest.mark.parametrize("value", [1, 1.5, True, 1j])
+def test_the_python_type_is_that_of_a_number(value: complex):
+    for same in (value, np.asarray(value)[()], rnp.asarray(value), np.asarray(value).dtype, type(value)):
+        assert dtypes.scalar_type_of(same) is type(value)
+
+
+def test_keys_have_no_python_type():
+    with pytest.raises(DtypeError, match="cannot find a Python type"):
+        dtypes.scalar_type_of(rune.random.key(0))
+
+
+def test_promotion_without_a_path_is_a_value_error_too():
+    with pytest.raises(PromotionError, match="no implicit path"):
+        rnp.add(rnp.float8_e5m2(1), rnp.float16(1))
+    assert issubclass(PromotionError, ValueError)
