@@ -53,6 +53,7 @@ ROOMS = (
     "rune.debug",
     "rune.image",
     "rune.ref",
+    "rune.sparse",
     "rune.flatten_util",
     "rune.test_util",
     "rune.profiler",

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         ref,
         scipy,
         sharding,
+        sparse,
         test_util,
     )
     from rune.backends.doctor import doctor
@@ -117,7 +118,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
+    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse test_util
     """.split()
 )
 _LATE = {
@@ -243,6 +244,7 @@ __all__ = [
     "sequential_vmap",
     "shard_map",
     "sharding",
+    "sparse",
     "stages",
     "switch",
     "test_util",

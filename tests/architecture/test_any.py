@@ -36,6 +36,7 @@ BUDGETS: dict[str, int] = {
     "rune.random": 40,
     "rune.scipy": 91,
     "rune.settings": 1,
+    "rune.sparse": 28,
     "rune.tracebacks": 3,
     "rune.transforms": 218,
     "rune.tree": 65,
