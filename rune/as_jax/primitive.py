@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+
 from rune.as_jax.avals import type_of
 from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter

@@ -124,7 +124,9 @@ def transformation_with_aux2(
     return transformed
 
 
-def _called(f: Function, steps: Generator[tuple[tuple[Any, ...], dict[str, Any]], Any, Any]) -> Any:
+def _called(
+    f: Function, steps: Generator[tuple[tuple[Any, ...], dict[str, Any]], Any, Any]
+) -> Any:
     """What a generator makes of f: it yields arguments, is sent the results, and yields its own."""
     args, kwargs = next(steps)
     return steps.send(f(*args, **kwargs))

@@ -32,7 +32,11 @@ def lower_fun(function: Callable[..., Any], multiple_results: bool = True) -> Lo
 
 
 def register_lowering(
-    primitive: Primitive, rule: Lowering, platform: str | None = None, inline: bool = True, cacheable: bool = True
+    primitive: Primitive,
+    rule: Lowering,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
 ) -> Lowering:
     """Set the lowering of a primitive, for all devices.
 

@@ -63,7 +63,8 @@ def trace_to_jaxpr_nounits(
         unknown = [instantiate or partial.owns(o) for o in outs]
         staged = partial.program([o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
         return staged, [
-            PartialVal.unknown(type_of(o)) if u else PartialVal.known(o) for o, u in zip(outs, unknown, strict=True)
+            PartialVal.unknown(type_of(o)) if u else PartialVal.known(o)
+            for o, u in zip(outs, unknown, strict=True)
         ]
 
     staged, results = partial.trace(run)
