@@ -51,6 +51,7 @@ ROOMS = (
     "rune.tree",
     "rune.tree_util",
     "rune.debug",
+    "rune.checkify",
     "rune.image",
     "rune.ref",
     "rune.sparse",

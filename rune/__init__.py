@@ -84,6 +84,7 @@ from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import (
+        checkify,
         distributed,
         flatten_util,
         image,
@@ -118,7 +119,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse test_util
+    checkify distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse test_util
     """.split()
 )
 _LATE = {
@@ -158,6 +159,7 @@ __all__ = [
     "associative_scan",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",

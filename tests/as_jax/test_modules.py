@@ -18,7 +18,7 @@ import jax.scipy.sparse.linalg
 import jax.test_util
 import numpy as np
 import pytest
-from jax.experimental import multihost_utils, sparse
+from jax.experimental import checkify, multihost_utils, sparse
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.experimental.ode import odeint
 from jax.experimental.pjit import pjit
@@ -51,6 +51,7 @@ def test_dlpack_knows_its_dtypes(dtype: Any, answer: bool):
 
 def test_modules_of_experiments():
     assert sparse.BCOO is rune.sparse.BCOO
+    assert checkify.checkify is rune.checkify.checkify
     assert odeint is rune.scipy.integrate.odeint
     assert pjit is jax.jit
     assert jax.new_ref is rune.new_ref

@@ -112,6 +112,8 @@ class Jitted(Generic[P, R]):
             return self._run_again(traced, leaves, args, kwargs)
         if key[1].disable_jit:
             return self.function(*args)
+        if references.are_there():
+            return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container since the key was made.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((read, kwargs))
@@ -125,7 +127,10 @@ class Jitted(Generic[P, R]):
     def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
         if config.current().disable_jit or (self.inline and not is_evaluating()):
             return self.function(*args, **kwargs)
-        traced, leaves = self._lookup(args, kwargs)
+        try:
+            traced, leaves = self._lookup(args, kwargs)
+        except references.Inlined:
+            return self.function(*args, **kwargs)
         if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)
