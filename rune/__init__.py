@@ -88,6 +88,7 @@ from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import (
+        checkify,
         distributed,
         extend,
         flatten_util,
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
         ref,
         scipy,
         sharding,
+        sparse,
         test_util,
     )
     from rune.backends.doctor import doctor, print_environment_info
@@ -122,7 +124,8 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
+    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
+    test_util
     """.split()
 )
 _LATE = {
@@ -162,6 +165,7 @@ __all__ = [
     "associative_scan",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -255,6 +259,7 @@ __all__ = [
     "sequential_vmap",
     "shard_map",
     "sharding",
+    "sparse",
     "stages",
     "switch",
     "test_util",
