@@ -57,10 +57,12 @@ from rune.transforms.checkpoint import policies as checkpoint_policies
 from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
 from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
-from rune.transforms.compile.placement import block_until_ready, device_get, device_put
+from rune.transforms.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.gradient import custom_gradient
 from rune.transforms.custom.jvp import custom_jvp
-from rune.transforms.custom.rules import SymbolicZero
+from rune.transforms.custom.linear_call import linear_call
+from rune.transforms.custom.rules import SymbolicZero, zero_from_primal
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
@@ -71,6 +73,7 @@ from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
+from rune.transforms.inspect.live_arrays import live_arrays
 from rune.transforms.known_values import ensure_compile_time_eval
 from rune.transforms.programs.evaluation import eval_jaxpr, jaxpr_as_fun
 from rune.transforms.programs.make_program import make_program
@@ -84,7 +87,9 @@ from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import (
+        checkify,
         distributed,
+        extend,
         flatten_util,
         image,
         lax,
@@ -96,9 +101,10 @@ if TYPE_CHECKING:
         ref,
         scipy,
         sharding,
+        sparse,
         test_util,
     )
-    from rune.backends.doctor import doctor
+    from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
@@ -116,11 +122,12 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
+    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
+    test_util
     """.split()
 )
 _LATE = {
-    "doctor": "rune.backends.doctor",
+    **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
@@ -156,6 +163,7 @@ __all__ = [
     "associative_scan",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -164,8 +172,10 @@ __all__ = [
     "closure_convert",
     "cond",
     "configure",
+    "copy_to_host_async",
     "counters",
     "counting",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
@@ -189,6 +199,7 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "extend",
     "flatten_util",
     "float0",
     "fori_loop",
@@ -206,8 +217,10 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "linear_call",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "log_compiles",
     "make_array_from_callback",
     "make_array_from_process_local_data",
@@ -230,6 +243,7 @@ __all__ = [
     "optim",
     "plan_sharding",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
     "profiler",
@@ -243,6 +257,7 @@ __all__ = [
     "sequential_vmap",
     "shard_map",
     "sharding",
+    "sparse",
     "stages",
     "switch",
     "test_util",
@@ -256,4 +271,5 @@ __all__ = [
     "vmap",
     "while_loop",
     "work_stats",
+    "zero_from_primal",
 ]

@@ -9,6 +9,7 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType, Shape
 from rune.transforms.derivatives.tangents import float0_zeros, zeros
+from rune.tree_util import register_pytree_node
 
 
 class Zero:
@@ -40,6 +41,10 @@ class Zero:
     def from_primal_value(value: Any) -> Zero:
         """The zero tangent of a value."""
         return tangent_zero(type_of(value))
+
+
+# A tree without leaves: vmap takes it for any lanes (Equinox).
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, leaves: Zero(aval))
 
 
 @dataclass(frozen=True, slots=True)

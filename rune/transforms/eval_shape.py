@@ -31,7 +31,7 @@ class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist; usable where only these matter.
 
     sharding: which block each device would hold, if that is said.
-    Errors: DtypeError for an unknown dtype; ArgumentError for none, and for anything but a sharding.
+    Errors: DtypeError for an unknown dtype; ArgumentError for none, and for what is no sharding.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")
@@ -65,7 +65,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Operand) -> ShapeDtypeStruct:
-        """The struct of an array, a number, or what has a shape and a dtype; its sharding if committed.
+        """The struct of an array, a number, or what has shape and dtype; its sharding if committed.
 
         Errors: ArgumentError for anything else.
 
@@ -152,7 +152,7 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype.
+    anything else that has a shape and a dtype. Results may be types, too.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -162,14 +162,22 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     require_callable("eval_shape", function)
     leaves, treedef = tree.flatten((args, kwargs))
     types = leaf_types("eval_shape", leaves, treedef)
-    flat = Flat("eval_shape", lambda a, k: function(*a, **k), treedef)
+    told: dict[int, ArrayType] = {}
+
+    def without_structs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves, out_tree = tree.flatten(function(*args, **kwargs))
+        told.update((i, t) for i, x in enumerate(leaves) if (t := described(x)) is not None)
+        return tree.unflatten(out_tree, [0.0 if i in told else x for i, x in enumerate(leaves)])
+
+    flat = Flat("eval_shape", without_structs, treedef)
 
     def unheard(*values: Value) -> Any:
         with recorder(current()):  # what it draws is recorded and dropped
             return flat(*values)
 
     staged = stage(unheard, types, function_name(function))
-    return tree.unflatten(flat.out_tree, map(abstract, staged.program.output_types))
+    out_types = [told.get(i, t) for i, t in enumerate(staged.program.output_types)]
+    return tree.unflatten(flat.out_tree, map(abstract, out_types))
 
 
 def typeof(x: object) -> ArrayType:

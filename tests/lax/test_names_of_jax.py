@@ -32,7 +32,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "vmap": ("spmd_axis_name sum_match", "none: they are for sharding"),
     "pmap": ("backend", "`devices=`"),
     "checkpoint, remat": ("concrete static_argnames", "say `static_argnums`"),
-    "device_put": ("src donate may_alias", "a move copies; dropping the value frees its memory"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (
         "use_color scale min_width max_width color_map",
@@ -40,7 +39,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     ),
     "explain_cache_misses": ("new_val", "it is a context, and gives a list"),
     "*": ("fun", "the function that is transformed is given by position"),
-    "block_until_ready, device_get, device_put": ("x", "give it by position"),
+    "block_until_ready, copy_to_host_async, device_get, device_put": ("x", "give it by position"),
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
     "lax.all_gather": ("to", "pvary marks what is each device's own"),

@@ -109,3 +109,13 @@ def test_the_weakness_of_a_struct_counts_where_it_is_traced_alone():
 def test_a_struct_is_no_array():
     with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):
         rnp.sin(ROWS)  # type: ignore[arg-type]
+
+
+def test_results_of_eval_shape_may_be_types():
+    weak = rune.ShapeDtypeStruct((2,), "f32", weak_type=True)
+
+    assert rune.eval_shape(lambda x: (x.T, {"rows": ROWS}, weak), ROWS) == (
+        rune.ShapeDtypeStruct((3, 2), "f32"),
+        {"rows": ROWS},
+        weak,
+    )

@@ -4,6 +4,7 @@ from jax import (
     ad_checkpoint,
     core,
     custom_batching,
+    custom_derivatives,
     debug,
     distributed,
     dlpack,
@@ -46,6 +47,7 @@ from rune.as_jax.devices import (
     process_indices,
 )
 from rune.as_jax.flags import Configuration, State
+from rune.as_jax.jaxprs import make_jaxpr
 from rune.as_jax.platforms import copy_to_host_async, print_environment_info, smap
 from rune.backends import Device
 

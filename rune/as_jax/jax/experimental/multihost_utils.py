@@ -1,4 +1,4 @@
-"""`jax.experimental.multihost_utils`."""
+"""`jax.experimental.multihost_utils`: several processes; one alone has nothing to wait for."""
 
 from __future__ import annotations
 

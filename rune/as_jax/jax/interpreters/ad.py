@@ -65,12 +65,13 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
     primitive_transposes[primitive] = transpose
 
 
-def defbilinear(primitive: Primitive, left: Rule, right: Rule) -> None:
+def defbilinear(primitive: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
     """Say that it is linear in each of two: rules(cotangent, x, y, **params) -> cotangent."""
 
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
-        is_left = is_undefined_primal(x)
-        return (left(ct, x, y, **params), None) if is_left else (None, right(ct, x, y, **params))
+        if is_undefined_primal(x):
+            return lhs_rule(ct, x, y, **params), None
+        return None, rhs_rule(ct, x, y, **params)
 
     defjvp(
         primitive,
