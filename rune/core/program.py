@@ -242,7 +242,7 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
 
 
 def in_scope(program: Program, around: Frame | None) -> Program:
-    """The program as a part of what is computed at a line: in the scope of that, if there is one."""
+    """The program as a part of what is computed at a line: in the scope of that, if it has one."""
     if around is None or not around.scope:
         return program
 
