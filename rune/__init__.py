@@ -71,6 +71,7 @@ from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
+from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.inspect.live_arrays import live_arrays
@@ -87,7 +88,9 @@ from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import (
+        checkify,
         distributed,
+        extend,
         flatten_util,
         image,
         lax,
@@ -96,13 +99,16 @@ if TYPE_CHECKING:
         optim,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
+        sparse,
         test_util,
     )
     from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
+    from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
@@ -118,7 +124,8 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
+    test_util
     """.split()
 )
 _LATE = {
@@ -128,6 +135,7 @@ _LATE = {
     "plan_sharding": "rune.transforms.placement.plans",
     "tune": "rune.transforms.tuning.tune",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+    **dict.fromkeys(("Ref", "freeze", "new_ref"), "rune.ref"),
     **dict.fromkeys(("process_count", "process_index"), "rune.distributed"),
     **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
 }
@@ -150,12 +158,14 @@ __all__ = [
     "NamedSharding",
     "P",
     "Quantized",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "SymbolicZero",
     "associative_scan",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -191,9 +201,12 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "extend",
     "flatten_util",
     "float0",
     "fori_loop",
+    "fwd_and_bwd",
+    "freeze",
     "grad",
     "hessian",
     "hvp",
@@ -223,6 +236,7 @@ __all__ = [
     "missing",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "no_grad",
     "numpy",
@@ -238,12 +252,14 @@ __all__ = [
     "pure_callback",
     "quantize",
     "random",
+    "ref",
     "remat",
     "scan",
     "scipy",
     "sequential_vmap",
     "shard_map",
     "sharding",
+    "sparse",
     "stages",
     "switch",
     "test_util",

@@ -9,9 +9,7 @@ MISSING: Table = {
         auto_pcast host_count host_id host_ids process_indices
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
-    "References, which are written to; carry the array, or use `x.at[...]`.": """
-        Ref empty_ref free_ref freeze new_ref ref
-        """,
+    "Use `rune.ref`, where it is beside what else is for references.": "empty_ref free_ref",
     "Use `rune.devices()`, which lists them by name; the first is the default.": """
         Device default_backend device_count local_device_count local_devices memory
         """,
@@ -27,7 +25,6 @@ MISSING: Table = {
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "monitoring",
     "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
-    "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",
     "Use a slice.": "ds",
     "Use `rune.custom_vmap` and `rune.sequential_vmap`.": "custom_batching",
     "Use `rune.custom_jvp`, `rune.custom_vjp` and their like.": "custom_derivatives",

@@ -246,6 +246,9 @@ class Configuration:
     def __getattr__(self, name: str) -> Any:
         return value_of(name)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
+
     update = staticmethod(update)
     read = staticmethod(value_of)
 

@@ -26,6 +26,7 @@ from rune.errors import ArgumentError, ConcretizationTypeError
 from rune.transforms.batching.vmap import Batch
 from rune.transforms.eager import EVALUATE
 from rune.transforms.eval_shape import typeof
+from rune.transforms.programs.make_program import program_maker
 
 no_effects: frozenset[Effect] = frozenset()
 
@@ -193,3 +194,18 @@ def nonempty_axis_env_DO_NOT_USE() -> bool:
 
 
 array_types = frozenset({Array, np.ndarray, *(d.type for d in dtypes.ANY)})
+
+
+class ConstantsStage(Stage):
+    """Arrays of rank 0 are constants, as others are, where rune writes literals."""
+
+    __slots__ = ()
+
+    def atom(self, value: Any) -> Atom:
+        """The variable or literal that stands for `value`."""
+        return self._capture(value) if type(value) is Array else super().atom(value)
+
+
+def make_jaxpr(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
+    """As `rune.make_program`, with as many constants as JAX has (Optimistix compares them)."""
+    return program_maker(ConstantsStage, fun, *args, **options)

@@ -47,14 +47,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "out_sharding sharding",
         "none: they are for sharding",
     ),
-    "numpy.fmax, numpy.fmin, numpy.gcd, numpy.lcm, numpy.nonzero, numpy.trunc": (
-        "x1 x2 a x",
-        "give it by position, as in NumPy",
-    ),
-    "lax.cbrt, lax.cos, lax.exp*, lax.log*, lax.rsqrt, lax.sin, lax.sqrt, lax.tan*": (
-        "accuracy",
-        "docs/accuracy.md has what is promised",
-    ),
+    "numpy.trunc": ("x", "give it by position, as in NumPy"),
     "lax.mul": ("out_dtype", "convert the operands"),
     "lax.nextafter, lax.unstack, scipy.special.kl_div, scipy.special.rel_entr": (
         "x1 x2 x p q",
@@ -64,11 +57,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
     "numpy.*": ("out where", "elementwise functions take their operands alone; use `numpy.where`"),
-    "numpy.delete": ("assume_unique_indices", "positions are known, and looked at"),
     "numpy.einsum": ("_dot_general", "none: it is JAX's own"),
-    "numpy.ravel_multi_index": ("dtype", "convert the positions"),
-    "numpy.save": ("allow_pickle", "nothing is ever pickled"),
-    "numpy.take_along_axis": ("wrap_negative_indices", "add the size to them, or clip"),
     "random.key_dtype": ("impl_spec", "say `impl`"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
     "scipy.linalg.dft": ("dtype", "convert the result"),

@@ -84,13 +84,13 @@ class SymbolicZero:
 
 
 def zero_from_primal(value: object, symbolic_zeros: bool = False) -> Any:
-    """The zero tangents of a tree of values: arrays, or SymbolicZeros if `symbolic_zeros`.
+    """The zero tangent of a value or a tree: arrays, or SymbolicZero objects if `symbolic_zeros`.
 
     Errors: ArgumentError if a leaf is not an array.
 
     >>> import rune, rune.numpy as rnp
-    >>> rune.zero_from_primal({"x": rnp.ones(2)})
-    {'x': Array([0., 0.], f32[2], cpu:0)}
+    >>> rune.zero_from_primal(rnp.ones(2))
+    Array([0., 0.], f32[2], cpu:0)
     """
     return tree.map(lambda x: symbolic_or_zeros(symbolic_zeros, tangent_type(typeof(x))), value)
 
