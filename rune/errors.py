@@ -300,12 +300,8 @@ class MissingRule(RuneError, NotImplementedError):
 class TracerError(RuneError, TypeError):
     """A traced value used where it means nothing: the base of the classes below, which say how.
 
-    >>> import rune
-    >>> try:
-    ...     rune.jit(range)(3)
-    ... except rune.errors.TracerError as error:
-    ...     print(type(error).__name__)
-    TracerIntegerConversionError
+    >>> issubclass(TracerIntegerConversionError, TracerError)
+    True
     """
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
-from rune import config, counts, effects, tree
+from rune import config, counts, effects, scopes, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
@@ -309,6 +309,7 @@ class Jitted(Generic[P, R]):
             writer = current()
             assert isinstance(writer, Stage)
             writer.kept = True  # the trace is stored: work on it pays
+            scopes.set_scope("")  # and serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording, references.closed("jit"):
                 outs, out_tree = tree.flatten(self.function(*args, **kwargs))
