@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
+    from rune.transforms.derivatives.taylor import jet
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
     from rune.transforms.placement.plans import plan_sharding
@@ -124,6 +125,7 @@ _ROOMS = frozenset(
 )
 _LATE = {
     "doctor": "rune.backends.doctor",
+    "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
@@ -206,6 +208,7 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jaxpr_as_fun",
+    "jet",
     "jit",
     "jvp",
     "lax",

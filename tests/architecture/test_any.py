@@ -39,7 +39,7 @@ BUDGETS: dict[str, int] = {
     "rune.settings": 1,
     "rune.sparse": 28,
     "rune.tracebacks": 3,
-    "rune.transforms": 220,
+    "rune.transforms": 225,
     "rune.tree": 65,
     "rune.tree_util": 4,
     "rune.typing": 1,
