@@ -46,6 +46,7 @@ ROOMS = (
     "rune.scipy.stats",
     "rune.nn",
     "rune.nn.initializers",
+    "rune.extend",
     "rune.optim",
     "rune.random",
     "rune.tree",

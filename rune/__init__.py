@@ -58,10 +58,12 @@ from rune.transforms.checkpoint import policies as checkpoint_policies
 from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
 from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
-from rune.transforms.compile.placement import block_until_ready, device_get, device_put
+from rune.transforms.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.gradient import custom_gradient
 from rune.transforms.custom.jvp import custom_jvp
-from rune.transforms.custom.rules import SymbolicZero
+from rune.transforms.custom.linear_call import linear_call
+from rune.transforms.custom.rules import SymbolicZero, zero_from_primal
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
@@ -69,8 +71,10 @@ from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
+from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
+from rune.transforms.inspect.live_arrays import live_arrays
 from rune.transforms.known_values import ensure_compile_time_eval
 from rune.transforms.programs.evaluation import eval_jaxpr, jaxpr_as_fun
 from rune.transforms.programs.make_program import make_program
@@ -86,6 +90,7 @@ if TYPE_CHECKING:
     from rune import (
         checkify,
         distributed,
+        extend,
         flatten_util,
         image,
         lax,
@@ -100,7 +105,7 @@ if TYPE_CHECKING:
         sparse,
         test_util,
     )
-    from rune.backends.doctor import doctor
+    from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
@@ -120,11 +125,12 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    checkify distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse test_util
+    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
+    test_util
     """.split()
 )
 _LATE = {
-    "doctor": "rune.backends.doctor",
+    **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
     "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
@@ -170,8 +176,10 @@ __all__ = [
     "closure_convert",
     "cond",
     "configure",
+    "copy_to_host_async",
     "counters",
     "counting",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
@@ -195,9 +203,11 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "extend",
     "flatten_util",
     "float0",
     "fori_loop",
+    "fwd_and_bwd",
     "freeze",
     "grad",
     "hessian",
@@ -212,8 +222,10 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "linear_call",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "log_compiles",
     "make_array_from_callback",
     "make_array_from_process_local_data",
@@ -236,6 +248,7 @@ __all__ = [
     "optim",
     "plan_sharding",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
     "profiler",
@@ -263,4 +276,5 @@ __all__ = [
     "vmap",
     "while_loop",
     "work_stats",
+    "zero_from_primal",
 ]

@@ -53,6 +53,7 @@ __all__ = [
     "TransformError",
     "UnboundAxisError",
     "UnhandledEffect",
+    "pass_over",
 ]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -127,13 +128,31 @@ def user_frame() -> Frame | None:
         return line
     frame = sys._getframe(1)
     # The first test decides nearly always, and operations that are traced wait for it.
-    while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or is_generated(frame)):
+    while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or is_passed_over(frame)):
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename == threading.__file__:
         return None  # in a thread of the package's
     if frame is None:
         return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, scope())
+
+
+def pass_over(file: str) -> None:
+    """Name no line of this file in errors and programs, but the line that called it.
+
+    For libraries that stand between a user and rune, as rune's own files do.
+
+    >>> pass_over("/site-packages/layers/core.py")
+    """
+    _libraries.add(file)
+
+
+_libraries: set[str] = set()
+
+
+def is_passed_over(frame: FrameType) -> bool:
+    """Whether a frame outside of the package is not the user's: generated, or of such a library."""
+    return frame.f_code.co_filename in _libraries or is_generated(frame)
 
 
 def is_generated(frame: FrameType) -> bool:
@@ -310,7 +329,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
 
-class TracerArrayConversionError(TracerError):
+class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value handed to NumPy.
 
     >>> import rune, numpy as np
@@ -320,7 +339,7 @@ class TracerArrayConversionError(TracerError):
     """
 
 
-class TracerIntegerConversionError(TracerError):
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value used as a Python integer or index.
 
     >>> import rune, rune.numpy as rnp

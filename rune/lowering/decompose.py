@@ -53,7 +53,7 @@ class _Decompose(Stage):
         self.constants: dict[int, tuple[Var, Value]] = {}  # by the id of the value, which each entry holds
 
     def _capture(self, value: Value) -> Var:
-        """An array that the expansion of a user's primitive brings along; loops take it from here."""
+        """An array that the expansion of a user's primitive brings along."""
         if self.parent is not None or isinstance(value, Tracer):
             return super()._capture(value)
         if id(value) not in self.constants:

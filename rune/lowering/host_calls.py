@@ -21,6 +21,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.lower import Library
 from rune.core.primitive import Collective, Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.side_effects import effect_of, program_effect
@@ -76,7 +77,7 @@ host_call = Primitive("host_call", "host", _type_rule, multiple_results=True, ef
 
 def write_host_call(args: Sequence[Value], *, call: Any, results: Any, effect: Effect | None, **_: object) -> Any:
     """Bind a call whose order is not settled yet."""
-    types = tuple(s.type for s in results)
+    types = tuple(s.array_type for s in results)
     return host_call(*args, call=call, results=types, effect=effect, has_token=False)
 
 
@@ -86,6 +87,11 @@ class LibraryCall:
 
     primitive: Primitive
     params: tuple[tuple[str, object], ...]
+
+    @property
+    def borrows(self) -> bool:
+        """Whether it keeps none of the arrays that it is given."""
+        return isinstance(self.primitive.lower, Library) and self.primitive.lower.borrows
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, of the types that the plan holds."""
@@ -152,7 +158,7 @@ def function_of(equation: Equation) -> HostFunction:
         tuple(a.type for a in equation.operands),
         tuple(v.type for v in equation.results),
         # Only rune's own functions are known not to keep the arrays they receive.
-        isinstance(inner, LibraryCall | CollectiveCall | PlaceCall),
+        inner.borrows if isinstance(inner, LibraryCall) else isinstance(inner, CollectiveCall | PlaceCall),
     )
 
 

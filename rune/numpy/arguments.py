@@ -18,13 +18,14 @@ from rune.array import Array, as_array
 from rune.backends import Device
 from rune.backends.shared.host_memory import machine_bytes
 from rune.core.interpreter import Tracer, type_of
-from rune.core.types import Shape
+from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
 from rune.ops.conventions import astype, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
 from rune.transforms.compile.placement import device_put
+from rune.transforms.eval_shape import described
 from rune.typing import ArrayLike
 
 
@@ -40,6 +41,17 @@ def value(name: str, x: Any) -> Any:
         return as_array(x, *scalar)
     operand_value = operand(name, x)
     return as_array(operand_value) if isinstance(operand_value, np.ndarray) else operand_value
+
+
+def type_like(name: str, x: Any) -> ArrayType:
+    """The type of an array, or the one that an object without values tells of, which is never weak.
+
+    Errors: ArgumentError for anything else.
+    """
+    if isinstance(x, Operators | Tracer):
+        return type_of(x)
+    told = described(x)
+    return type_of(value(name, x)) if told is None else told.strong()
 
 
 def values(name: str, xs: object) -> list[Array]:
@@ -195,10 +207,11 @@ def placed(x: Array, device: str | Device | None) -> Array:
     return x if device is None else device_put(x, device)
 
 
-def beside(out: Array, x: Array) -> Array:
+def beside(out: Array, x: ArrayLike) -> Array:
     """`out` on the device that `x` is committed to; unchanged if either is traced."""
-    concrete = type(out) is Array and type(x) is Array
-    return device_put(out, x.device) if concrete and x.committed else out
+    if type(x) is Array and type(out) is Array and x.committed:
+        return device_put(out, x.device)
+    return out
 
 
 def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.numpy.arguments import inexact, value
+from rune.numpy.arguments import inexact, type_like, value
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -115,7 +115,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     >>> rnp.iscomplexobj(rnp.array([1 + 0j])), rnp.iscomplexobj(1.0)
     (True, False)
     """
-    return type_of(value("iscomplexobj", x)).dtype in dtypes.COMPLEX
+    return type_like("iscomplexobj", x).dtype in dtypes.COMPLEX
 
 
 def isrealobj(x: ArrayLike) -> bool:

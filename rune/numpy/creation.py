@@ -19,11 +19,11 @@ from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, maximum
 from rune.errors import ArgumentError
-from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, value
+from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, type_like, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to, scalar_kind, unrounded
+from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
 from rune.typing import ArrayLike, DTypeLike
 
@@ -138,7 +138,7 @@ def _from_object(x: object, dtype: np.dtype | None) -> Any:
         return _from_sequence(x, dtype)
     if isinstance(x, Dim) and dtype is not None:
         return as_type(x, dtype)
-    if isinstance(x, Dim) or hasattr(x, "__rune_array__"):
+    if isinstance(x, Dim) or stands_for_array(x):
         out = value("array", x)
         return out if dtype is None else c.astype(out, dtype)
     return as_array(x, dtype)
@@ -164,7 +164,7 @@ def _holds_arrays(x: list | tuple) -> bool:
     waiting = [x]
     while waiting:
         for item in waiting.pop():
-            if isinstance(item, Operators | Dim) or hasattr(item, "__rune_array__"):
+            if isinstance(item, Operators | Dim) or stands_for_array(item):
                 return True
             if isinstance(item, list | tuple):
                 waiting.append(item)
@@ -250,13 +250,12 @@ def full(
 def _like(
     name: str, x: ArrayLike, fill: ArrayLike, dtype: DTypeLike | None, shape: object, device: str | Device | None
 ) -> Array:
-    template = value(name, x)
-    type = type_of(template)
+    type = type_like(name, x)
     sizes = type.shape if shape is None else shape_of(name, shape)
     filled = full(sizes, fill, type.dtype if dtype is None else dtype)
     weak = type.weak and dtype is None
     filled = ops.convert(filled, dtype=type.dtype, weak=True) if weak else filled
-    return beside(filled, template) if device is None else placed(filled, device)
+    return beside(filled, x) if device is None else placed(filled, device)
 
 
 def zeros_like(

@@ -17,7 +17,7 @@ from rune.backends import Device
 from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
-from rune.numpy.arguments import placed, value
+from rune.numpy.arguments import placed, type_like, value
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
@@ -127,7 +127,7 @@ def _type(x: object) -> tuple[np.dtype, bool]:
         return _PYTHON[x]
     if isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
         return dtypes.as_dtype(x), False
-    x_type = type_of(value("result_type", x))
+    x_type = type_like("result_type", x)
     return x_type.dtype, x_type.weak
 
 
@@ -265,7 +265,7 @@ def shape(a: ArrayLike) -> tuple:
     >>> rnp.shape(rnp.zeros((2, 3)))
     (2, 3)
     """
-    return type_of(value("shape", a)).shape
+    return type_like("shape", a).shape
 
 
 def ndim(a: ArrayLike) -> int:
@@ -291,7 +291,7 @@ def size(a: ArrayLike, axis: Axis = None) -> Any:
     >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)
     (6, 3)
     """
-    a_type, total = type_of(value("size", a)), 1
+    a_type, total = type_like("size", a), 1
     for i in c.normalised_axes("size", axis, a_type):
         total = total * a_type.shape[i]
     return total

@@ -227,14 +227,9 @@ def _call(
 
 
 def _declared(kind: str, structs: Sequence[Any], out_tree: tree.TreeDef) -> list[ArrayType]:
-    # Arrays declare their own type; an ArrayType, which may be symbolic, is taken as it is.
-    like = [
-        ShapeDtypeStruct(x.shape, x.dtype)
-        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, ArrayType)
-        else x
-        for x in structs
-    ]
-    return leaf_types(kind, like, out_tree)
+    # Arrays declare their own type, but for its weakness; an ArrayType may be symbolic.
+    types = leaf_types(kind, structs, out_tree)
+    return [t if isinstance(x, ArrayType) or not hasattr(x, "dtype") else t.strong() for t, x in zip(types, structs)]
 
 
 def _is_value(leaf: object) -> bool:
@@ -247,7 +242,7 @@ def _is_value(leaf: object) -> bool:
 
 
 def _run(*args: Value, call: HostCall | LaneByLane, results: Sequence[ShapeDtypeStruct], **_: object) -> list[Array]:
-    types = [s.type for s in results]
+    types = [s.array_type for s in results]
     place = placement(call.kind, args)
     outs = call([np.asarray(a, type_of(a).dtype) for a in args], types)
     # Copied: the function may keep its result, and write to it later.
@@ -318,7 +313,7 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
 callback_primitive = Direct(
     "callback",
     "host",
-    lambda *types, results, **_: tuple(s.type for s in results),
+    lambda *types, results, **_: tuple(s.array_type for s in results),
     batch=_batch,
     multiple_results=True,
     run=_run,

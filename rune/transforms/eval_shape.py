@@ -6,16 +6,22 @@ Nothing is computed and no array is allocated; the function is traced and its pr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, tree
-from rune.core.interpreter import current, type_of
+from rune.core.interpreter import Tracer, current, type_of
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Value
+from rune.core.values import Operand, Value
 from rune.dims import Size, product
-from rune.transforms.arguments import function_name, require_callable, value_leaves
+from rune.errors import ArgumentError
+from rune.ops.operators import Operators
+from rune.ops.promote import operand
+from rune.sharding.shardings import Sharding
+from rune.transforms.arguments import function_name, refuse_other, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.effect_boundaries import recorder
 
@@ -23,6 +29,9 @@ from rune.transforms.effect_boundaries import recorder
 @dataclass(frozen=True, slots=True, init=False)
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist; usable where only these matter.
+
+    sharding: which block each device would hold, if that is said.
+    Errors: DtypeError for an unknown dtype; ArgumentError for none, and for what is no sharding.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")
@@ -32,14 +41,56 @@ class ShapeDtypeStruct:
     shape: Shape
     dtype: Any  # a NumPy dtype, or the KeyDtype of keys
     weak_type: bool
+    sharding: Sharding | None
 
-    def __init__(self, shape: Sequence[Size], dtype: object, weak_type: bool = False):
+    def __init__(
+        self,
+        shape: Sequence[Size],
+        dtype: object,
+        *,
+        sharding: Sharding | None = None,
+        weak_type: bool = False,
+        manual_axis_type: None = None,
+        is_ref: bool = False,
+    ):
+        if dtype is None:
+            raise ArgumentError("ShapeDtypeStruct: cannot describe an array without a dtype")
+        if not isinstance(sharding, Sharding | None):
+            raise ArgumentError(f"ShapeDtypeStruct: cannot use sharding={sharding!r} (a Sharding required)")
+        refuse_other("ShapeDtypeStruct", manual_axis_type=(manual_axis_type, None), is_ref=(is_ref, False))
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtypes.public(dtypes.named(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
+        object.__setattr__(self, "sharding", sharding)
+
+    @classmethod
+    def like(cls, x: Operand) -> ShapeDtypeStruct:
+        """The struct of an array, a number, or what has shape and dtype; its sharding if committed.
+
+        Errors: ArgumentError for anything else.
+
+        >>> import rune
+        >>> rune.ShapeDtypeStruct.like(1.5)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        type = described(x)
+        if type is None:
+            type = type_of(operand("ShapeDtypeStruct.like", x))
+        sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        return cls(type.shape, type.dtype, sharding=sharding, weak_type=type.weak)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with other fields. Errors: TypeError for a field that there is not.
+
+        >>> import rune
+        >>> rune.ShapeDtypeStruct((3,), "f32").update(shape=(2, 2))
+        ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+        """
+        present = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ShapeDtypeStruct(**{**present, **changes})
 
     @property
-    def type(self) -> ArrayType:
+    def array_type(self) -> ArrayType:
         """The same as the type of an array."""
         return ArrayType(self.shape, dtypes.available(dtypes.named(self.dtype)), self.weak_type)
 
@@ -59,35 +110,49 @@ class ShapeDtypeStruct:
         return self.shape[0]  # type: ignore[return-value]
 
     def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding else ""
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak})"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{sharding}{weak})"
 
 
 def abstract(type: ArrayType) -> ShapeDtypeStruct:
     """The struct that says what a type says."""
-    return ShapeDtypeStruct(type.shape, type.dtype, type.weak)
+    return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak)
+
+
+def described(x: Any) -> ArrayType | None:
+    """The type that an object tells of without being an array: it has a shape and a dtype.
+
+    None for arrays, traced values, numbers, and anything else.
+    """
+    if isinstance(x, ArrayType):
+        return x
+    if isinstance(x, ShapeDtypeStruct):
+        return x.array_type
+    if isinstance(x, Operators | Tracer | np.ndarray | np.generic) or hasattr(type(x), "__rune_array__"):
+        return None
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        return None
+    return ArrayType(tuple(x.shape), dtypes.available(dtypes.named(x.dtype)), bool(getattr(x, "weak_type", False)))
 
 
 def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[ArrayType]:
-    """The types of leaves that are arrays, numbers, ShapeDtypeStructs or ArrayTypes.
+    """The types of leaves that are arrays, numbers, ShapeDtypeStructs, ArrayTypes or like them.
 
     Errors: ArgumentError names the path of any other leaf.
     """
     # Types are replaced by a number that passes, so that `value_leaves` rejects every other leaf
     # with its path.
-    stand_in = [0.0 if isinstance(x, ArrayType | ShapeDtypeStruct) else x for x in leaves]
-    values = value_leaves(name, stand_in, treedef)
-    return [_type(x, v) for x, v in zip(leaves, values, strict=True)]
-
-
-def _type(leaf: object, value: Value) -> ArrayType:
-    return leaf if isinstance(leaf, ArrayType) else type_of(leaf if isinstance(leaf, ShapeDtypeStruct) else value)
+    told = [described(x) for x in leaves]
+    values = value_leaves(name, [x if t is None else 0.0 for x, t in zip(leaves, told)], treedef)
+    return [type_of(v) if t is None else t for v, t in zip(values, told)]
 
 
 def eval_shape(function: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
-    Arguments are arrays, numbers, ShapeDtypeStructs, or ArrayTypes (whose sizes may be symbolic).
+    Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
+    anything else that has a shape and a dtype. Results may be types, too.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -97,14 +162,22 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     require_callable("eval_shape", function)
     leaves, treedef = tree.flatten((args, kwargs))
     types = leaf_types("eval_shape", leaves, treedef)
-    flat = Flat("eval_shape", lambda a, k: function(*a, **k), treedef)
+    told: dict[int, ArrayType] = {}
+
+    def without_structs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves, out_tree = tree.flatten(function(*args, **kwargs))
+        told.update((i, t) for i, x in enumerate(leaves) if (t := described(x)) is not None)
+        return tree.unflatten(out_tree, [0.0 if i in told else x for i, x in enumerate(leaves)])
+
+    flat = Flat("eval_shape", without_structs, treedef)
 
     def unheard(*values: Value) -> Any:
         with recorder(current()):  # what it draws is recorded and dropped
             return flat(*values)
 
     staged = stage(unheard, types, function_name(function))
-    return tree.unflatten(flat.out_tree, map(abstract, staged.program.output_types))
+    out_types = [told.get(i, t) for i, t in enumerate(staged.program.output_types)]
+    return tree.unflatten(flat.out_tree, map(abstract, out_types))
 
 
 def typeof(x: object) -> ArrayType:

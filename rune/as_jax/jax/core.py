@@ -5,6 +5,8 @@ from rune.as_jax.avals import AbstractValue, ShapedArray
 from rune.as_jax.jaxprs import (
     DropVar,
     check_jaxpr,
+    concrete_or_error,
+    eval_context,
     gensym,
     get_opaque_trace_state,
     jaxprs_in_params,
@@ -12,7 +14,7 @@ from rune.as_jax.jaxprs import (
     no_effects,
     valid_jaxtype,
 )
-from rune.core.interpreter import Interpreter as Trace
+from rune.as_jax.traces import Trace
 from rune.core.interpreter import Tracer
 from rune.core.primitive import Effect
 from rune.core.program import Atom
@@ -23,3 +25,5 @@ from rune.errors import CheckError as JaxprTypeError
 from rune.errors import DimensionError as InconclusiveDimensionOperation
 
 get_aval = typeof
+ParamDict = dict[str, object]
+Effects = frozenset[Effect]

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.ref import *
 
-__getattr__ = absent.of("rune.ref")
+__getattr__ = absent.of(__name__)

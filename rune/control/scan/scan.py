@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rune import tree
+from rune.control import in_python
 from rune.control.carried_references import Refs, step
 from rune.control.carry_types import Carry, settle
 from rune.control.scan.primitive import row_type
@@ -98,6 +99,9 @@ def _scanned(
     first = value_leaves(carry.name, first, init_tree)
     rows = value_leaves(carry.name, rows, rows_tree)
     steps = _steps(carry.name, rows, rows_tree, length)
+    if in_python.is_asked_for() and isinstance(steps, int) and steps:
+        order = range(steps)[::-1] if reverse else range(steps)
+        return in_python.scan(f, init, rows, rows_tree, order)
     row_types = [row_type(type_of(x)) for x in rows]
     _, treedef = tree.flatten((init, xs))
     body = _Body(f, init_tree)

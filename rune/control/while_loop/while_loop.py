@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune import dims, dtypes, tree
-from rune.control import carried_references
+from rune.control import carried_references, in_python
 from rune.control.carry_types import Carry, settle
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
@@ -66,6 +66,10 @@ def _while_named(
     carry: Carry, cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, reverse: Policy
 ) -> R:
     """`while_loop` under the name that messages use for it."""
+    if in_python.is_asked_for():
+        init_val, has_ended = in_python.while_loop(cond_fun, body_fun, init_val)
+        if has_ended:
+            return init_val  # type: ignore[return-value]
     if not references.are_there():
         return _looped(carry, cond_fun, body_fun, init_val, reverse)
 

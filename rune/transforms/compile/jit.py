@@ -35,7 +35,7 @@ from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
-from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, with_statics
+from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.eval_shape import abstract, leaf_types
@@ -125,8 +125,10 @@ class Jitted(Generic[P, R]):
         return self._finish(traced, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
-        if config.current().disable_jit or (self.inline and not is_evaluating()):
+        if config.current().disable_jit:
             return self.function(*args, **kwargs)
+        if self.inline and not is_evaluating():
+            return call_inline(self.function, self.marked, args, kwargs)
         try:
             traced, leaves = self._lookup(args, kwargs)
         except references.Inlined:
@@ -298,6 +300,8 @@ class Jitted(Generic[P, R]):
 
     def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         next(counts.traces)
+        if config.current().log_compiles:
+            late_modules.compile_log().tell_trace(function_name(self.function), types)
         out_trees: list[TreeDef] = []
         recorders: list[effects.Recorder] = []
 

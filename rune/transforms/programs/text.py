@@ -12,6 +12,7 @@ from rune.transforms.checks.failures import last_failure
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
+from rune.transforms.custom.linear_call import linear_call_primitive
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.custom.vmap import custom_vmap_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
@@ -28,6 +29,7 @@ PRIMITIVES = (
     custom_vjp_call,
     custom_lin,
     custom_vmap_call,
+    linear_call_primitive,
     callback_primitive,
     to_device,
     shard_map_primitive,

@@ -227,7 +227,10 @@ def custom_derivatives_with_filters():
     def twice_jvp(primals, tangents):
         return 2 * primals[0], 5 * tangents[0]
 
-    return {"vjp": jax.grad(lambda x: scaled(x, factor=3))(1.0), "jvp": jax.jvp(twice, (1.0,), (1.0,))}
+    return {
+        "vjp": jax.grad(lambda x: scaled(x, factor=3))(jnp.array(1.0)),
+        "jvp": jax.jvp(twice, (jnp.array(1.0),), (jnp.array(1.0),)),
+    }
 
 
 def callback_with_a_shape_of_types():
