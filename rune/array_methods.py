@@ -37,6 +37,7 @@ FUNCTIONS = {
     "cumprod": "Running product.",
     "cumsum": "Running sum.",
     "diagonal": "The diagonal of two axes.",
+    "dot": "Matrix product.",
     "max": "The largest element over axes.",
     "mean": "Arithmetic mean over axes.",
     "min": "The smallest element over axes.",

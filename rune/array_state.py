@@ -1,4 +1,4 @@
-"""Methods of concrete arrays that ask about their memory, by JAX's names; `rune` attaches them to `Array`."""
+"""Methods of concrete arrays that ask about their memory; `rune` attaches them to `Array`."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
 
-class TracerArrayConversionError(TracerError):
+class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value handed to NumPy.
 
     >>> import rune, numpy as np
@@ -312,7 +312,7 @@ class TracerArrayConversionError(TracerError):
     """
 
 
-class TracerIntegerConversionError(TracerError):
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value used as a Python integer or index.
 
     >>> import rune, rune.numpy as rnp

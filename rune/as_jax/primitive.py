@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rune.as_jax.avals import type_of
+from rune.as_jax.jaxprs import no_effects
 from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter
 from rune.core.axes import own_axis
@@ -38,7 +39,6 @@ WHAT = {
     TRANSPOSE: "transpose: cannot transpose {} (it has no rule among ad.primitive_transposes)",
     BATCH: "vmap: cannot batch {} (it has no rule among batching.primitive_batchers)",
 }
-no_effects: frozenset[object] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Primitive(Direct):
     >>> cube_p = Primitive("cube")
     >>> cube = cube_p.def_impl(lambda x: x * x * x)
     >>> _ = cube_p.def_abstract_eval(lambda x: x)
-    >>> mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
+    >>> _ = mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
     >>> ad.defjvp(cube_p, lambda t, x: 3 * x**2 * t)
     >>> jax.jit(jax.grad(cube_p.bind))(2.0)
     Array(12., f32[], cpu:0)

@@ -5,8 +5,9 @@ What decides them must be known; a loop whose condition is traced stays a loop o
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsInt
 
 from rune import config, tree
 from rune.control.scan.primitive import stack_rows, take_row
@@ -14,23 +15,34 @@ from rune.core.values import Value
 from rune.errors import TracerError
 from rune.transforms.arguments import as_value
 
+Pair = tuple[Any, Any]
+Function = Callable[..., object]
+
 
 def is_asked_for() -> bool:
     """Whether branches and loops are Python's where they can be."""
     return config.current().disable_jit
 
 
-def known_number(value: Any) -> int | None:
-    """A number that decides a branch, if it has a value."""
+def known_number(value: object) -> int | None:
+    """A number that decides something, if it has a value."""
+    assert isinstance(value, SupportsInt)
     try:
         return int(value)
     except TracerError:
         return None
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: object) -> tuple[Any, bool]:
+def branch(number: object, functions: Sequence[Function]) -> Function | None:
+    """The function that a number chooses, the first or last beyond them; None if it is traced."""
+    chosen = known_number(number)
+    return None if chosen is None else functions[builtins.max(0, builtins.min(chosen, len(functions) - 1))]
+
+
+def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair:
     """The value behind the last step whose condition is known, and whether the loop has ended."""
-    value, goes_on = init_val, known_number(cond_fun(init_val))
+    value = tree.map(as_value, init_val)
+    goes_on = known_number(cond_fun(value))
     while goes_on:
         value = body_fun(value)
         goes_on = known_number(cond_fun(value))
@@ -38,16 +50,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 
 def scan(
-    f: Callable[[Any, Any], Any],
-    init: object,
-    rows: Sequence[Value],
-    rows_tree: tree.TreeDef,
-    steps: int,
-    reverse: bool,
-) -> tuple[Any, Any]:
-    """(last carry, stacked ys) of at least one step."""
-    rows, carry, ys = [as_value(x) for x in rows], init, []
-    for step in reversed(range(steps)) if reverse else range(steps):
-        carry, y = f(carry, tree.unflatten(rows_tree, [take_row(x, step) for x in rows]))
-        ys.append(y)
-    return carry, tree.map(lambda *values: stack_rows([*map(as_value, values)]), *(reversed(ys) if reverse else ys))
+    f: Callable[..., Pair], init: object, rows: Sequence[Value], rows_tree: tree.TreeDef, order: Sequence[int]
+) -> Pair:
+    """(last carry, stacked ys) of at least one step; order: of the rows."""
+    arrays, carry, ys = [as_value(x) for x in rows], init, dict[int, object]()
+    for step in order:
+        carry, ys[step] = f(carry, tree.unflatten(rows_tree, [take_row(x, step) for x in arrays]))
+    stacked = tree.map(lambda *values: stack_rows([*map(as_value, values)]), *(ys[n] for n in sorted(ys)))
+    return carry, stacked

@@ -90,9 +90,9 @@ class Program(ProgramNames):
     garbage collector can free the cycle when a derived value refers back to the program.
     """
 
-    inputs: tuple[Var, ...]
-    equations: tuple[Equation, ...]
-    outputs: tuple[Atom, ...]
+    inputs: tuple[Var, ...]  # type: ignore[override]  # a property of OpenProgram
+    equations: tuple[Equation, ...]  # type: ignore[override]  # a property of OpenProgram
+    outputs: tuple[Atom, ...]  # type: ignore[override]  # a property of OpenProgram
     constants: tuple[tuple[Var, Any], ...] = ()
     name: str = "f"
     derived: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict, init=False)

@@ -43,7 +43,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[Size]) -> Any:
 
 
 def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size], broadcast_dimensions: Sequence[int]) -> Array:
-    """The array at these axes of `shape`, in ascending order; size 1 stretches.
+    """The array at these axes of `shape`; size 1 stretches.
 
     Shapes: operand [*S] -> `shape`. Types: that of `operand`.
     Errors: ShapeError where a size is neither 1 nor that of its axis.
@@ -57,9 +57,12 @@ def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size], broadcast_dimens
     x, target = value("broadcast_in_dim", operand), shape_of("broadcast_in_dim", shape)
     axes = static_ints("broadcast_in_dim", "an axis", tuple(broadcast_dimensions))
     sizes = type_of(x).shape
-    fits = len(axes) == len(sizes) and tuple(sorted(set(axes))) == axes
+    fits = len(axes) == len(sizes) == len(set(axes))
     if not fits or not all(0 <= a < len(target) and d in (1, target[a]) for a, d in zip(axes, sizes, strict=False)):
         raise ShapeError(f"broadcast_in_dim: cannot broadcast {type_of(x)} to {target} at axes {axes}")
+    if tuple(sorted(axes)) != axes:
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        x, axes, sizes = conventions.transpose(x, order), tuple(sorted(axes)), tuple(sizes[k] for k in order)
     unstretched = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
     if len(unstretched) < len(sizes):
         x = ops.reshape(x, shape=tuple(sizes[k] for k in unstretched))

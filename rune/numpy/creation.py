@@ -23,7 +23,7 @@ from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_o
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
-from rune.ops.promote import as_type, broadcast_to, scalar_kind, unrounded
+from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
 from rune.typing import ArrayLike, DTypeLike
 
@@ -138,7 +138,7 @@ def _from_object(x: object, dtype: np.dtype | None) -> Any:
         return _from_sequence(x, dtype)
     if isinstance(x, Dim) and dtype is not None:
         return as_type(x, dtype)
-    if isinstance(x, Dim) or hasattr(x, "__rune_array__"):
+    if isinstance(x, Dim) or stands_for_array(x):
         out = value("array", x)
         return out if dtype is None else c.astype(out, dtype)
     return as_array(x, dtype)
@@ -164,7 +164,7 @@ def _holds_arrays(x: list | tuple) -> bool:
     waiting = [x]
     while waiting:
         for item in waiting.pop():
-            if isinstance(item, Operators | Dim) or hasattr(item, "__rune_array__"):
+            if isinstance(item, Operators | Dim) or stands_for_array(item):
                 return True
             if isinstance(item, list | tuple):
                 waiting.append(item)

@@ -22,7 +22,7 @@ from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import from_end, modulo, signed
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, unrounded
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, unrounded
 from rune.ops.subscript import absent, read
 from rune.typing import ArrayLike
 
@@ -149,9 +149,12 @@ def take_along_axis(
     axis: int | None = -1,
     mode: str | None = None,
     fill_value: ArrayLike | None = None,
+    *,
+    wrap_negative_indices: bool = True,
 ) -> Array:
     """For every place of `indices`, the element at that position along `axis`.
 
+    wrap_negative_indices: whether a negative one counts from the end; else it is out of bounds.
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
     Types:  that of `arr`.
     Errors: ShapeError where the ranks differ; DtypeError for indices that are not integers.
@@ -161,8 +164,18 @@ def take_along_axis(
     Array([[2],
            [3]], i32[2,1], cpu:0)
     """
-    x, vectors, how = _along("take_along_axis", value("take_along_axis", arr), indices, axis, mode)
+    array = value("take_along_axis", arr)
+    if not wrap_negative_indices:
+        indices = _without_negative(array, _index_array("take_along_axis", indices), axis, mode)
+    x, vectors, how = _along("take_along_axis", array, indices, axis, mode)
     return ops.gather(x, vectors, absent(x, fill_value), **how)
+
+
+def _without_negative(x: Array, places: Array, axis: int | None, mode: str | None) -> Array:
+    """Positions not counted from the end: the first for mode "clip", else beyond the last."""
+    size = x.size if axis is None else x.shape[axis]
+    instead = constant(0, places) if mode == "clip" else size_value(size, type_of(places).dtype)
+    return ops.select(ops.lt(places, constant(0, places)), ops.fit(instead, type_of(places).shape), places)
 
 
 def put_along_axis(

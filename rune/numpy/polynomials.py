@@ -27,6 +27,7 @@ from rune.numpy.shapes import broadcast_to
 from rune.numpy.signals import convolve
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.ops.promote import broadcast_shape
 from rune.typing import ArrayLike
 
 
@@ -50,22 +51,28 @@ def _size(p: ArrayLike) -> Any:
     return type_of(p).shape[0]
 
 
+def _columns(name: str, p: ArrayLike) -> Array:
+    """A polynomial as a vector, or an array that has one in each of its columns."""
+    x = value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p)
+    return x if rank(x) > 1 else _vector(name, x)
+
+
 def _led_by_zeros(p: ArrayLike, size: Size) -> Any:
-    """The same polynomial with `size` coefficients."""
-    low = size - _size(p)
+    """The same polynomials with `size` coefficients."""
+    low, none = size - _size(p), (0,) * rank(p)
     zero = np.zeros((), type_of(p).dtype)
-    return p if low == 0 else ops.pad(p, zero, low=(low,), high=(0,), interior=(0,))
+    return p if low == 0 else ops.pad(p, zero, low=(low, *none[1:]), high=none, interior=none)
 
 
 def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-    """Two polynomials of one dtype and number of coefficients."""
-    x, y = c.same_dtype(name, coefficients(name, a), coefficients(name, b))
+    """Two polynomials of one dtype and number of coefficients, which are along axis 0."""
+    x, y = c.same_dtype(name, _columns(name, a), _columns(name, b))
     size = _size(x) if _size(y) <= _size(x) else _size(y)
     return _led_by_zeros(x, size), _led_by_zeros(y, size)
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+    """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -79,7 +86,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+    """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -157,7 +164,7 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
-    Shapes: [N], [*S] -> [*S]. Types: promoted together.
+    Shapes: [N], [*S] -> [*S]; [N, *P], [*S] -> *P and *S broadcast: polynomials side by side. Types: promoted together.
     unroll: how many coefficients one step of the compiled loop takes.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
@@ -166,8 +173,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     Array([76, 13], i32[2], cpu:0)
     """
     p, x = together("polyval", np.asarray(p) if isinstance(p, list | tuple) else p, x)
-    p = _vector("polyval", p)
-    start = broadcast_to(zeros((), type_of(p).dtype), type_of(x).shape)
+    p = p if type_of(p).shape else c.reshape(p, (1,))
+    shape = broadcast_shape("polyval", type_of(p).shape[1:], type_of(x).shape)
+    start = broadcast_to(zeros((), type_of(p).dtype), shape)
     return scan(_horner, (x, start), p, unroll=unroll)[0][1]
 
 

@@ -1,7 +1,7 @@
 """Primitives that are defined as JAX has it: their rules are asked by every transformation.
 
 The values are those that jax 0.10.2 gives for the same definitions, which are short enough to be
-seen: a cube, a rotation with two results, an operation that is linear in both of its operands.
+kinds: a cube, a rotation with two results, an operation that is linear in both of its operands.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ def test_rules_may_come_after_the_first_use():
 
 
 def test_zeros_and_unknown_inputs_are_symbolic():
-    seen: list[object] = []
+    kinds: list[object] = []
 
     def jvp(primals, tangents):
-        seen.extend(type(t) for t in tangents)
+        kinds.extend(type(t) for t in tangents)
         return times_p.bind(*primals), times_p.bind(tangents[0], primals[1])
 
     def transpose(ct, x, y):
-        seen.append((ad.is_undefined_primal(x), x.aval.shape, ad.is_undefined_primal(y)))
+        kinds.append((ad.is_undefined_primal(x), x.aval.shape, ad.is_undefined_primal(y)))
         return ct * y, None
 
     times_p = Primitive("times")
@@ -122,7 +122,7 @@ def test_zeros_and_unknown_inputs_are_symbolic():
     grads = jax.grad(lambda x: times_p.bind(x, jnp.asarray(X)).sum())(X)
 
     np.testing.assert_array_equal(grads, X)
-    assert seen[1:] == [ad.Zero, (True, (3,), False)]
+    assert kinds[1:] == [ad.Zero, (True, (3,), False)]
 
 
 def test_an_array_that_a_lowering_closes_over_is_compiled_in():
@@ -214,7 +214,8 @@ def test_abstract_values_are_types():
     aval = jax.core.ShapedArray((2, 3), "float32")
 
     assert aval is jnp.ones((2, 3)).type
-    assert isinstance(aval, jax.core.ShapedArray) and not isinstance(X, jax.core.ShapedArray)
+    assert isinstance(aval, jax.core.ShapedArray)
+    assert not isinstance(X, jax.core.ShapedArray)
     assert mapped_aval(3, 1, aval).shape == (2,)
     assert unmapped_aval(4, 1, aval).shape == (2, 4, 3)
     assert jax.core.ShapedArray((2,), "int32").to_tangent_aval().dtype == rune.float0
@@ -250,5 +251,22 @@ def test_what_is_known_is_computed_and_the_rest_is_written_down():
     )
 
     assert double.get_known() == 4
-    assert not shifted.is_known() and shifted.get_aval().shape == (3,)
+    assert not shifted.is_known()
+    assert shifted.get_aval().shape == (3,)
     assert len(program.equations) == 1
+
+
+def test_functions_are_traced_and_their_dead_code_is_dropped():
+    weights = jnp.asarray(X)
+    function = wrap_init(lambda x, y: (x * weights, jnp.sin(y), x))
+    aval = jax.core.ShapedArray((3,), "float32")
+
+    jaxpr, out_avals, consts = partial_eval.trace_to_jaxpr_dynamic(function, [aval, aval])
+    smaller, used = partial_eval.dce_jaxpr(jaxpr, [False, True, False])
+    same_inputs, _ = partial_eval.dce_jaxpr(jaxpr, [False, True, False], instantiate=True)
+
+    assert out_avals == [aval, aval, aval]
+    np.testing.assert_array_equal(jax.core.eval_jaxpr(jaxpr, consts, X, X)[0], X * X)
+    assert used == [False, True]
+    assert (len(smaller.constvars), len(smaller.invars), len(smaller.eqns)) == (0, 1, 1)
+    assert len(same_inputs.invars) == 2

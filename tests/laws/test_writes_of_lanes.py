@@ -96,7 +96,7 @@ def run_by_numpy(body: Sequence[Write], x: np.ndarray, steps: int) -> tuple[np.n
         for write in body:
             x = written_by_numpy(x, t, write)
         read = read + x[t % LENGTH]
-    return x, np.float32(read)
+    return x, np.asarray(read)
 
 
 def of_lanes(body: Sequence[Write], xs: np.ndarray, steps: np.ndarray) -> list[np.ndarray]:

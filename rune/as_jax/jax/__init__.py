@@ -6,6 +6,7 @@ from jax import (
     custom_batching,
     custom_derivatives,
     debug,
+    distributed,
     dlpack,
     dtypes,
     errors,
@@ -21,6 +22,7 @@ from jax import (
     ops,
     profiler,
     random,
+    ref,
     scipy,
     sharding,
     stages,
@@ -28,6 +30,8 @@ from jax import (
     tree_util,
     typing,
 )
+from jax.sharding import make_mesh as _make_mesh
+from jax.sharding import reshard, set_mesh
 from jax.version import __version__, __version_info__
 
 from rune import *
@@ -44,9 +48,12 @@ from rune.as_jax.devices import (
 )
 from rune.as_jax.flags import Configuration, State
 from rune.as_jax.jaxprs import make_jaxpr
+from rune.as_jax.platforms import copy_to_host_async, print_environment_info, smap
 from rune.backends import Device
 
 config = Configuration()
+make_mesh = _make_mesh  # of JAX's kind of axes
+host_count, host_id, host_ids = process_count, process_index, process_indices
 
 # Options as blocks: `with jax.debug_nans(True):`.
 allow_f16_reductions = State("jax_allow_f16_reductions")
@@ -80,4 +87,4 @@ transfer_guard_device_to_device = State("jax_transfer_guard_device_to_device")
 transfer_guard_device_to_host = State("jax_transfer_guard_device_to_host")
 transfer_guard_host_to_device = State("jax_transfer_guard_host_to_device")
 
-__getattr__ = absent.of("rune")
+__getattr__ = absent.of(__name__)

@@ -36,7 +36,7 @@ class Foreign:
     type_rule: Rule
     sizes: Rule
 
-    def __call__(self, *arrays: np.ndarray, **params: object) -> Any:
+    def __call__(self, *arrays: np.ndarray, **params: object) -> np.ndarray | list[np.ndarray]:
         """The results, in memory of their own."""
         operands = [np.require(a, requirements=["C", "A"]) for a in arrays]
         types = [ArrayType(a.shape, a.dtype) for a in operands]
@@ -55,21 +55,18 @@ def _kinds(name: str, numbers: Sequence[object]) -> tuple[type, ...]:
     return tuple(ctypes.c_double if isinstance(n, float) else ctypes.c_int64 for n in numbers)
 
 
-def _function(address: int, pointers: int, kinds: tuple[type, ...]) -> Any:
+def _function(address: int, pointers: int, kinds: tuple[type, ...]) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * pointers, *kinds)(address)
 
 
-def address_of(name: str, function: Any) -> int:
+def address_of(name: str, function: object) -> int:
     """The address of a function of ctypes, of one with an `address` (numba's cfunc), or a number.
 
     Errors: ArgumentError for anything else, and for 0.
     """
     address = getattr(function, "address", function)
-    if not isinstance(address, int):
-        try:
-            address = ctypes.cast(function, ctypes.c_void_p).value
-        except (ctypes.ArgumentError, TypeError):
-            address = None
-    if not address:
+    if hasattr(function, "restype"):  # as functions of ctypes have
+        address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
+    if not isinstance(address, int) or not address:
         raise ArgumentError(f"{name}: cannot call {function!r:.60} (an address or a function of ctypes required)")
     return address

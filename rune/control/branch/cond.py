@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.control import in_python
 from rune.control.branch.primitive import cond as cond_primitive
+from rune.control.carried_references import Refs, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
@@ -18,6 +18,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
+from rune.transforms import references
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
@@ -40,6 +41,7 @@ def cond(
     pred:      a bool or a real number, which is true unless it is 0.
     operands:  trees of arrays; both functions take them, and may close over others.
     operand:   a single operand, as a keyword.
+    cond(pred, x, f, y, g) is JAX's older form: `f(x)` if `pred` is true, else `g(y)`.
     Both functions are traced, and must return equal trees, shapes and dtypes. Under vmap with a
     different `pred` in every lane both run, and each lane selects its result; derivatives then see
     only what was selected.
@@ -53,11 +55,20 @@ def cond(
     >>> rune.cond(True, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
     Array(6., f32*[], cpu:0)
     """
+    arguments = operands if operand is _MISSING else (operand,)
+    if not callable(true_fun) and callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+        true_fun, false_fun, arguments = _each_with_its_operand(true_fun, false_fun, *operands)
     for function in (true_fun, false_fun):
         require_callable("cond", function)
-    arguments = operands if operand is _MISSING else (operand,)
     number = cast(_predicate(pred), dtypes.i32)
     return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), arguments)
+
+
+def _each_with_its_operand(
+    x: object, on_x: Callable[..., object], y: object, on_y: Callable[..., object]
+) -> tuple[Callable[..., object], Callable[..., object], tuple[object, object]]:
+    """Functions of both operands, for functions that have one each."""
+    return lambda x, y: on_x(x), lambda x, y: on_y(y), (x, y)
 
 
 def switch(
@@ -125,9 +136,28 @@ def _choose(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    chosen = in_python.known_number(number) if in_python.is_asked_for() else None
+    chosen = in_python.branch(number, functions) if in_python.is_asked_for() else None
     if chosen is not None:
-        return tree.map(opened, functions[builtins.max(0, builtins.min(chosen, len(functions) - 1))](*operands))
+        return tree.map(opened, chosen(*operands))
+    if not references.are_there():
+        return _chosen(name, labels, number, functions, operands)
+
+    def run(refs: Refs) -> Any:
+        bodies = [branch(name, f, refs) for f in functions]
+        result, values = _chosen(name, labels, number, bodies, (references.values_of(refs), *operands))
+        references.write_all(refs, values)
+        return result
+
+    return references.threaded(run)
+
+
+def _chosen(
+    name: str,
+    labels: Sequence[str],
+    number: object,
+    functions: Sequence[Callable[..., object]],
+    operands: Sequence[object],
+) -> Any:
     leaves, treedef = tree.flatten(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]

@@ -44,6 +44,9 @@ from rune.ops import (
     stop_gradient,
 )
 
+Params = Mapping[str, Any]
+# What a value is computed by, of what, with which parameters; nothing is for an input.
+Definition = tuple[Primitive | None, Sequence[Value], Params]
 SCATTERS = (scatter, scatter_add, scatter_max, scatter_min, scatter_mul)
 WRITES = frozenset((*SCATTERS, dynamic_update_slice))
 
@@ -65,12 +68,12 @@ class Write:
     """
 
     primitive: Primitive
-    operands: Sequence[Any]
-    params: Mapping[str, Any]
+    operands: Sequence[Value]
+    params: Params
     chosen: bool
 
     @property
-    def updates(self) -> Any:
+    def updates(self) -> Value:
         """What is written."""
         return self.operands[1 if self.primitive is dynamic_update_slice else 2]
 
@@ -113,10 +116,10 @@ class _Chosen(Stage):
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.definitions: dict[Var, tuple[Primitive, Sequence[Any], Mapping[str, Any]]] = {}
+        self.definitions: dict[Var, Definition] = {}
         self.changed = False
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> object:
         """The equation as it is, but for such a select."""
         if primitive is select:
             written = self.written(*args)
@@ -128,7 +131,7 @@ class _Chosen(Stage):
             self.definitions[out.variable] = primitive, args, params
         return out
 
-    def written(self, condition: Value, yes: Value, no: Value) -> Any:
+    def written(self, condition: Value, yes: Value, no: Value) -> Value | None:
         """The array with both sides' writes, each where it is chosen; None where that cannot be."""
         base, writes = self.chain(yes, condition, chosen=True)
         other, more = self.chain(no, condition, chosen=False)
@@ -137,7 +140,7 @@ class _Chosen(Stage):
             return None
         choice = self.choice(condition)
         axes = [_axes(choice, w) for w in both]
-        array: Any = base
+        array = base
         for write, where in zip(both, axes, strict=True):
             if where is None:
                 return None
@@ -147,7 +150,7 @@ class _Chosen(Stage):
             array = write.on(array, select(mask, *sides))
         return array
 
-    def chain(self, value: Any, condition: Value, *, chosen: bool) -> tuple[Value, list[Write]]:
+    def chain(self, value: Value, condition: Value, *, chosen: bool) -> tuple[Value, list[Write]]:
         """The array under a value's writes where the condition is as `chosen` says; the writes."""
         writes: list[Write] = []
         while True:
@@ -169,9 +172,9 @@ class _Chosen(Stage):
         primitive, args, _ = self.definition(value)
         return args[0] if primitive is stop_gradient else value
 
-    def definition(self, value: Any) -> tuple[Primitive | None, Sequence[Any], Mapping[str, Any]]:
+    def definition(self, value: Value) -> Definition:
         """What a value is computed by; nothing for an input."""
-        nothing = None, (), {}
+        nothing: Definition = None, (), {}
         return self.definitions.get(value.variable, nothing) if isinstance(value, StageTracer) else nothing
 
     def choice(self, condition: Value) -> Choice:
@@ -192,7 +195,7 @@ def _axes(choice: Choice, write: Write) -> tuple[int, ...] | None:
     return places if len(places) == len(axes) and list(places) == sorted(set(places)) else None
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     """Whether two values are the same variable."""
     return isinstance(a, StageTracer) and isinstance(b, StageTracer) and a.variable is b.variable
 

@@ -100,6 +100,7 @@ def program_maker(
             return program
         return program, tree.unflatten(out_trees[-1], map(abstract, program.output_types))
 
+    make.__name__ = f"make_jaxpr({getattr(function, '__name__', function_name(function))})"
     return make
 
 

@@ -55,9 +55,9 @@ _WRITTEN_HERE = {
 
 def _traced(jax: Any) -> Any:
     """A traced value, which its methods can still be read from."""
-    seen = []
-    jax.jit(lambda x: seen.append(x) or x)(jax.numpy.arange(3.0))
-    return seen[0]
+    values = []
+    jax.jit(lambda x: values.append(x) or x)(jax.numpy.arange(3.0))
+    return values[0]
 
 
 def _doubled(jax: Any) -> Any:

@@ -186,4 +186,4 @@ def cache(call: Function, *, explain: Function | None = None) -> Function:
     return remembered
 
 
-__getattr__ = absent.of("jax.extend.linear_util")
+__getattr__ = absent.of(__name__)

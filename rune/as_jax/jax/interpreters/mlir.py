@@ -65,4 +65,4 @@ def emit_python_callback(
     return list(call(lambda *values: tuple(callback(*values)), structs, *operands)), token, None
 
 
-__getattr__ = absent.of("jax.interpreters.mlir")
+__getattr__ = absent.of(__name__)

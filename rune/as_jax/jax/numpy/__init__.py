@@ -7,4 +7,4 @@ from rune.numpy import *
 
 from numpy import dtype  # isort: skip  # a class, which annotations name (Diffrax)
 
-__getattr__ = absent.of("rune.numpy")
+__getattr__ = absent.of(__name__)

@@ -19,6 +19,7 @@ from rune.as_jax.jaxprs import (
     get_opaque_trace_state,
     jaxprs_in_params,
     new_jaxpr_eqn,
+    no_effects,
     nonempty_axis_env_DO_NOT_USE,
     primal_dtype_to_tangent_dtype,
     subjaxprs,
@@ -27,7 +28,7 @@ from rune.as_jax.jaxprs import (
     unsafe_get_axis_names_DO_NOT_USE,
     valid_jaxtype,
 )
-from rune.as_jax.primitive import Primitive, no_effects
+from rune.as_jax.primitive import Primitive
 from rune.as_jax.traces import TraceTag, find_top_trace, set_current_trace, take_current_trace
 from rune.core.primitive import Effect
 from rune.core.program import Literal, Var
@@ -36,4 +37,4 @@ from rune.errors import DimensionError as InconclusiveDimensionOperation
 
 Effects = frozenset[Effect]
 
-__getattr__ = absent.of("jax.extend.core")
+__getattr__ = absent.of(__name__)
