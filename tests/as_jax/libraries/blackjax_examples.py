@@ -79,7 +79,9 @@ def barker_proposal():
 
 
 def elliptical_slice():
-    algorithm = blackjax.elliptical_slice(lambda x: stats.norm.logpdf(x, 1.0, 0.5).sum(), mean=jnp.zeros(2), cov=jnp.eye(2))
+    algorithm = blackjax.elliptical_slice(
+        lambda x: stats.norm.logpdf(x, 1.0, 0.5).sum(), mean=jnp.zeros(2), cov=jnp.eye(2)
+    )
     return _positions(algorithm, 20)
 
 

@@ -422,9 +422,11 @@ def lifted_while_and_cond():
                 m.put_variable("state", "count", m.get_variable("state", "count") + 1)
                 return nn.tanh(c * 1.5)
 
-            x = nn.while_loop(
-                lambda m, c: m.get_variable("state", "count") < 3, body, self, x, carry_variables="state"
-            ) if not self.is_initializing() else x
+            x = (
+                nn.while_loop(lambda m, c: m.get_variable("state", "count") < 3, body, self, x, carry_variables="state")
+                if not self.is_initializing()
+                else x
+            )
             return nn.cond(pred, lambda m, v: m(v), lambda m, v: v, dense, x)
 
     x = jnp.linspace(-1, 1, 6).reshape(2, 3)

@@ -16,15 +16,15 @@ from numpyro.infer import (
     HMC,
     MCMC,
     NUTS,
+    SA,
     SVI,
     BarkerMH,
     DiscreteHMCGibbs,
     MixedHMC,
     Predictive,
-    SA,
     Trace_ELBO,
-    TraceMeanField_ELBO,
     TraceGraph_ELBO,
+    TraceMeanField_ELBO,
     init_to_value,
     log_likelihood,
 )
@@ -134,7 +134,12 @@ def discrete_sites_by_gibbs():
     args = (jnp.array([0.15, 0.3, 0.3, 0.25]), jnp.array([-2.0, 0.0, 2.0, 4.0]))
     gibbs = MCMC(DiscreteHMCGibbs(NUTS(mixture)), num_warmup=5, num_samples=8, progress_bar=False)
     gibbs.run(random.PRNGKey(0), *args)
-    mixed = MCMC(MixedHMC(HMC(mixture, trajectory_length=1.2), num_discrete_updates=4), num_warmup=5, num_samples=8, progress_bar=False)
+    mixed = MCMC(
+        MixedHMC(HMC(mixture, trajectory_length=1.2), num_discrete_updates=4),
+        num_warmup=5,
+        num_samples=8,
+        progress_bar=False,
+    )
     mixed.run(random.PRNGKey(0), *args)
     return {"gibbs": gibbs.get_samples(), "mixed": mixed.get_samples()}
 
@@ -175,10 +180,7 @@ def handlers_scale_mask_do():
         numpyro.factor("extra", -x)
 
     done = handlers.trace(handlers.seed(handlers.do(model, {"x": jnp.array(1.5)}), 0)).get_trace()
-    return {
-        "density": log_density(model, (), {}, {"x": jnp.array(0.5)})[0],
-        "do": done["extra"]["fn"].log_factor,
-    }
+    return {"density": log_density(model, (), {}, {"x": jnp.array(0.5)})[0], "do": done["extra"]["fn"].log_factor}
 
 
 def potential_energy_and_its_gradient():
@@ -190,7 +192,11 @@ def potential_energy_and_its_gradient():
 def initial_values_of_a_model():
     x, y = _data()
     info = initialize_model(random.PRNGKey(0), _regression, model_args=(x, y))
-    return {"z": info.param_info.z, "potential": info.param_info.potential_energy, "constrained": info.postprocess_fn(info.param_info.z)}
+    return {
+        "z": info.param_info.z,
+        "potential": info.param_info.potential_energy,
+        "constrained": info.postprocess_fn(info.param_info.z),
+    }
 
 
 def svi_with_a_guide_of_ones_own():
@@ -344,7 +350,9 @@ def draws_of_distributions():
         "poisson": dist.Poisson(2.5),
         "student": dist.StudentT(3.0),
         "truncated": dist.TruncatedNormal(low=0.0),
-        "mixture": dist.MixtureSameFamily(dist.Categorical(jnp.array([0.5, 0.5])), dist.Normal(jnp.array([-5.0, 5.0]), 1.0)),
+        "mixture": dist.MixtureSameFamily(
+            dist.Categorical(jnp.array([0.5, 0.5])), dist.Normal(jnp.array([-5.0, 5.0]), 1.0)
+        ),
     }
     return {name: d.sample(key, (4,)) for name, d in table.items()}
 
@@ -361,7 +369,9 @@ def transforms_and_their_jacobians():
         "cholesky": transforms.CorrCholeskyTransform(),
         "composed": transforms.ComposeTransform([transforms.AffineTransform(0.0, 2.0), transforms.ExpTransform()]),
     }
-    return {name: {"y": t(x), "jacobian": t.log_abs_det_jacobian(x, t(x)), "x": t.inv(t(x))} for name, t in table.items()}
+    return {
+        name: {"y": t(x), "jacobian": t.log_abs_det_jacobian(x, t(x)), "x": t.inv(t(x))} for name, t in table.items()
+    }
 
 
 def transformed_and_independent_distributions():
@@ -369,7 +379,12 @@ def transformed_and_independent_distributions():
     flow = dist.TransformedDistribution(base, [transforms.AffineTransform(1.0, 0.5), transforms.ExpTransform()])
     y = flow.sample(random.key(0))
     kl = dist.kl_divergence(dist.Normal(0.0, 1.0), dist.Normal(1.0, 2.0))
-    return {"y": y, "log_prob": flow.log_prob(y), "kl": kl, "masked": base.mask(jnp.array([1, 0, 1], bool)).log_prob(jnp.ones((3, 2)))}
+    return {
+        "y": y,
+        "log_prob": flow.log_prob(y),
+        "kl": kl,
+        "masked": base.mask(jnp.array([1, 0, 1], bool)).log_prob(jnp.ones((3, 2))),
+    }
 
 
 def constraints_are_checked():

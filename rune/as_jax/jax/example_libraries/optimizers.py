@@ -54,9 +54,7 @@ def optimizer(maker: Callable[..., Sequence[Callable[..., Any]]]) -> Callable[..
     return of_trees
 
 
-def _for_trees(
-    init: Callable[..., Any], update: Callable[..., Any], get_params: Callable[..., Any]
-) -> Optimizer:
+def _for_trees(init: Callable[..., Any], update: Callable[..., Any], get_params: Callable[..., Any]) -> Optimizer:
     def init_tree(params: Any) -> OptimizerState:
         leaves, structure = tree.flatten(params)
         return _packed([init(x) for x in leaves], structure)
@@ -263,7 +261,9 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if rnp.ndim(scalar_or_schedule) != 0:
-        raise ArgumentError(f"make_schedule: cannot use {rnp.shape(scalar_or_schedule)} (a number or function required)")
+        raise ArgumentError(
+            f"make_schedule: cannot use {rnp.shape(scalar_or_schedule)} (a number or function required)"
+        )
     return constant(scalar_or_schedule)
 
 

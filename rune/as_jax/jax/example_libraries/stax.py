@@ -1,7 +1,7 @@
 """`jax.example_libraries.stax`: layers as pairs of functions (NumPyro's flows are made of them).
 
-    init(rng, input_shape) -> output_shape, params
-    apply(params, inputs, **kwargs) -> outputs          kwargs may have rng, which Dropout needs
+init(rng, input_shape) -> output_shape, params
+apply(params, inputs, **kwargs) -> outputs          kwargs may have rng, which Dropout needs
 """
 
 from __future__ import annotations
