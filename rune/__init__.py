@@ -87,6 +87,7 @@ from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import (
+        checkify,
         distributed,
         flatten_util,
         image,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         ref,
         scipy,
         sharding,
+        sparse,
         test_util,
     )
     from rune.backends.doctor import doctor, print_environment_info
@@ -120,7 +122,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding test_util
+    checkify distributed flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse test_util
     """.split()
 )
 _LATE = {
@@ -160,6 +162,7 @@ __all__ = [
     "associative_scan",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -251,6 +254,7 @@ __all__ = [
     "sequential_vmap",
     "shard_map",
     "sharding",
+    "sparse",
     "stages",
     "switch",
     "test_util",

@@ -10,7 +10,6 @@ MISSING: Table = {
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
     "Use `rune.ref`, where it is beside what else is for references.": "empty_ref free_ref",
-    'Use `rune.device("cpu")`, for the process or a block.': "default_device",
     "Use `rune.devices()`, which lists them by name; the first is the default.": """
         Device default_backend device_count local_device_count local_devices memory
         """,

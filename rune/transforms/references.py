@@ -123,6 +123,14 @@ class Ref:
         fitting = _fitting(type_of(self.value[index]), value)
         _write(self, self.value.at[index].add(fitting))
 
+    def settled(self, value: Any) -> Any:
+        """What is written for a value of an inner transformation."""
+        return value
+
+    def refuse(self, owner: str, use: str) -> NoReturn:
+        """A body that may not do so has used the reference from outside."""
+        raise TransformError(f"{owner}: cannot {use} a reference from outside ({self.type})", hint=_HINT)
+
     def __array__(self, *how: object, **options: object) -> NoReturn:
         raise ArgumentError(f"Ref: cannot compute with a reference ({self.type})", hint="read it: ref[...]")
 
@@ -163,6 +171,10 @@ class Written(BaseException):
     def __init__(self, refs: Sequence[Ref]):
         super().__init__()
         self.refs = tuple(refs)
+
+
+class Inlined(BaseException):
+    """A jitted function is to run as a part of its caller. Caught by the function."""
 
 
 _READ, _WRITE = "read", "write"
@@ -208,7 +220,7 @@ class Frame:
     def note(self, ref: Ref, use: str) -> None:
         """A reference from outside is used here."""
         if use in self.refuses:
-            raise TransformError(f"{self.owner}: cannot {use} a reference from outside ({ref.type})", hint=_HINT)
+            ref.refuse(self.owner, use)
         if use is _WRITE and id(ref) not in self._noted:
             self._hold(ref)
             self._noted[id(ref)] = ref
@@ -231,6 +243,8 @@ def _note(ref: Ref, use: str) -> bool:
 
 
 def _write(ref: Ref, value: object) -> None:
+    if not _is_around(value, ref.home):
+        value = ref.settled(value)
     if not _note(ref, _WRITE) and not _is_around(value, ref.home):
         raise TransformError(
             f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT

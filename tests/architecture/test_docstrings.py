@@ -30,7 +30,9 @@ from tests.architecture.sources import sources
 
 # What has no docstring of its own: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
+CATEGORIES = "ErrorCategory all_checks automatic_checks div_checks float_checks index_checks nan_checks user_checks"
 FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}
+FOREIGN |= {f"rune.checkify.{name}" for name in (*CATEGORIES.split(), "init_error")}
 EVERY = [
     (f"{place}.{name}", member)
     for place, name, member in members()
@@ -77,6 +79,7 @@ OF_TREES = (
     "rune.test_util",
     "rune.profiler",
     "rune.ref",
+    "rune.checkify",
 )
 NO_ARRAYS = frozenset(
     """

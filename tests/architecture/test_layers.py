@@ -25,7 +25,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.as_jax",),
     ("rune",),
     ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed"),
-    ("rune.image", "rune.test_util", "rune.profiler", "rune.ref"),
+    ("rune.checkify", "rune.image", "rune.sparse", "rune.test_util", "rune.profiler", "rune.ref"),
     ("rune.array_methods",),
     ("rune.lax", "rune.random"),
     ("rune.scipy",),

@@ -112,6 +112,8 @@ class Jitted(Generic[P, R]):
             return self._run_again(traced, leaves, args, kwargs)
         if key[1].disable_jit:
             return self.function(*args)
+        if references.are_there():
+            return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container since the key was made.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((read, kwargs))
@@ -127,7 +129,10 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         if self.inline and not is_evaluating():
             return call_inline(self.function, self.marked, args, kwargs)
-        traced, leaves = self._lookup(args, kwargs)
+        try:
+            traced, leaves = self._lookup(args, kwargs)
+        except references.Inlined:
+            return self.function(*args, **kwargs)
         if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)

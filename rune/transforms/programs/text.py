@@ -8,6 +8,7 @@ from __future__ import annotations
 from rune.transforms.callback import callback_primitive
 from rune.transforms.checkpoint.checkpoint import apart, checkpoint_primitive
 from rune.transforms.checkpoint.policies import ByName, Either, Simple, name_primitive
+from rune.transforms.checks.failures import last_failure
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
@@ -23,6 +24,7 @@ PRIMITIVES = (
     checkpoint_primitive,
     apart,
     name_primitive,
+    last_failure,
     custom_jvp_call,
     custom_vjp_call,
     custom_lin,

@@ -1,3 +1,3 @@
-"""`jax._src.flatten_util` (BlackJAX)."""
+"""`jax._src.flatten_util`: BlackJAX takes `ravel_pytree` from here."""
 
-from jax.flatten_util import ravel_pytree
+from rune.flatten_util import ravel_pytree

@@ -1,0 +1,3 @@
+"""`jax.experimental.ode`."""
+
+from rune.scipy.integrate import odeint
