@@ -2,6 +2,7 @@
 
 from jax import (
     ad_checkpoint,
+    api_util,
     core,
     custom_batching,
     custom_derivatives,
