@@ -162,12 +162,12 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     require_callable("eval_shape", function)
     leaves, treedef = tree.flatten((args, kwargs))
     types = leaf_types("eval_shape", leaves, treedef)
-    told: dict[int, ArrayType] = {}
+    structs: dict[int, ArrayType] = {}
 
     def without_structs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, out_tree = tree.flatten(function(*args, **kwargs))
-        told.update((i, t) for i, x in enumerate(leaves) if (t := described(x)) is not None)
-        return tree.unflatten(out_tree, [0.0 if i in told else x for i, x in enumerate(leaves)])
+        structs.update((i, t) for i, x in enumerate(leaves) if (t := described(x)) is not None)
+        return tree.unflatten(out_tree, [0.0 if i in structs else x for i, x in enumerate(leaves)])
 
     flat = Flat("eval_shape", without_structs, treedef)
 
@@ -176,7 +176,7 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
             return flat(*values)
 
     staged = stage(unheard, types, function_name(function))
-    out_types = [told.get(i, t) for i, t in enumerate(staged.program.output_types)]
+    out_types = [structs.get(i, t) for i, t in enumerate(staged.program.output_types)]
     return tree.unflatten(flat.out_tree, map(abstract, out_types))
 
 
