@@ -27,6 +27,7 @@ from rune.numpy.shapes import broadcast_to
 from rune.numpy.signals import convolve
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.ops.promote import broadcast_shape
 from rune.typing import ArrayLike
 
 
@@ -157,7 +158,7 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
-    Shapes: [N], [*S] -> [*S]. Types: promoted together.
+    Shapes: [N], [*S] -> [*S]; [N, *P], [*S] -> *P and *S broadcast: polynomials side by side. Types: promoted together.
     unroll: how many coefficients one step of the compiled loop takes.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
@@ -166,8 +167,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     Array([76, 13], i32[2], cpu:0)
     """
     p, x = together("polyval", np.asarray(p) if isinstance(p, list | tuple) else p, x)
-    p = _vector("polyval", p)
-    start = broadcast_to(zeros((), type_of(p).dtype), type_of(x).shape)
+    p = p if type_of(p).shape else c.reshape(p, (1,))
+    shape = broadcast_shape("polyval", type_of(p).shape[1:], type_of(x).shape)
+    start = broadcast_to(zeros((), type_of(p).dtype), shape)
     return scan(_horner, (x, start), p, unroll=unroll)[0][1]
 
 

@@ -34,7 +34,7 @@ from rune.ops.arithmetic import (
     sub,
 )
 from rune.ops.at import At
-from rune.ops.promote import apply
+from rune.ops.promote import apply, stands_for_array
 from rune.ops.reinterpret import view
 from rune.ops.subscript import read
 
@@ -77,7 +77,7 @@ def _is_operand(of: Any, value: object) -> bool:
             f"operator: cannot combine {of.type} with a {type(value).__name__} of {len(value)}",
             hint="convert it with rune.numpy.array(...)",
         )
-    return False
+    return stands_for_array(value)
 
 
 def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
@@ -113,6 +113,7 @@ class Operators:
         cumprod: Callable[..., Self]
         cumsum: Callable[..., Self]
         diagonal: Callable[..., Self]
+        dot: Callable[..., Self]
         max: Callable[..., Self]
         mean: Callable[..., Self]
         min: Callable[..., Self]
@@ -292,10 +293,6 @@ class Operators:
     def copy(self) -> Self:
         """The array itself: arrays are immutable."""
         return self
-
-    def dot(self, other: Operand) -> Self:
-        """Matrix product."""
-        return c.dot(self, other)
 
     def __contains__(self, element: object) -> bool:
         return bool(st.any(self == element))

@@ -31,7 +31,7 @@ _SCALARS = (bool, int, float, complex)
 def operand(name: str, value: Operand) -> Value:
     """`value` if it is an array, tracer or Python scalar; NumPy data with canonical dtype.
 
-    A symbolic size counts as a Python integer; what has `__rune_array__` as what that gives.
+    A symbolic size counts as a Python integer; what stands for an array as what it gives.
 
     Errors: ArgumentError for anything else, lists included.
     """
@@ -59,7 +59,7 @@ def unrounded(name: str, value: Operand) -> Any:
         return np.asarray(value)
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.isnative:
         return unrounded(name, dtypes.native(value))
-    if hasattr(value, "__rune_array__"):
+    if stands_for_array(value):
         return unrounded(name, opened(value))
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
 
@@ -78,9 +78,24 @@ def refuse_mask(name: str, value: object) -> None:
         )
 
 
+def refuse_sharding(name: str, out_sharding: None) -> None:
+    """Errors: ArgumentError for a sharding, which functions below the room of meshes cannot give."""
+    if out_sharding is not None:
+        raise ArgumentError(
+            f"{name}: cannot use out_sharding={out_sharding!r} (None alone)",
+            hint="rune.lax.with_sharding_constraint lays a result out",
+        )
+
+
+def stands_for_array(value: object) -> bool:
+    """Whether an object gives an array by `__rune_array__`, or by JAX's `__jax_array__`."""
+    return hasattr(type(value), "__rune_array__") or hasattr(type(value), "__jax_array__")
+
+
 def opened(value: Any) -> Any:
-    """The array that a leaf stands for by `__rune_array__`; all else as it is."""
-    stands_for = getattr(type(value), "__rune_array__", None)
+    """The array that a leaf stands for by `__rune_array__` or `__jax_array__`; all else as it is."""
+    cls = type(value)
+    stands_for = getattr(cls, "__rune_array__", None) or getattr(cls, "__jax_array__", None)
     return value if stands_for is None else stands_for(value)
 
 

@@ -15,14 +15,14 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
-from rune.ops.promote import operand, refuse_mask
+from rune.ops.promote import operand, refuse_mask, stands_for_array
 
 
 def value_leaves(name: str, leaves: Sequence[Operand], treedef: tree.TreeDef) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
 
     A symbolic size becomes a weak traced integer, as a Python integer would. An object with
-    `__rune_array__` becomes the array that this returns.
+    `__rune_array__` or `__jax_array__` becomes the array that this returns.
 
     Errors: ArgumentError names the path of a leaf that is not an array.
     """
@@ -57,8 +57,15 @@ def _is_value(x: object) -> bool:
     return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 
+def is_object(value: object) -> bool:
+    """Whether a leaf is no array, no number, and nothing that stands for one."""
+    if _is_value(value) or isinstance(value, Dim | np.ndarray | np.generic):
+        return False
+    return not stands_for_array(value)
+
+
 def _host_leaf(name: str, number: int, value: Operand, treedef: tree.TreeDef) -> Value:
-    if isinstance(value, Dim) or hasattr(value, "__rune_array__"):
+    if isinstance(value, Dim) or stands_for_array(value):
         return operand(name, value)
     value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:

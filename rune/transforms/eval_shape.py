@@ -79,7 +79,7 @@ class ShapeDtypeStruct:
         sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         return cls(type.shape, type.dtype, sharding=sharding, weak_type=type.weak)
 
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
+    def update(self, **changes: object) -> ShapeDtypeStruct:
         """The same with other fields. Errors: TypeError for a field that there is not.
 
         >>> import rune
@@ -87,7 +87,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
         """
         present = {f.name: getattr(self, f.name) for f in fields(self)}
-        return ShapeDtypeStruct(**{**present, **changes})
+        return ShapeDtypeStruct(**{**present, **changes})  # type: ignore[arg-type]
 
     @property
     def array_type(self) -> ArrayType:
@@ -120,7 +120,7 @@ def abstract(type: ArrayType) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak)
 
 
-def described(x: Any) -> ArrayType | None:
+def described(x: object) -> ArrayType | None:
     """The type that an object tells of without being an array: it has a shape and a dtype.
 
     None for arrays, traced values, numbers, and anything else.
@@ -131,9 +131,10 @@ def described(x: Any) -> ArrayType | None:
         return x.array_type
     if isinstance(x, Operators | Tracer | np.ndarray | np.generic) or hasattr(type(x), "__rune_array__"):
         return None
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if shape is None or dtype is None:
         return None
-    return ArrayType(tuple(x.shape), dtypes.available(dtypes.named(x.dtype)), bool(getattr(x, "weak_type", False)))
+    return ArrayType(tuple(shape), dtypes.available(dtypes.named(dtype)), bool(getattr(x, "weak_type", False)))
 
 
 def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[ArrayType]:
@@ -143,9 +144,9 @@ def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[
     """
     # Types are replaced by a number that passes, so that `value_leaves` rejects every other leaf
     # with its path.
-    told = [described(x) for x in leaves]
-    values = value_leaves(name, [x if t is None else 0.0 for x, t in zip(leaves, told)], treedef)
-    return [type_of(v) if t is None else t for v, t in zip(values, told)]
+    types = [described(x) for x in leaves]
+    values = value_leaves(name, [x if t is None else 0.0 for x, t in zip(leaves, types)], treedef)
+    return [type_of(v) if t is None else t for v, t in zip(values, types)]
 
 
 def eval_shape(function: Callable[..., object], *args: object, **kwargs: object) -> Any:

@@ -38,7 +38,7 @@ BUDGETS: dict[str, int] = {
     "rune.settings": 1,
     "rune.tracebacks": 3,
     "rune.transforms": 212,
-    "rune.tree": 65,
+    "rune.tree": 63,
     "rune.tree_util": 4,
     "rune.typing": 1,
 }

@@ -38,6 +38,7 @@ def cond(
     pred:      a bool or a real number, which is true unless it is 0.
     operands:  trees of arrays; both functions take them, and may close over others.
     operand:   a single operand, as a keyword.
+    cond(pred, x, f, y, g) is JAX's older form: `f(x)` if `pred` is true, else `g(y)`.
     Both functions are traced, and must return equal trees, shapes and dtypes. Under vmap with a
     different `pred` in every lane both run, and each lane selects its result; derivatives then see
     only what was selected.
@@ -51,11 +52,20 @@ def cond(
     >>> rune.cond(True, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
     Array(6., f32*[], cpu:0)
     """
+    arguments = operands if operand is _MISSING else (operand,)
+    if not callable(true_fun) and callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+        true_fun, false_fun, arguments = _each_with_its_operand(true_fun, false_fun, *operands)
     for function in (true_fun, false_fun):
         require_callable("cond", function)
-    arguments = operands if operand is _MISSING else (operand,)
     number = cast(_predicate(pred), dtypes.i32)
     return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), arguments)
+
+
+def _each_with_its_operand(
+    x: object, on_x: Callable[..., object], y: object, on_y: Callable[..., object]
+) -> tuple[Callable[..., object], Callable[..., object], tuple[object, object]]:
+    """Functions of both operands, for functions that have one each."""
+    return lambda x, y: on_x(x), lambda x, y: on_y(y), (x, y)
 
 
 def switch(

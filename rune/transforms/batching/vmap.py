@@ -26,7 +26,7 @@ from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops import convert, iota
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
-from rune.transforms.arguments import array_leaves, named
+from rune.transforms.arguments import array_leaves, is_object, named, refuse_other
 from rune.transforms.batching.across import numbers, over_lanes_of_devices
 from rune.transforms.effect_boundaries import lanes
 from rune.transforms.programs.memo import per_program
@@ -164,12 +164,15 @@ def vmap(
     out_axes: object = 0,
     axis_name: axes.Name | None = None,
     axis_size: int | None = None,
+    spmd_axis_name: None = None,
+    sum_match: bool = False,
     *,
     randomness: Literal["different", "same"] = "different",
 ) -> Callable[P, R]:
     """`function` on every lane of its batched arguments.
 
-    in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
+    in_axes:   an integer, None (the same value in every lane, which may then be any object), or a
+               tree prefix of the arguments.
     axis_name: what collectives call the lanes (rune.lax.psum and its kin).
     out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
     randomness:  whether draws without a key differ between lanes, or are the same for all.
@@ -184,6 +187,7 @@ def vmap(
     if randomness not in ("different", "same"):
         raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
+    refuse_other("vmap", spmd_axis_name=(spmd_axis_name, None), sum_match=(sum_match, False))
     axis = None if axis_name is None else axes.LaneAxis(axis_name)
 
     def batched_function(*args: object, **kwargs: object) -> R:
@@ -195,20 +199,34 @@ def vmap(
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The arguments of a batched function: their leaves, and the axis of each that counts lanes."""
+    """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
+
+    objects: leaves that are no arrays, by number; no lane has its own, so the function is given them.
+    """
 
     leaves: Sequence[Value]
     treedef: tree.TreeDef
     axes: Sequence[int | None]
     size: Size
+    objects: Mapping[int, object]
+
+    def arguments(self, values: Sequence[Value]) -> tuple[tuple[object, ...], dict[str, object]]:
+        """The arguments with other arrays."""
+        following = iter(values)
+        leaves = [self.objects[i] if i in self.objects else next(following) for i in range(self.treedef.num_leaves)]
+        return tree.unflatten(self.treedef, leaves)
 
 
 def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, object], axis_size: Size | None) -> Lanes:
     """The lanes of these arguments. Errors: as of `vmap`."""
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
-    values = array_leaves("vmap", leaves, treedef)
-    where = [_checked_axis(x, a) for x, a in zip(values, _spread_axes(in_axes, tuple(args), kwargs), strict=True)]
-    return Lanes(values, treedef, where, _batch_size(values, where, axis_size))
+    wanted = _spread_axes(in_axes, tuple(args), kwargs)
+    objects = {i: x for i, (x, a) in enumerate(zip(leaves, wanted, strict=True)) if a is None and is_object(x)}
+    stand_ins = [0.0 if i in objects else x for i, x in enumerate(leaves)] if objects else leaves
+    values = [x for i, x in enumerate(array_leaves("vmap", stand_ins, treedef)) if i not in objects]
+    wanted = [a for i, a in enumerate(wanted) if i not in objects]
+    where = [_checked_axis(x, a) for x, a in zip(values, wanted, strict=True)]
+    return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects)
 
 
 def on_lanes(
@@ -221,7 +239,7 @@ def on_lanes(
     out_tree: list[tree.TreeDef] = []
 
     def flat(*values: Value) -> list[Value]:
-        args, kwargs = tree.unflatten(lanes.treedef, values)
+        args, kwargs = lanes.arguments(values)
         with _each_lane() if are_different else nullcontext():
             outs, result_tree = tree.flatten(function(*args, **kwargs))
         out_tree.append(result_tree)
