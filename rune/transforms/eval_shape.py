@@ -21,8 +21,14 @@ from rune.errors import ArgumentError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
 from rune.sharding.shardings import Sharding
-from rune.transforms.arguments import function_name, refuse_other, require_callable, value_leaves
-from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.arguments import (
+    array_leaves,
+    function_name,
+    is_float0,
+    refuse_other,
+    require_callable,
+    value_leaves,
+)
 from rune.transforms.effect_boundaries import recorder
 
 
@@ -121,7 +127,7 @@ def abstract(type: ArrayType) -> ShapeDtypeStruct:
 
 
 def described(x: object) -> ArrayType | None:
-    """The type that an object tells of without being an array: it has a shape and a dtype.
+    """The type that an object tells of without being an array: it has a shape and a dtype, or is float0.
 
     None for arrays, traced values, numbers, and anything else.
     """
@@ -129,6 +135,8 @@ def described(x: object) -> ArrayType | None:
         return x
     if isinstance(x, ShapeDtypeStruct):
         return x.array_type
+    if is_float0(x):
+        return ArrayType(x.shape, dtypes.float0)
     if isinstance(x, Operators | Tracer | np.ndarray | np.generic) or hasattr(type(x), "__rune_array__"):
         return None
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
@@ -153,7 +161,7 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype.
+    anything else that has a shape and a dtype; so may results be.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -163,14 +171,20 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     require_callable("eval_shape", function)
     leaves, treedef = tree.flatten((args, kwargs))
     types = leaf_types("eval_shape", leaves, treedef)
-    flat = Flat("eval_shape", lambda a, k: function(*a, **k), treedef)
+    results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []
 
     def unheard(*values: Value) -> Any:
+        positional, named = tree.unflatten(treedef, values)
         with recorder(current()):  # what it draws is recorded and dropped
-            return flat(*values)
+            outs, out_tree = tree.flatten(function(*positional, **named))
+        described_types = [described(x) for x in outs]
+        results.append((out_tree, described_types))
+        return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, described_types)], out_tree)
 
     staged = stage(unheard, types, function_name(function))
-    return tree.unflatten(flat.out_tree, map(abstract, staged.program.output_types))
+    out_tree, described_types = results[-1]
+    out_types = [traced if t is None else t for traced, t in zip(staged.program.output_types, described_types)]
+    return tree.unflatten(out_tree, map(abstract, out_types))
 
 
 def typeof(x: object) -> ArrayType:

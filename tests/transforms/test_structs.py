@@ -109,3 +109,16 @@ def test_the_weakness_of_a_struct_counts_where_it_is_traced_alone():
 def test_a_struct_is_no_array():
     with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):
         rnp.sin(ROWS)  # type: ignore[arg-type]
+
+
+def test_a_function_that_returns_structs_has_their_types():
+    out = rune.eval_shape(lambda x: (x + 1, ROWS, {"k": DUCK}), rune.ShapeDtypeStruct((3,), "int8"))
+
+    assert out == (rune.ShapeDtypeStruct((3,), "int8"), ROWS, {"k": ROWS})
+
+
+def test_a_struct_is_no_result_of_a_program():
+    f: Any = rune.jit(lambda: ROWS)
+
+    with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):
+        f()
