@@ -34,7 +34,7 @@ def is_float0(value: object) -> TypeGuard[np.ndarray]:
     return type(value) is np.ndarray and value.dtype == dtypes.float0
 
 
-def flatten_values(values: object) -> tuple[list[Any], tree.TreeDef]:
+def flatten_values(values: object) -> tuple[list[Value], tree.TreeDef]:
     """The leaves of a tree, and its structure, of which float0 arrays are a part."""
     leaves, treedef = tree.flatten(values)
     if True in [type(x) is np.ndarray and is_float0(x) for x in leaves]:

@@ -235,13 +235,13 @@ def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, objec
     return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects, voids)
 
 
-def _without_voids(leaves: Sequence[Any]) -> tuple[Sequence[Any], frozenset[int]]:
+def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
     """The leaves with bools in the place of float0, which has no bytes; and where those are."""
     voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
-    return [np.zeros(x.shape, bool) if i in voids else x for i, x in enumerate(leaves)] if voids else leaves, voids
+    return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
 
 
-def _with_voids(values: Sequence[Any], voids: frozenset[int]) -> Sequence[Any]:
+def _with_voids(values: Sequence[Value], voids: frozenset[int]) -> Sequence[Value]:
     """The values with float0 again."""
     return (
         [np.zeros(type_of(x).shape, dtypes.float0) if i in voids else x for i, x in enumerate(values)]
