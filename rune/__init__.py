@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
+    from rune.transforms.derivatives.taylor import jet
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
     from rune.transforms.placement.plans import plan_sharding
@@ -128,6 +129,7 @@ _ROOMS = frozenset(
 )
 _LATE = {
     **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
+    "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
@@ -203,8 +205,8 @@ __all__ = [
     "flatten_util",
     "float0",
     "fori_loop",
-    "fwd_and_bwd",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
@@ -214,6 +216,7 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jaxpr_as_fun",
+    "jet",
     "jit",
     "jvp",
     "lax",

@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.absent", "rune.options", "rune.profiling", "rune.tracebacks"),
     ("rune.processes",),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
-    ("rune.scopes",),
+    ("rune.scopes", "rune.frames"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}
