@@ -27,4 +27,4 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     return of_dense
 
 
-__getattr__ = absent.of("rune.sparse")
+__getattr__ = absent.of(__name__)
