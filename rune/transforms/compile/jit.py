@@ -47,11 +47,9 @@ from rune.tree import TreeDef
 if TYPE_CHECKING:
     from rune.backends.cpu.calls.describe import Kept
 
-
 WITHOUT_SEARCH = ("stored", "off")  # of the values of `rune.configure(search=...)`
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
 DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
-
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -110,9 +108,7 @@ class Jitted(Generic[P, R]):
         traced = self._plain.get(key)
         if traced is not None:
             return self._run_again(traced, leaves, args, kwargs)
-        if key[1].disable_jit:
-            return self.function(*args)
-        if references.are_there():
+        if key[1].disable_jit or references.are_there():
             return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container since the key was made.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
