@@ -56,6 +56,7 @@ __all__ = [
     "UnhandledEffect",
 ]
 
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One line of the user's source: where an equation comes from.
@@ -191,13 +192,7 @@ class DtypeError(RuneError, TypeError):
 
 
 class PromotionError(DtypeError, ValueError):
-    """Dtypes that no dtype holds both of without a cast.
-
-    >>> import rune, rune.numpy as rnp
-    >>> rnp.float8_e5m2(1) + rnp.float16(1)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    rune.errors.PromotionError: promote: cannot promote f16 and f8_e5m2 (no implicit path)...
-    """
+    """Dtypes that no dtype holds both of without a cast: a ValueError, too, as in JAX."""
 
 
 class AxisError(RuneError, ValueError, IndexError):
@@ -273,12 +268,8 @@ class MissingRule(RuneError, NotImplementedError):
 class TracerError(RuneError, TypeError):
     """A traced value used where it means nothing: the base of the classes below, which say how.
 
-    >>> import rune
-    >>> try:
-    ...     rune.jit(range)(3)
-    ... except rune.errors.TracerError as error:
-    ...     print(type(error).__name__)
-    TracerIntegerConversionError
+    >>> issubclass(TracerIntegerConversionError, TracerError)
+    True
     """
 
 

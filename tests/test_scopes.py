@@ -53,6 +53,34 @@ def test_errors_and_texts_name_the_scope():
     assert "(net/layer)" in rune.make_program(network)(1.0).text(frames=True)
 
 
+def test_a_profile_names_the_scopes_of_its_steps_also_in_jitted_parts():
+    part = rune.jit(network)
+
+    @rune.jit
+    def function(x: Any) -> Any:
+        with rune.named_scope("first"):
+            y = part(x) @ x
+        with rune.named_scope("second"):
+            return part(y) @ y
+
+    with rune.debug.profile() as profile:
+        function(rnp.ones((7, 7)))
+
+    lines = str(profile)
+    assert "first/net" in lines
+    assert "second/net" in lines
+    assert "first/second" not in lines
+
+
+def test_a_trace_does_not_depend_on_the_scope_of_its_call():
+    part = rune.jit(network)
+
+    with rune.named_scope("outer"):
+        part(1.0)
+
+    assert [e.source_info.name_stack for e in part.trace(1.0).jaxpr.eqns] == ["net/layer", "net"]
+
+
 def test_a_name_is_a_string():
     with pytest.raises(TypeError, match="named_scope: cannot use 3"):
         rune.named_scope(3)  # type: ignore[arg-type]

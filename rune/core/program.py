@@ -117,6 +117,8 @@ class Program(ProgramNames):
         """The values of the constants."""
         return [value for _, value in self.constants]
 
+    literals = consts  # JAX's other name of them, which Distrax reads
+
     @property
     def jaxpr(self) -> OpenProgram:
         """The program without the values of its constants; the same object each time."""
@@ -239,3 +241,15 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
         for e in equations
     )
     return program.with_equations(body, map(resolve, program.outputs))
+
+
+def in_scope(program: Program, around: Frame | None) -> Program:
+    """The program as a part of what is computed at a line: in the scope of that, if it has one."""
+    if around is None or not around.scope:
+        return program
+
+    def within(frame: Frame | None) -> Frame | None:
+        return frame and replace(frame, scope="/".join(filter(None, (around.scope, frame.scope))))
+
+    body = (replace(e, frame=within(e.frame)) for e in program.equations)
+    return program.with_equations(body, program.outputs)

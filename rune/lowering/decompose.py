@@ -23,11 +23,11 @@ from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Rule, Scatter
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, Var, map_programs
+from rune.core.program import Equation, Program, Var, in_scope, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.errors import HostFallbackWarning, MissingRule
+from rune.errors import HostFallbackWarning, MissingRule, user_frame
 from rune.lowering.host_calls import host_call, write_collective, write_constant, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
 from rune.ops.branch import branch
@@ -88,7 +88,7 @@ class _Decompose(Stage):
             return expand(*args, **params)
         called = called_once(primitive, args, params)
         if called is not None:
-            return eval_program(called, args)
+            return eval_program(in_scope(called, user_frame()), args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
     def decomposed(self, program: Program) -> Program:

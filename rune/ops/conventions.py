@@ -14,6 +14,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Size, UndecidedComparison, divides, equal, product, ranges
@@ -62,7 +63,7 @@ def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple
     """All axes for None. Errors: AxisError when one is out of range or given twice."""
     if axis is None:
         return tuple(range(of.ndim + new))
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
     normalised = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
     twice = next((i for i in normalised if normalised.count(i) > 1), None)
     if twice is not None:
@@ -249,6 +250,16 @@ def conj(x: Any) -> Any:
     return cn.conj(x) if cn.is_complex(x) else x
 
 
+def ordered(comparison: Primitive, x: Operand, y: Operand) -> Any:
+    """A comparison by order; complex numbers by their real parts, those alike by the imaginary."""
+    name = comparison.name
+    if dtypes.COMPLEX.isdisjoint(scalar_kind(unrounded(name, v))[0] for v in (x, y)):
+        return apply(comparison, x, y)
+    x, y = promoted(name, x, y)
+    left, right = real(x), real(y)
+    return a.select(a.eq(left, right), comparison(imag(x), imag(y)), comparison(left, right))
+
+
 def by_parts(rule: Callable[[Any], Any], x: Operand) -> Array:
     """`rule` of x; of complex numbers, of each part."""
     return cn.complex(rule(cn.real(x)), rule(cn.imag(x))) if cn.is_complex(x) else rule(x)
@@ -347,7 +358,7 @@ def _is_one(x: Value, axis: int) -> bool:
 def expand_dims(x: Operand, axis: int | Sequence[int]) -> Array:
     """Axes of size 1 inserted, so that they stand at `axis` of the result."""
     x = operand("expand_dims", x)
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
     ndim = type_of(x).ndim + len(axes)
     at = set(normalised_axes("expand_dims", axes, type_of(x), len(axes)))  # type: ignore[arg-type]
     sizes = iter(type_of(x).shape)

@@ -89,7 +89,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """The single element as a Python scalar, if there is a value."""
         return np.asarray(self._number()).item()
 
-    def tolist(self) -> Any:
+    def tolist(self) -> object:
         """Nested Python lists, if there is a value."""
         return np.asarray(self._number()).tolist()
 

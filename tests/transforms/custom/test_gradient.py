@@ -99,7 +99,7 @@ def test_a_transpose_of_another_type_is_refused():
 
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_zeros_are_like_the_tangents_of_a_value(symbolic: bool):
-    floats, integers = (rune.zero_from_primal(v, symbolic_zeros=symbolic) for v in (X, np.arange(3)))
+    floats, integers = rune.zero_from_primal((X, np.arange(3)), symbolic_zeros=symbolic)
 
     assert (floats.shape, floats.dtype) == ((5,), np.float32)
     assert integers.dtype == rune.float0

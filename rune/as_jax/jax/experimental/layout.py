@@ -1,4 +1,4 @@
-"""`jax.experimental.layout`: how a device stores an array (Flax asks whether a sharding says it)."""
+"""`jax.experimental.layout`: how a device stores an array (Flax asks for the class)."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class Format:
             raise ArgumentError(f"Format: cannot use layout={self.layout!r} (rune chooses how arrays are stored)")
 
 
-__getattr__ = absent.of("jax.experimental.layout")
+__getattr__ = absent.of(__name__)
