@@ -12,7 +12,6 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from typing import TYPE_CHECKING
 
 from rune import array_methods as _array_methods
-from rune import array_state as _array_state
 from rune import debug, errors, tree, tree_util, typing
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
@@ -58,10 +57,12 @@ from rune.transforms.checkpoint import policies as checkpoint_policies
 from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
 from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
-from rune.transforms.compile.placement import block_until_ready, device_get, device_put
+from rune.transforms.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.gradient import custom_gradient
 from rune.transforms.custom.jvp import custom_jvp
-from rune.transforms.custom.rules import SymbolicZero
+from rune.transforms.custom.linear_call import linear_call
+from rune.transforms.custom.rules import SymbolicZero, zero_from_primal
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
@@ -69,8 +70,10 @@ from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
+from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
+from rune.transforms.inspect.live_arrays import live_arrays
 from rune.transforms.known_values import ensure_compile_time_eval
 from rune.transforms.programs.evaluation import eval_jaxpr, jaxpr_as_fun
 from rune.transforms.programs.make_program import make_program
@@ -84,7 +87,9 @@ from rune.version import __version__
 
 if TYPE_CHECKING:
     from rune import (
+        checkify,
         distributed,
+        extend,
         flatten_util,
         image,
         lax,
@@ -93,14 +98,18 @@ if TYPE_CHECKING:
         optim,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
+        sparse,
         test_util,
     )
-    from rune.backends.doctor import doctor
+    from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
+    from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
+    from rune.transforms.derivatives.taylor import jet
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
     from rune.transforms.placement.plans import plan_sharding
@@ -108,23 +117,25 @@ if TYPE_CHECKING:
 
 _tracebacks.install()
 _array_methods.attach()
-_array_state.attach()
 make_jaxpr = make_program
 remat = checkpoint
 
 
 _ROOMS = frozenset(
     """
-    distributed flatten_util image lax nn numpy optim profiler random scipy sharding test_util
+    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
+    test_util
     """.split()
 )
 _LATE = {
-    "doctor": "rune.backends.doctor",
+    **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
+    "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
     "tune": "rune.transforms.tuning.tune",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+    **dict.fromkeys(("Ref", "freeze", "new_ref"), "rune.ref"),
     **dict.fromkeys(("process_count", "process_index"), "rune.distributed"),
     **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
 }
@@ -147,12 +158,14 @@ __all__ = [
     "NamedSharding",
     "P",
     "Quantized",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "SymbolicZero",
     "associative_scan",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -161,8 +174,10 @@ __all__ = [
     "closure_convert",
     "cond",
     "configure",
+    "copy_to_host_async",
     "counters",
     "counting",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
@@ -186,9 +201,12 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "extend",
     "flatten_util",
     "float0",
     "fori_loop",
+    "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
@@ -198,11 +216,14 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jaxpr_as_fun",
+    "jet",
     "jit",
     "jvp",
     "lax",
+    "linear_call",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "log_compiles",
     "make_array_from_callback",
     "make_array_from_process_local_data",
@@ -216,6 +237,7 @@ __all__ = [
     "missing",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "no_grad",
     "numpy",
@@ -224,18 +246,21 @@ __all__ = [
     "optim",
     "plan_sharding",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
     "profiler",
     "pure_callback",
     "quantize",
     "random",
+    "ref",
     "remat",
     "scan",
     "scipy",
     "sequential_vmap",
     "shard_map",
     "sharding",
+    "sparse",
     "stages",
     "switch",
     "test_util",
@@ -249,4 +274,5 @@ __all__ = [
     "vmap",
     "while_loop",
     "work_stats",
+    "zero_from_primal",
 ]

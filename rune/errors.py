@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from rune.frames import PACKAGE, is_passed_over
 from rune.scopes import scope
 
 R = TypeVar("R")
@@ -54,9 +55,6 @@ __all__ = [
     "UnboundAxisError",
     "UnhandledEffect",
 ]
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -127,19 +125,13 @@ def user_frame() -> Frame | None:
         return line
     frame = sys._getframe(1)
     # The first test decides nearly always, and operations that are traced wait for it.
-    while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or is_generated(frame)):
+    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)):
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename == threading.__file__:
         return None  # in a thread of the package's
     if frame is None:
         return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, scope())
-
-
-def is_generated(frame: FrameType) -> bool:
-    """Whether Python wrote the method, for a dataclass of the package."""
-    file = frame.f_globals.get("__file__") or ""
-    return frame.f_code.co_filename == "<string>" and file.startswith(_PACKAGE)
 
 
 def with_context(message: str, hint: str | None = None, frame: Frame | None = None) -> str:
@@ -275,12 +267,8 @@ class MissingRule(RuneError, NotImplementedError):
 class TracerError(RuneError, TypeError):
     """A traced value used where it means nothing: the base of the classes below, which say how.
 
-    >>> import rune
-    >>> try:
-    ...     rune.jit(range)(3)
-    ... except rune.errors.TracerError as error:
-    ...     print(type(error).__name__)
-    TracerIntegerConversionError
+    >>> issubclass(TracerIntegerConversionError, TracerError)
+    True
     """
 
 
@@ -304,7 +292,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
 
-class TracerArrayConversionError(TracerError):
+class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value handed to NumPy.
 
     >>> import rune, numpy as np
@@ -314,7 +302,7 @@ class TracerArrayConversionError(TracerError):
     """
 
 
-class TracerIntegerConversionError(TracerError):
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value used as a Python integer or index.
 
     >>> import rune, rune.numpy as rnp

@@ -12,9 +12,9 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any
 
-from rune.errors import RuneError, is_generated
+from rune.errors import RuneError
+from rune.frames import PACKAGE, is_passed_over
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
 
 
@@ -25,7 +25,7 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     while step is not None:
         frames.append(step)
         step = step.tb_next
-    users = [f for f in frames if not _is_of_the_package(f.tb_frame)]
+    users = [f for f in frames if not is_of_the_package(f.tb_frame)]
     if not users:
         return trace
     trace_back: TracebackType | None = None
@@ -34,8 +34,8 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     return trace_back
 
 
-def _is_of_the_package(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_PACKAGE) or is_generated(frame)
+def is_of_the_package(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:

@@ -65,7 +65,7 @@ def hint(module: str, name: str) -> str | None:
             if any(fnmatchcase(name, pattern) for pattern in names.split()):
                 return _sentence(reason)
     if not name.startswith("_"):
-        for room in _ROOMS:
+        for room in _rooms(module):
             if room != module and name in _public(room):
                 return f"use {room}.{name}"
         for close in difflib.get_close_matches(name, _public(module), 1, cutoff=0.7):
@@ -73,8 +73,23 @@ def hint(module: str, name: str) -> str | None:
     return None
 
 
+def _rooms(module: str) -> list[str]:
+    """Other rooms in which a name may be: those of rune, or of its stand-in for JAX."""
+    if not _is_of_jax(module):
+        return [*_ROOMS]
+    names = [f"jax{room.removeprefix('rune')}" for room in _ROOMS]
+    return [name for name in names if name in sys.modules]
+
+
+def _is_of_jax(module: str) -> bool:
+    return module.partition(".")[0] == "jax"
+
+
 def _tables(module: str) -> Iterator[Table]:
     """The tables that speak of names of this module."""
+    if _is_of_jax(module):
+        yield locks.load("rune.absent.of_as_jax").NAMES.get(module, {})
+        module = f"rune{module.removeprefix('jax')}"
     room, _, inner = module.removeprefix("rune.").partition(".")
     if module in ("rune", "rune.lax", "rune.config"):
         tables = locks.load("rune.absent.of_jax")
@@ -82,8 +97,6 @@ def _tables(module: str) -> Iterator[Table]:
     elif module == "rune.numpy":
         tables = locks.load("rune.absent.of_numpy")
         yield from (tables.MISSING, tables.OF_JAX)
-    elif module.startswith(("jax.extend", "jax.interpreters")):
-        yield locks.load("rune.absent.of_jax_extend").MISSING.get(module, {})
     elif module in ("rune.optim", "rune.nn"):
         yield locks.load("rune.absent.of_optax").MISSING
     elif room == "scipy":

@@ -9,9 +9,7 @@ MISSING: Table = {
         auto_pcast host_count host_id host_ids process_indices
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
-    "References, which are written to; carry the array, or use `x.at[...]`.": """
-        Ref empty_ref free_ref freeze new_ref ref
-        """,
+    "Use `rune.ref`, where it is beside what else is for references.": "empty_ref free_ref",
     "Use `rune.devices()`, which lists them by name; the first is the default.": """
         Device default_backend device_count local_device_count local_devices memory
         """,
@@ -24,17 +22,12 @@ MISSING: Table = {
         softmax_custom_jvp thread_guard threefry_partitionable transfer_guard
         transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
         """,
-    "Use `rune.doctor()`.": "print_environment_info",
-    "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "live_arrays monitoring",
-    "Calls that do not wait are XLA's; `rune.block_until_ready` and `device_get` are here.": """
-        copy_to_host_async
-        """,
+    "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "monitoring",
     "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
-    "Use `rune.custom_vjp`.": "custom_gradient",
-    "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",
     "Use a slice.": "ds",
-    "Written otherwise, with `custom_vjp` and `custom_jvp`.": "custom_batching custom_derivatives",
+    "Use `rune.custom_vmap` and `rune.sequential_vmap`.": "custom_batching",
+    "Use `rune.custom_jvp`, `rune.custom_vjp` and their like.": "custom_derivatives",
     "Use `rnp.from_dlpack`.": "dlpack",
 }
 LAX: Table = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ContextDecorator
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -164,12 +164,12 @@ def value_of(name: str) -> Any:
     raise AttributeError(f"Unrecognized config option: {name}")
 
 
-def in_block(name: str, value: Any) -> AbstractContextManager[Any]:
+def in_block(name: str, value: Any) -> Block:
     """The option in a block, which also decorates functions. Errors: as update."""
     if name in ACTING:
         return _setting(name, value)
     _require_possible(name, value)
-    return _Block(name, value)
+    return _Noted(name, value)
 
 
 def update(name: str, value: Any) -> None:
@@ -200,14 +200,14 @@ def _require_possible(name: str, value: Any) -> None:
         raise AttributeError(f"Unrecognized config option: {name}")
 
 
-class _Block(ContextDecorator):
+class _Noted(ContextDecorator):
     """A noted option in a block."""
 
     def __init__(self, name: str, value: Any):
         self.name, self.value = name, value
 
-    def _recreate_cm(self) -> _Block:
-        return _Block(self.name, self.value)
+    def _recreate_cm(self) -> _Noted:
+        return _Noted(self.name, self.value)
 
     def __enter__(self) -> None:
         self._token = _blocks.set({**_blocks.get(), self.name: self.value})
@@ -216,6 +216,7 @@ class _Block(ContextDecorator):
         _blocks.reset(self._token)
 
 
+Block = config.Setting[Any] | _Noted
 _REQUIRED = object()
 
 
@@ -231,7 +232,7 @@ class State:
         """The value in force."""
         return value_of(self.name)
 
-    def __call__(self, new_val: Any = _REQUIRED) -> AbstractContextManager[Any]:
+    def __call__(self, new_val: Any = _REQUIRED) -> Block:
         """The option in a block. Errors: TypeError without a value, if none is usual."""
         value = self.usual if new_val is _REQUIRED else new_val
         if value is _REQUIRED:
@@ -239,11 +240,19 @@ class State:
         return in_block(self.name, value)
 
 
+def disable_jit(disable: bool = True) -> Block:
+    """A block in which functions run operation by operation, whatever jit says."""
+    return in_block("jax_disable_jit", disable)
+
+
 class Configuration:
     """`jax.config`: options as attributes, `update` and `read`."""
 
     def __getattr__(self, name: str) -> Any:
         return value_of(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
 
     update = staticmethod(update)
     read = staticmethod(value_of)

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from rune.core.check import check_program
-from rune.core.interpreter import current, is_evaluating
-from rune.core.primitive import Effect, Primitive
-from rune.core.program import Atom, Equation, OpenProgram, Program, Var
-from rune.core.types import ArrayType
-from rune.errors import ArgumentError
-from rune.transforms.eval_shape import typeof
+import numpy as np
 
-no_effects: frozenset[Effect] = frozenset()
+from rune import dtypes
+from rune.array import Array
+from rune.core.check import check_program
+from rune.core.interpreter import Interpreter, Tracer, current, is_evaluating, use
+from rune.core import primitive as primitives
+from rune.core.primitive import Primitive
+from rune.core.program import Atom, Equation, OpenProgram, Program, Var
+from rune.core.staging import Stage
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, ConcretizationTypeError
+from rune.transforms.batching.vmap import Batch
+from rune.transforms.eager import EVALUATE
+from rune.transforms.eval_shape import typeof
+from rune.transforms.programs.make_program import program_maker
+
+no_effects: frozenset[primitives.Effect] = frozenset()
 
 
 class StandIn(type):
@@ -67,6 +77,12 @@ class JaxprEqn(metaclass=StandIn):
     """The class of equations; `new_jaxpr_eqn` makes them."""
 
     kind = Equation
+
+
+class Effect(metaclass=StandIn):
+    """The class of what equations do besides giving values. Flax derives one that none has."""
+
+    kind = primitives.Effect
 
 
 class DropVar(Var):
@@ -129,3 +145,74 @@ def valid_jaxtype(value: object) -> bool:
     except ArgumentError:
         return False
     return True
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, val: object, context: str = "") -> Any:
+    """`force(val)` of a value that is known.
+
+    Errors: ConcretizationTypeError for a traced one, with `context` as its hint.
+    """
+    if isinstance(val, Tracer):
+        raise ConcretizationTypeError(f"tracer: cannot use a traced value {val.type} as a concrete one", context)
+    return val if force is None else force(val)
+
+
+def eval_context() -> AbstractContextManager[None]:
+    """A block outside of every transformation: operations in it are evaluated."""
+    return use(EVALUATE)
+
+
+def call_impl(f: Any, *args: object, **params: object) -> Any:
+    """The results of a wrapped function, called as it is."""
+    return f.call_wrapped(*args)
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: object) -> Any:
+    """The dtype of tangents: float0 for one without a derivative."""
+    return ArrayType((), dtypes.as_dtype(primal_dtype)).to_tangent().dtype
+
+
+def _around() -> Iterator[Interpreter]:
+    """The transformations around this one, from it outwards."""
+    interpreter: Interpreter | None = current()
+    while interpreter is not None:
+        yield interpreter
+        interpreter = interpreter.parent
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether a program is written here, as by jit."""
+    return any(isinstance(i, Stage) for i in _around())
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether lanes are batched here."""
+    return any(isinstance(i, Batch) for i in _around())
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the axes of lanes around."""
+    return [i.axis.name for i in _around() if isinstance(i, Batch) and i.axis is not None]
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether an axis of lanes around has a name."""
+    return bool(unsafe_get_axis_names_DO_NOT_USE())
+
+
+array_types = frozenset({Array, np.ndarray, *(d.type for d in dtypes.ANY)})
+
+
+class ConstantsStage(Stage):
+    """Arrays of rank 0 are constants, as others are, where rune writes literals."""
+
+    __slots__ = ()
+
+    def atom(self, value: Any) -> Atom:
+        """The variable or literal that stands for `value`."""
+        return self._capture(value) if type(value) is Array else super().atom(value)
+
+
+def make_jaxpr(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
+    """As `rune.make_program`, with as many constants as JAX has (Optimistix compares them)."""
+    return program_maker(ConstantsStage, fun, *args, **options)

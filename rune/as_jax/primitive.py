@@ -1,4 +1,4 @@
-"""JAX's `Primitive`: a record of rune's whose rules are said after it is made, by JAX's conventions.
+"""JAX's `Primitive`: a record whose rules are said after it is made, by JAX's conventions.
 
 Equations hold the primitive itself, and every transformation asks it like any other record
 (rune/core/primitive.py). Its fields look the rule up when they are asked, in `rules` (rules.py),
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
 from rune.as_jax.avals import type_of
+from rune.as_jax.jaxprs import no_effects
 from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter
 from rune.core.axes import own_axis
@@ -39,7 +39,6 @@ WHAT = {
     TRANSPOSE: "transpose: cannot transpose {} (it has no rule among ad.primitive_transposes)",
     BATCH: "vmap: cannot batch {} (it has no rule among batching.primitive_batchers)",
 }
-no_effects: frozenset[object] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Primitive(Direct):
     >>> cube_p = Primitive("cube")
     >>> cube = cube_p.def_impl(lambda x: x * x * x)
     >>> _ = cube_p.def_abstract_eval(lambda x: x)
-    >>> mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
+    >>> _ = mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
     >>> ad.defjvp(cube_p, lambda t, x: 3 * x**2 * t)
     >>> jax.jit(jax.grad(cube_p.bind))(2.0)
     Array(12., f32[], cpu:0)
@@ -88,7 +87,7 @@ class Primitive(Direct):
     # --- as JAX has it --------------------------------------------------------------------------
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive in the current context. Errors: ArgumentError for what is no array."""
+        """Apply the primitive in the current context. Errors: ArgumentError for no array."""
         values = value_leaves(self.name, args, structure(args))
         out = bind(self, *map(unshared, values), **params)
         return list(out) if self.multiple_results else out
@@ -150,7 +149,7 @@ class Primitive(Direct):
     def _jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
         types = map(interpreter.type_of, primals)
         filled = [tangent_zero(type) if t is None else t for t, type in zip(tangents, types, strict=True)]
-        outs, out_tangents = self._called(JVP, as_arrays(primals), as_arrays(filled), **params)
+        outs, out_tangents = self._called(JVP, tuple(as_arrays(primals)), tuple(as_arrays(filled)), **params)
         if not self.multiple_results:
             outs, out_tangents = [outs], [out_tangents]
         return list(map(unshared, outs)), [unshared(value_or_none(t)) for t in out_tangents]
@@ -170,7 +169,7 @@ class Primitive(Direct):
         axis = own_axis()
         data = AxisData(None if axis is None else axis.name, size)
         dims = tuple(0 if b else None for b in batched)
-        outs, out_dims = self._called(BATCH, data, as_arrays(args), dims, **params)
+        outs, out_dims = self._called(BATCH, data, tuple(as_arrays(args)), dims, **params)
         if not self.multiple_results:
             return _leading(outs, out_dims), out_dims is not None
         out_dims = [None] * len(outs) if out_dims is None else out_dims

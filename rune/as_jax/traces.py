@@ -1,7 +1,6 @@
-"""JAX's `Trace`: what a subclass of it would need, refused where one is used.
+"""Interpreters of JAX's: installing one is refused. Haiku defines one, to count products.
 
-Haiku defines one to count products (`hk.experimental.tabulate` does without); Equinox compares the
-interpreter of a tracer with the current one.
+Equinox compares the interpreter of a tracer with the current one.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType, Shape
 from rune.transforms.derivatives.tangents import float0_zeros, zeros
+from rune.tree_util import register_pytree_node
 
 
 class Zero:
@@ -42,6 +43,10 @@ class Zero:
         return tangent_zero(type_of(value))
 
 
+# A tree without leaves: vmap takes it for any lanes (Equinox).
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, leaves: Zero(aval))
+
+
 @dataclass(frozen=True, slots=True)
 class UndefinedPrimal:
     """An input in which the transposed operation is linear: only its type is known."""
@@ -70,7 +75,7 @@ def instantiate_zeros(value: Any) -> Any:
 
 
 def value_or_none(tangent: Any) -> Any:
-    """A tangent as rune's derivatives have it: None for a zero, and for the float0 of an integer."""
+    """A tangent as rune's derivatives have it: None for a zero, and for float0."""
     if tangent is None or isinstance(tangent, Zero) or tangent is Zero:
         return None
     return None if type_of(tangent).dtype == dtypes.float0 else tangent

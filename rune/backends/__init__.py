@@ -88,21 +88,6 @@ class Device:
         return processes.current().index if self.process is None else self.process
 
     @property
-    def id(self) -> int:
-        """Its number among those of its kind: 1 of "cpu:1"."""
-        return int(self.name.rpartition(":")[2])
-
-    @property
-    def platform(self) -> str:
-        """The kind of device: the name of its backend."""
-        return self.target.backend
-
-    @property
-    def device_kind(self) -> str:
-        """What the driver calls it."""
-        return self.target.description
-
-    @property
     def backend(self) -> Backend:
         """The open backend, one per device and process."""
         return _open(self)

@@ -117,6 +117,22 @@ def doctor() -> Report:
     return Report(tuple(_versions()), tuple(executors), _cache())
 
 
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print what `doctor` reports, or return it as a string.
+
+    Errors: none.
+
+    >>> import rune
+    >>> "Python" in rune.print_environment_info(return_string=True)
+    True
+    """
+    report = str(doctor())
+    if return_string:
+        return report
+    print(report)
+    return None
+
+
 def _versions() -> Iterator[str]:
     yield _version("rune-ml") or "rune"
     yield f"Python {platform.python_version()}"

@@ -18,6 +18,7 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.core.depth import FLAT, make_room
+from rune.core.jax_names import InterpreterNames, TracerNames
 from rune.core.leaks import refuse_leaks
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -40,7 +41,7 @@ class Axis(NamedTuple):
     is_typed: bool = False
 
 
-class Interpreter:
+class Interpreter(InterpreterNames):
     """What a primitive means in one context. `parent` is the interpreter outside this one."""
 
     __slots__ = ("__weakref__", "depth", "is_typed", "live", "parent")
@@ -52,11 +53,6 @@ class Interpreter:
         self.depth = 0 if parent is None else parent.depth + 1
         if self.depth > FLAT:
             make_room(self.depth)
-
-    @property
-    def main(self) -> Interpreter:
-        """Itself: JAX's name of what the tracers of one interpreter share."""
-        return self
 
     def trace(self, function: Callable[..., R], *args: object) -> R:
         """`function(*args)` with this interpreter the current one; its tracers are dead afterwards.
@@ -79,16 +75,12 @@ class Interpreter:
         """Take notice that a named axis outside this interpreter was asked for."""
 
 
-class Tracer:
+class Tracer(TracerNames):
     """A value inside a transformation. It has a type and an owner, and no arithmetic of its own."""
 
     __slots__ = ("__weakref__", "frame", "interpreter")
     interpreter: Interpreter
     frame: Frame | None
-
-    @property
-    def _trace(self) -> Interpreter:  # JAX's name, which Equinox asks for
-        return self.interpreter
 
     @property
     def type(self) -> ArrayType:

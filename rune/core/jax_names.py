@@ -4,6 +4,7 @@
     OpenProgram  the same without consts: a program whose constants are given when it is evaluated
     Equation     invars, outvars, source_info, effects, replace (primitive and params have one name)
     Var, Literal aval, val
+    Interpreter, Tracer    main, _trace
 
 Each is a mixin without fields: what it gives, it reads off the fields of rune's own names.
 """
@@ -20,6 +21,7 @@ Effects = frozenset["Effect"]
 Params = Mapping[str, Any]
 
 if TYPE_CHECKING:
+    from rune.core.interpreter import Interpreter
     from rune.core.primitive import Effect, Primitive
     from rune.core.program import Atom, Equation, Var
     from rune.core.types import ArrayType
@@ -42,6 +44,28 @@ class SourceInfo:
 
     def __str__(self) -> str:
         return "" if self.frame is None else str(self.frame)
+
+
+class InterpreterNames:
+    """An interpreter."""
+
+    __slots__ = ()
+
+    @property
+    def main(self) -> Self:
+        """Itself: what the tracers of one interpreter share."""
+        return self
+
+
+class TracerNames:
+    """A tracer. Equinox asks which interpreter it belongs to."""
+
+    __slots__ = ()
+    interpreter: Interpreter
+
+    @property
+    def _trace(self) -> Interpreter:
+        return self.interpreter
 
 
 class AtomNames:

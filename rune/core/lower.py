@@ -182,10 +182,12 @@ class Library:
     pays:   rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
             primitive without `expand` for which lowering has no expansion either is always
             computed by the host, with a warning on other devices
+    borrows: whether the routine keeps none of the arrays that it is given, which need not be copies
     """
 
     shared: Rule
     pays: Rule = always
+    borrows: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,16 @@ class Effect(Enum):
 
 
 class Zero(Enum):
-    """The rule that the derivative is zero everywhere."""
+    """The rule that the derivative is zero everywhere.
+
+    Types: floating and complex operands. Errors: none.
+
+    >>> import rune, numpy as np
+    >>> from rune import extend
+    >>> floor = extend.primitive("floor", types=lambda x: x, meaning=np.floor, jvp=[extend.ZERO])
+    >>> rune.grad(lambda x: floor(x) + x)(1.5)
+    Array(1., f32[], cpu:0)
+    """
 
     ZERO = "zero"
 
@@ -71,7 +80,12 @@ ZERO = Zero.ZERO
 
 @dataclass(frozen=True, slots=True)
 class NOT_DIFFERENTIABLE:
-    """The rule that differentiation is refused, and why."""
+    """The rule that differentiation is refused, and why.
+
+    >>> from rune import extend
+    >>> extend.NOT_DIFFERENTIABLE("it counts").why
+    'it counts'
+    """
 
     why: str
 

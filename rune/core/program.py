@@ -90,9 +90,9 @@ class Program(ProgramNames):
     garbage collector can free the cycle when a derived value refers back to the program.
     """
 
-    inputs: tuple[Var, ...]
-    equations: tuple[Equation, ...]
-    outputs: tuple[Atom, ...]
+    inputs: tuple[Var, ...]  # type: ignore[override]  # a property of OpenProgram
+    equations: tuple[Equation, ...]  # type: ignore[override]  # a property of OpenProgram
+    outputs: tuple[Atom, ...]  # type: ignore[override]  # a property of OpenProgram
     constants: tuple[tuple[Var, Any], ...] = ()
     name: str = "f"
     derived: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict, init=False)
@@ -239,3 +239,15 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
         for e in equations
     )
     return program.with_equations(body, map(resolve, program.outputs))
+
+
+def in_scope(program: Program, around: Frame | None) -> Program:
+    """The program as a part of what is computed at a line: in the scope of that, if it has one."""
+    if around is None or not around.scope:
+        return program
+
+    def within(frame: Frame | None) -> Frame | None:
+        return frame and replace(frame, scope="/".join(filter(None, (around.scope, frame.scope))))
+
+    body = (replace(e, frame=within(e.frame)) for e in program.equations)
+    return program.with_equations(body, program.outputs)

@@ -61,13 +61,13 @@ class ArrayType:
         return self.weak
 
     def update(self, **changes: Any) -> ArrayType:
-        """The type with another `shape`, `dtype`, `weak_type`. Errors: ArgumentError for others."""
-        unknown = changes.keys() - {"shape", "dtype", "weak_type"}
+        """The type with another shape, dtype, weak_type, vma. Errors: ArgumentError for others."""
+        unknown = {n for n, v in changes.items() if n not in _UPDATES and not (n == "sharding" and v is None)}
         if unknown:
-            raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} (shape, dtype or weak_type)")
+            raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} ({', '.join(_UPDATES)})")
         dtype = dtypes.as_dtype(changes["dtype"]) if "dtype" in changes else self.dtype
         shape, weak = changes.get("shape", self.shape), changes.get("weak_type", self.weak)
-        return _intern(tuple(shape), dtype, bool(weak), self.varying)
+        return _intern(tuple(shape), dtype, bool(weak), changes.get("vma", self.varying))
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """`float32[3]`; `f32[3]` with `short_dtypes`."""
@@ -104,6 +104,11 @@ class ArrayType:
     to_tangent_aval = to_ct_aval = to_cotangent_aval = at_least_vspace = to_tangent  # JAX's names
 
     @property
+    def sharding(self) -> None:
+        """None: how an array is laid out over devices is no part of its type."""
+        return None
+
+    @property
     def vma(self) -> Axes:
         """JAX's name of `varying`."""
         return self.varying
@@ -119,6 +124,7 @@ class ArrayType:
         return ArrayType, (self.shape, self.dtype, self.weak, self.varying)
 
 
+_UPDATES = ("shape", "dtype", "weak_type", "vma")
 _interned: dict[tuple[Shape, np.dtype, bool, Axes], ArrayType] = {}
 
 

@@ -15,7 +15,7 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy import docstrings
-from rune.numpy.arguments import value
+from rune.numpy.arguments import refuse, value
 from rune.ops.conventions import normalised_axes
 from rune.ops.elementwise_table import Row
 from rune.ops.promote import promoted
@@ -72,6 +72,17 @@ def unary(row: Row) -> Unary:
     """A function of one array, as its row says."""
 
     def function(x: ArrayLike) -> Array:
+        return row.rule(value(row.name, x))
+
+    facts = docstrings.elementwise(row.takes, "DtypeError for other dtypes")
+    return docstrings.documented_row(function, row.name, row, facts, "lax")
+
+
+def inexact_unary(row: Row) -> Callable[..., Array]:
+    """A function of one array whose result is rounded, as its row says; None is every accuracy."""
+
+    def function(x: ArrayLike, *, accuracy: None = None) -> Array:
+        refuse(row.name, accuracy=accuracy)
         return row.rule(value(row.name, x))
 
     facts = docstrings.elementwise(row.takes, "DtypeError for other dtypes")

@@ -13,7 +13,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
-from rune.lax.arguments import alike, binary, unary
+from rune.lax.arguments import alike, binary, inexact_unary, unary
 from rune.numpy.arguments import static_int, value
 from rune.ops import conventions
 from rune.ops.complex_numbers import is_complex
@@ -23,24 +23,24 @@ from rune.typing import ArrayLike
 
 # --- functions of one real or complex number --------------------------------------------------
 
-sqrt = unary(ROWS["sqrt"])
-rsqrt = unary(ROWS["rsqrt"])
-cbrt = unary(ROWS["cbrt"])
-exp = unary(ROWS["exp"])
-exp2 = unary(ROWS["exp2"])
-expm1 = unary(ROWS["expm1"])
-log = unary(ROWS["log"])
-log1p = unary(ROWS["log1p"])
-logistic = unary(ROWS["logistic"])
-sin = unary(ROWS["sin"])
-cos = unary(ROWS["cos"])
-tan = unary(ROWS["tan"])
+sqrt = inexact_unary(ROWS["sqrt"])
+rsqrt = inexact_unary(ROWS["rsqrt"])
+cbrt = inexact_unary(ROWS["cbrt"])
+exp = inexact_unary(ROWS["exp"])
+exp2 = inexact_unary(ROWS["exp2"])
+expm1 = inexact_unary(ROWS["expm1"])
+log = inexact_unary(ROWS["log"])
+log1p = inexact_unary(ROWS["log1p"])
+logistic = inexact_unary(ROWS["logistic"])
+sin = inexact_unary(ROWS["sin"])
+cos = inexact_unary(ROWS["cos"])
+tan = inexact_unary(ROWS["tan"])
 asin = unary(ROWS["asin"])
 acos = unary(ROWS["acos"])
 atan = unary(ROWS["atan"])
 sinh = unary(ROWS["sinh"])
 cosh = unary(ROWS["cosh"])
-tanh = unary(ROWS["tanh"])
+tanh = inexact_unary(ROWS["tanh"])
 asinh = unary(ROWS["asinh"])
 acosh = unary(ROWS["acosh"])
 atanh = unary(ROWS["atanh"])

@@ -64,9 +64,12 @@ def broadcast_in_dim(
     x, target = value("broadcast_in_dim", operand), shape_of("broadcast_in_dim", shape)
     axes = static_ints("broadcast_in_dim", "an axis", tuple(broadcast_dimensions))
     sizes = type_of(x).shape
-    fits = len(axes) == len(sizes) and tuple(sorted(set(axes))) == axes
+    fits = len(axes) == len(sizes) == len(set(axes))
     if not fits or not all(0 <= a < len(target) and d in (1, target[a]) for a, d in zip(axes, sizes, strict=False)):
         raise ShapeError(f"broadcast_in_dim: cannot broadcast {type_of(x)} to {target} at axes {axes}")
+    if tuple(sorted(axes)) != axes:
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        x, axes, sizes = conventions.transpose(x, order), tuple(sorted(axes)), tuple(sizes[k] for k in order)
     unstretched = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
     if len(unstretched) < len(sizes):
         x = ops.reshape(x, shape=tuple(sizes[k] for k in unstretched))

@@ -23,11 +23,11 @@ from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Rule, Scatter
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, Var, map_programs
+from rune.core.program import Equation, Program, Var, in_scope, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.errors import HostFallbackWarning, MissingRule
+from rune.errors import HostFallbackWarning, MissingRule, user_frame
 from rune.lowering.host_calls import host_call, write_collective, write_constant, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
 from rune.ops.branch import branch
@@ -53,7 +53,7 @@ class _Decompose(Stage):
         self.constants: dict[int, tuple[Var, Value]] = {}  # by the id of the value, which each entry holds
 
     def _capture(self, value: Value) -> Var:
-        """An array that the expansion of a user's primitive brings along; loops take it from here."""
+        """An array that the expansion of a user's primitive brings along."""
         if self.parent is not None or isinstance(value, Tracer):
             return super()._capture(value)
         if id(value) not in self.constants:
@@ -88,7 +88,7 @@ class _Decompose(Stage):
             return expand(*args, **params)
         called = called_once(primitive, args, params)
         if called is not None:
-            return eval_program(called, args)
+            return eval_program(in_scope(called, user_frame()), args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
     def decomposed(self, program: Program) -> Program:

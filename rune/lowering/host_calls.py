@@ -21,6 +21,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.lower import Library
 from rune.core.primitive import Collective, Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.side_effects import effect_of, program_effect
@@ -87,6 +88,11 @@ class LibraryCall:
     primitive: Primitive
     params: tuple[tuple[str, object], ...]
 
+    @property
+    def borrows(self) -> bool:
+        """Whether it keeps none of the arrays that it is given."""
+        return isinstance(self.primitive.lower, Library) and self.primitive.lower.borrows
+
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, of the types that the plan holds."""
         reference = self.primitive.reference
@@ -152,7 +158,7 @@ def function_of(equation: Equation) -> HostFunction:
         tuple(a.type for a in equation.operands),
         tuple(v.type for v in equation.results),
         # Only rune's own functions are known not to keep the arrays they receive.
-        isinstance(inner, LibraryCall | CollectiveCall | PlaceCall),
+        inner.borrows if isinstance(inner, LibraryCall) else isinstance(inner, CollectiveCall | PlaceCall),
     )
 
 

@@ -43,6 +43,7 @@ from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.plan_types import check_types
 from rune.lowering.simplify import (
+    chosen_writes,
     eliminate_common,
     eliminate_dead,
     fold_constants,
@@ -83,6 +84,8 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
         nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
+        # Once equal conditions are one, and before anything asks how often a loop's array is read.
+        nested(chosen_writes.PASS),
         # Inner loops first, so that what they give up may leave the outer ones as well.
         nested(hoist_loops.PASS),
         # Last: all of them leave equations that nothing needs.

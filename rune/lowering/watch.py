@@ -49,7 +49,7 @@ class Site:
     type: ArrayType  # of the array that is indexed, or of the result
     axis: int | None  # of an index; None where a kind of number is looked for
     frame: Frame | None
-    kind: str = ""  # "NaN" or "infinity"
+    kind: str = ""  # "NaN", "infinity" or "zero divisor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class Wanted:
     bounds: bool = False
     nans: bool = False
     infs: bool = False
+    divisors: bool = False  # of 0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -112,6 +113,8 @@ class _Watch(Stage):
         if self.wanted.bounds:
             for axis, start, limit in _starts(primitive, args, params):
                 self.look_at_index(primitive, args[0], axis, start, limit)
+        if self.wanted.divisors and primitive in (ops.div, ops.rem):
+            self.look_for_zero(primitive, args[1], out)
         if primitive.family in COMPUTING and _is_float(out):
             for kind in self.wanted.kinds:
                 self.look_for(kind, primitive, args, out)
@@ -188,6 +191,12 @@ class _Watch(Stage):
         # A sum over one element rather than a gather, which would be watched in turn.
         value = _sum_where(ops.eq(positions, first), start)
         self.note(outside, value, Site(primitive.name, type_of(operand), axis, user_frame()))
+
+    def look_for_zero(self, primitive: Primitive, divisor: Value, out: Value) -> None:
+        """Note a divisor of 0."""
+        is_zero = ops.eq(divisor, np.zeros((), type_of(divisor).dtype))
+        first = _first(is_zero, _in_order(type_of(is_zero).shape))
+        self.note(is_zero, first, Site(primitive.name, type_of(out), None, user_frame(), "zero divisor"))
 
     def look_for(self, kind: str, primitive: Primitive, args: Sequence[Value], out: Value) -> None:
         """Note such a number in a result where no operand has one."""

@@ -145,7 +145,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @composite
-def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2; a NaN loses to a number.
 
     Shapes: broadcast together.
@@ -160,7 +160,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @composite
-def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2; a NaN loses to a number.
 
     Shapes: broadcast together.

@@ -131,7 +131,7 @@ def _conditions(condlist: object, x: ArrayLike) -> list[Array]:
             raise ArgumentError("piecewise: cannot take a list of truths (use rune.numpy.array)")
         conditions = list(condlist)
     else:
-        of_all = rank(condlist) == rank(x)
+        of_all = rank(condlist) == rank(x) and type_of(value("piecewise", condlist)).shape == type_of(x).shape
         conditions = [condlist] if of_all else listed("piecewise", "condlist", condlist)
     return [c.astype(value("piecewise", v), dtypes.bool_) for v in conditions]
 

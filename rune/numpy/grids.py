@@ -240,10 +240,17 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
     return tuple(coordinates if order == "F" else reversed(coordinates))
 
 
-def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: object, mode: str = "clip", order: str = "C") -> Array:
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike],
+    dims: object,
+    mode: str = "clip",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The flat position of the positions along each axis.
 
-    Shapes: positions broadcast together. Types: integers, promoted together.
+    Shapes: positions broadcast together. Types: integers, promoted together, or in `dtype`.
     mode:   "clip" (the default, since compiled programs raise nothing) or "wrap", or one an axis;
             "raise" is for concrete positions. order: "C" or "F".
     Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
@@ -254,6 +261,8 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: object, mode: str 
     """
     sizes = shape_of("ravel_multi_index", dims)
     parts = [_integers("ravel_multi_index", x) for x in multi_index]
+    if dtype is not None:
+        parts = [c.astype(x, dtypes.as_dtype(dtype)) for x in parts]
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     if len(parts) != len(sizes) or len(modes) != len(sizes) or order not in ("C", "F"):
         raise ArgumentError(
@@ -352,6 +361,9 @@ class _Joined:
     def __getitem__(self, key: Any) -> Array:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, least, start = self.directive
+        if items and isinstance(items[0], str) and items[0] in ("r", "c"):
+            joined = self[tuple(items[1:])]
+            return c.reshape(joined, (1, -1) if items[0] == "r" else (-1, 1)) if rank(joined) == 1 else joined
         if items and isinstance(items[0], str):
             axis, least, start = self._directive(items.pop(0))
         return concatenate([self._part(x, least, start) for x in items], axis)

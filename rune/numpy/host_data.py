@@ -136,9 +136,10 @@ def savetxt(fname: Any, X: ArrayLike, *args: Any, **options: object) -> None:
     np.savetxt(fname, np.asarray(value("savetxt", X)), *args, **options)
 
 
-def save(file: Any, arr: ArrayLike) -> None:
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """An array as a .npy file.
 
+    allow_pickle: either way nothing is pickled, since there are no arrays of objects.
     Shapes: any, stored. Types: stored.
     Errors: DtypeError for dtypes that the format does not know (bf16, fp8, int4).
 

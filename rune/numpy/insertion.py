@@ -18,13 +18,15 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, ShapeError
 from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
-from rune.numpy.creation import array
+from rune.numpy.creation import array, ones
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
+from rune.numpy.positions import nonzero
 from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_values import modulo, signed
+from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.typing import ArrayLike, Axis
 
@@ -64,11 +66,13 @@ def _places(name: str, where: object, size: int, end: int) -> np.ndarray:
     return np.where(places < 0, places + size, places)
 
 
-def delete(arr: ArrayLike, obj: object, axis: int | None = None) -> Array:
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """`arr` without the slices at some positions; flattened first for axis None.
 
     Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
     obj:    an integer, a slice, a list, a mask or a concrete array.
+    assume_unique_indices: no position of an array is there twice, so that it may be traced; those
+            out of bounds are then not looked at.
     Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
     >>> import rune.numpy as rnp
@@ -76,6 +80,9 @@ def delete(arr: ArrayLike, obj: object, axis: int | None = None) -> Array:
     Array([0, 2, 3], i32[3], cpu:0)
     """
     x, at, size = _along("delete", value("delete", arr), axis)
+    if assume_unique_indices and isinstance(obj, Operators) and type_of(obj).dtype != dtypes.bool_:
+        remains = ones(size, dtypes.bool_).at[c.reshape(obj, -1)].set(False)
+        return take(x, nonzero(remains, size=size - obj.size)[0], at)
     gone = np.unique(_places("delete", obj, size, size))
     if len(gone) > SLICES:
         mask = np.ones(size, np.bool_)
@@ -277,16 +284,24 @@ def _blocked(part: Any, depth: int, ndim: int) -> Array:
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of the flattened array where the flattened condition is nonzero.
 
-    Shapes: condition and arr any -> [K], or [size]. Types: that of `arr`.
+    Shapes: condition and arr any -> [K], or [size]; what a traced condition says of
+            elements beyond `arr` is not looked at.
+    Types:  that of `arr`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
-    Errors: ConcretizationTypeError for a traced condition without `size`.
+    Errors: ConcretizationTypeError for a traced condition without `size`; AxisError where a
+            condition holds beyond `arr`.
 
     >>> import rune.numpy as rnp
     >>> rnp.extract(rnp.array([0, 1, 1]), rnp.array([7, 8, 9]))
     Array([8, 9], i32[2], cpu:0)
     """
-    flat = c.reshape(value("extract", condition), -1)
-    return compress(flat, c.reshape(value("extract", arr), -1), size=size, fill_value=fill_value)
+    flat, elements = (c.reshape(value("extract", x), -1) for x in (condition, arr))
+    count, length = type_of(elements).shape[0], type_of(flat).shape[0]
+    if length > count:
+        if not isinstance(flat, Tracer) and np.asarray(flat)[count:].any():
+            raise AxisError(f"extract: cannot take elements beyond {type_of(elements)} ({type_of(flat)} holds there)")
+        flat = cut_out(value("extract", flat), 0, 0, count)
+    return compress(flat, elements, size=size, fill_value=fill_value)
 
 
 def compress(

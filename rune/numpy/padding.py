@@ -18,6 +18,7 @@ from rune.dims import Dim, Size, UndecidedComparison, at_most
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, value
 from rune.numpy.averages import mean
+from rune.numpy.functional import apply_along_axis
 from rune.numpy.joining import repeated
 from rune.numpy.order_statistics import median
 from rune.numpy.reductions import max as amax
@@ -51,7 +52,7 @@ class _Place:
     options: tuple[Any, Any]
 
 
-def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = "constant", **kwargs: Any) -> Array:
     """`array` with elements added at both ends of each axis.
 
     Shapes:    N along an axis becomes before + N + after.
@@ -59,7 +60,9 @@ def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: A
     pad_width: an integer, (before, after), such a pair per axis, or a dict from axes to these.
     mode:      constant (constant_values=0), edge, empty (zeros, here), linear_ramp (end_values=0),
                maximum, mean, median, minimum (stat_length=None: how many elements from the end),
-               reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap.
+               reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap;
+               or a function that is given each vector along an axis, zeros at its ends, with
+               (before, after), the axis and the options, and gives the vector that it becomes.
     Errors:    ArgumentError for another mode or option, or a width that is negative.
 
     >>> import rune.numpy as rnp
@@ -69,6 +72,8 @@ def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: A
     Array([2, 2, 0, 1, 2, 2, 2], i32[7], cpu:0)
     """
     x = value("pad", array)
+    if callable(mode):
+        return _pad_by(mode, x, _pairs("pad_width", pad_width, x), kwargs)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise ArgumentError(f"pad: cannot use mode={mode!r} (one of {', '.join(_OPTIONS)})")
     unknown = set(kwargs) - _OPTIONS[mode]
@@ -82,6 +87,14 @@ def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: A
     for place in _places(widths, kwargs, x):
         if not (place.low == place.high == 0):
             x = _pad_axis(x, place, mode, kwargs.get("reflect_type", "even"))
+    return x
+
+
+def _pad_by(function: Callable[..., Array], x: Array, widths: list[list[Size]], options: dict[str, Any]) -> Array:
+    """Zeros at all ends, and then the function along one axis after the other."""
+    x = _pad_constant(x, widths, 0)
+    for axis, (before, after) in enumerate(widths):
+        x = apply_along_axis(function, axis, x, (before, after), axis, options)
     return x
 
 

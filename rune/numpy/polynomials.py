@@ -51,22 +51,28 @@ def _size(p: ArrayLike) -> Any:
     return type_of(p).shape[0]
 
 
+def _columns(name: str, p: ArrayLike) -> Array:
+    """A polynomial as a vector, or an array that has one in each of its columns."""
+    x = value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p)
+    return x if rank(x) > 1 else _vector(name, x)
+
+
 def _led_by_zeros(p: ArrayLike, size: Size) -> Any:
-    """The same polynomial with `size` coefficients."""
-    low = size - _size(p)
+    """The same polynomials with `size` coefficients."""
+    low, none = size - _size(p), (0,) * rank(p)
     zero = np.zeros((), type_of(p).dtype)
-    return p if low == 0 else ops.pad(p, zero, low=(low,), high=(0,), interior=(0,))
+    return p if low == 0 else ops.pad(p, zero, low=(low, *none[1:]), high=none, interior=none)
 
 
 def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-    """Two polynomials of one dtype and number of coefficients."""
-    x, y = c.same_dtype(name, coefficients(name, a), coefficients(name, b))
+    """Two polynomials of one dtype and number of coefficients, which are along axis 0."""
+    x, y = c.same_dtype(name, _columns(name, a), _columns(name, b))
     size = _size(x) if _size(y) <= _size(x) else _size(y)
     return _led_by_zeros(x, size), _led_by_zeros(y, size)
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+    """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -80,7 +86,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
+    """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.

@@ -44,7 +44,7 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Value | 
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
 
 
-def nonzero(a: ArrayLike, /, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:
     """Positions of nonzero elements, one array per axis, in row-major order.
 
     Shapes: as many as there are; [size] where it is given, which transformations need. Types: i32.

@@ -37,7 +37,7 @@ def _spread(x: Array, shape: int | Shape) -> Array:
     return ops.broadcast(x, shape=shape, axes=())
 
 
-def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
 
     Shapes: broadcast together. Types: integers, promoted together.
@@ -66,7 +66,7 @@ def _gcd(x: ArrayLike, y: ArrayLike) -> Array:
     return c.absolute(while_loop(unfinished, step, (x, y))[0])
 
 
-def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple; 0 where one of the numbers is 0.
 
     Shapes: broadcast together. Types: integers, promoted together.

@@ -99,12 +99,22 @@ class AtIndex(Generic[A]):
 
     @property
     def array(self) -> A:
-        """x."""
+        """The array x.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.zeros(3).at[1].array
+        Array([0., 0., 0.], f32[3], cpu:0)
+        """
         return self._x
 
     @property
     def index(self) -> object:
-        """The index."""
+        """The index.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.zeros(3).at[1].index
+        1
+        """
         return self._index
 
     def get(

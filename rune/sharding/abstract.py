@@ -147,7 +147,7 @@ class AbstractMesh(Axes):
         return self
 
     def update(self, **changes: Any) -> AbstractMesh:
-        """The mesh with other `axis_sizes`, `axis_names` or `axis_types`. Errors: as of a new one."""
+        """The mesh with other `axis_sizes`, `axis_names` or `axis_types`."""
         return AbstractMesh(**{**dict(zip(_FIELDS, self._key(), strict=True)), **changes})
 
     def _key(self) -> tuple[object, ...]:

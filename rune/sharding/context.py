@@ -1,4 +1,4 @@
-"""The mesh in force: `set_mesh` says it, for the process or a block, and a PartitionSpec alone is read by it."""
+"""The mesh in force, by which a PartitionSpec alone is read: `set_mesh` says it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_AXES = AbstractMesh((), ())
 
 
 def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
-    """The mesh by which a PartitionSpec alone is read: for the process, or in `with set_mesh(...):`.
+    """The mesh by which a PartitionSpec alone is read, for the process or a block.
 
     None for no mesh. It is the mesh of a `shard_map` that names none, too.
     Errors: ArgumentError for what is no mesh.
@@ -31,7 +31,7 @@ def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
 
 
 def use_abstract_mesh(mesh: AbstractMesh) -> Setting[AbstractMesh]:
-    """A mesh without devices, that `get_abstract_mesh` gives: as `set_mesh`, where nothing is laid out.
+    """As `set_mesh`, of a mesh without devices: `get_abstract_mesh` gives it.
 
     Errors: ArgumentError for what is no AbstractMesh.
 

@@ -85,6 +85,10 @@ class Sharding(ABC):
         require_memory_kind(type(self).__name__, kind)
         return self
 
+    def check_compatible_aval(self, aval_shape: Sequence[Size]) -> None:
+        """Errors: ShapeError for a shape that it cannot cut into equal blocks."""
+        self.shard_shape(aval_shape)
+
     @property
     def num_devices(self) -> int:
         """How many devices hold a block."""

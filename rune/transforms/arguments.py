@@ -121,10 +121,11 @@ def key_path(number: int, treedef: tree.TreeDef) -> str:
 
 
 def named(wrapper: Callable[..., object], function: Callable[..., object], by: str) -> Callable[..., Any]:
-    """`wrapper` with the name and docstring of `function`."""
+    """`wrapper` with the name and docstring of `function`; programs say what it was made `by`."""
     # Attributes are not copied: a wrapper like `Jitted` has some of the same names.
     functools.update_wrapper(wrapper, function, updated=())
-    wrapper.__name__ = f"{by}({function_name(function)})"
+    wrapper.__name__ = getattr(function, "__name__", function_name(function))
+    wrapper.name_in_programs = f"{by}({function_name(function)})"  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -134,7 +135,7 @@ def function_name(function: Callable[..., object]) -> str:
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
     named_so = getattr(function, "name", type(function).__name__)
-    name = str(getattr(function, "__name__", named_so))
+    name = str(getattr(function, "name_in_programs", getattr(function, "__name__", named_so)))
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "f"
 
 

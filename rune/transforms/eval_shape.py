@@ -37,7 +37,7 @@ class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist; usable where only these matter.
 
     sharding: which block each device would hold, if that is said.
-    Errors: DtypeError for an unknown dtype; ArgumentError for none, and for anything but a sharding.
+    Errors: DtypeError for an unknown dtype; ArgumentError for none, and for what is no sharding.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")
@@ -71,7 +71,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Operand) -> ShapeDtypeStruct:
-        """The struct of an array, a number, or what has a shape and a dtype; its sharding if committed.
+        """The struct of an array, a number, or what has shape and dtype; its sharding if committed.
 
         Errors: ArgumentError for anything else.
 

@@ -45,6 +45,12 @@ def winners() -> ModuleType:
 
 
 @functools.cache
+def compile_log() -> ModuleType:
+    """What is logged: for the first trace while `log_compiles` is set."""
+    return locks.load("rune.transforms.inspect.compile_log")
+
+
+@functools.cache
 def tune() -> ModuleType:
     """The search for schedules: for the first program that is searched."""
     return locks.load("rune.transforms.tuning.tune")

@@ -89,6 +89,10 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """The single element as a Python scalar, if there is a value."""
         return np.asarray(self._number()).item()
 
+    def tolist(self) -> object:
+        """Nested Python lists, if there is a value."""
+        return np.asarray(self._number()).tolist()
+
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
         check_live(self)
         self._refuse(

@@ -30,7 +30,9 @@ from tests.architecture.sources import sources
 
 # What has no docstring of its own: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
+CATEGORIES = "ErrorCategory all_checks automatic_checks div_checks float_checks index_checks nan_checks user_checks"
 FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}
+FOREIGN |= {f"rune.checkify.{name}" for name in (*CATEGORIES.split(), "init_error")}
 EVERY = [
     (f"{place}.{name}", member)
     for place, name, member in members()
@@ -76,6 +78,8 @@ OF_TREES = (
     "rune.sharding",
     "rune.test_util",
     "rune.profiler",
+    "rune.ref",
+    "rune.checkify",
 )
 NO_ARRAYS = frozenset(
     """
@@ -145,7 +149,7 @@ def test_every_name_of_a_room_of_algorithms_says_its_source(place: str):
 
 def test_every_error_that_a_docstring_names_is_one():
     named = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
-    known = {*vars(errors), *vars(builtins), "LinAlgError", "ComplexWarning"}
+    known = {*vars(errors), *vars(builtins), *vars(rune.checkify), "LinAlgError", "ComplexWarning"}
 
     assert sorted((n, e) for n, e in named if e not in known) == []
 

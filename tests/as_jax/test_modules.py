@@ -7,15 +7,21 @@ from typing import Any
 import jax
 import jax.ad_checkpoint
 import jax.dlpack
+import jax.export
 import jax.flatten_util
 import jax.image
 import jax.monitoring
 import jax.numpy as jnp
 import jax.profiler
+import jax.ref
 import jax.scipy.sparse.linalg
 import jax.test_util
 import numpy as np
 import pytest
+from jax.experimental import checkify, multihost_utils, sparse
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.experimental.ode import odeint
+from jax.experimental.pjit import pjit
 
 import rune
 
@@ -41,6 +47,38 @@ def test_dlpack_takes_what_has_the_protocol_and_no_capsules():
 @pytest.mark.parametrize(("dtype", "answer"), [("bfloat16", True), (bool, True), ("int64", True), (jnp.int4, False)])
 def test_dlpack_knows_its_dtypes(dtype: Any, answer: bool):
     assert jax.dlpack.is_supported_dtype(jnp.dtype(dtype)) is answer
+
+
+def test_modules_of_experiments():
+    assert sparse.BCOO is rune.sparse.BCOO
+    assert checkify.checkify is rune.checkify.checkify
+    assert odeint is rune.scipy.integrate.odeint
+    assert pjit is jax.jit
+    assert jax.new_ref is rune.new_ref
+    assert jax.ref.swap is rune.ref.swap
+
+
+def test_one_process_has_nothing_to_wait_for():
+    multihost_utils.sync_global_devices("here")
+    multihost_utils.assert_equal(jnp.ones(2))
+
+    assert multihost_utils.process_allgather(jnp.ones(2)).shape == (1, 2)
+    assert multihost_utils.process_allgather(jnp.ones(2), tiled=True).shape == (2,)
+    assert multihost_utils.broadcast_one_to_all({"a": 1})["a"] == 1
+
+
+REFUSED = {
+    "export": lambda: jax.export.export(jnp.sin),
+    "custom_partitioning": lambda: custom_partitioning(jnp.sin),
+    "rbg": lambda: jax.random.key(0, impl="rbg"),
+    "unsafe_rbg": lambda: jax.random.PRNGKey(0, impl="unsafe_rbg"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_only_xla_has_is_refused_by_name(name: str):
+    with pytest.raises(ValueError, match=name):
+        REFUSED[name]()
 
 
 def test_what_a_library_records_reaches_the_listeners():

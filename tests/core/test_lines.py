@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from rune.backends import device_named
 from rune.core.higher import subprograms
 from rune.core.program import Program
 from rune.errors import Frame, at_line, user_frame
+from rune.frames import pass_over
 from rune.lowering.pipeline import stages
 
 X = np.ones(4, np.float32)
@@ -76,3 +78,15 @@ def test_a_line_that_is_given_holds_inside_the_block_alone():
         with at_line(None):
             assert user_frame() != frame
     assert user_frame() != frame
+
+
+def test_lines_of_a_library_that_is_passed_over_are_those_that_called_it(tmp_path: Path):
+    library = str(tmp_path / "layers.py")
+    names: dict[str, Any] = {"rnp": rnp}
+    exec(compile("def layer(x): return rnp.log(x)", library, "exec"), names)
+
+    before = rune.make_program(lambda x: names["layer"](x))(X)
+    pass_over(library)
+    after = rune.make_program(lambda x: names["layer"](x))(X)
+
+    assert [p.equations[0].frame.short.split(":")[0] for p in (before, after)] == ["layers.py", "test_lines.py"]

@@ -1,8 +1,9 @@
-"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read; kinds of axes are data."""
+"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from rune.errors import ArgumentError
 from rune.sharding import (
     AbstractMesh,
     AxisType,
-    Mesh,
     NamedSharding,
     P,
     SingleDeviceSharding,
@@ -27,9 +27,9 @@ from rune.sharding import (
 ROWS = NamedSharding(make_mesh((1,), ("data",)), P("data"))
 
 
-@pytest.mark.parametrize("block", [set_mesh(ROWS.mesh), ROWS.mesh], ids=["set_mesh", "with mesh"])
-def test_a_spec_alone_is_read_by_the_mesh_of_the_block(block: Mesh):
-    x = rnp.arange(6.0)
+@pytest.mark.parametrize("block_of", [set_mesh, lambda mesh: mesh], ids=["set_mesh", "with mesh"])
+def test_a_spec_alone_is_read_by_the_mesh_of_the_block(block_of: Callable):
+    x, block = rnp.arange(6.0), block_of(ROWS.mesh)
 
     with block, block:
         results = [
@@ -53,15 +53,15 @@ def test_shard_map_takes_the_mesh_of_the_block():
 
 
 def test_a_traced_function_is_traced_again_under_another_mesh():
-    seen = []
-    f = rune.jit(lambda x: seen.append(get_mesh()) or x)
+    meshes = []
+    f = rune.jit(lambda x: meshes.append(get_mesh()) or x)
 
     f(1.0)
     with set_mesh(ROWS.mesh):
         f(1.0)
     f(1.0)
 
-    assert seen == [None, ROWS.mesh]
+    assert meshes == [None, ROWS.mesh]
 
 
 def test_without_a_mesh_the_error_says_how_to_set_one():
@@ -98,7 +98,10 @@ def test_devices_have_one_memory():
 
 
 def test_specs_are_put_together_like_tuples():
-    assert P("a") + P(None, ("b", "c")) == ("a",) + P(None, ("b", "c")) == P("a", None, ("b", "c"))
+    prefix: tuple = ("a",)
+
+    assert P("a") + P(None, ("b", "c")) == P("a", None, ("b", "c"))
+    assert prefix + P(None, ("b", "c")) == P("a", None, ("b", "c"))
     assert (P("a", None).index(None), P("a", "b").count("b"), P("a").partitions) == (1, 1, ("a",))
 
 

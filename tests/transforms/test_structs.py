@@ -111,6 +111,16 @@ def test_a_struct_is_no_array():
         rnp.sin(ROWS)  # type: ignore[arg-type]
 
 
+def test_results_of_eval_shape_may_be_types():
+    weak = rune.ShapeDtypeStruct((2,), "f32", weak_type=True)
+
+    assert rune.eval_shape(lambda x: (x.T, {"rows": ROWS}, weak), ROWS) == (
+        rune.ShapeDtypeStruct((3, 2), "f32"),
+        {"rows": ROWS},
+        weak,
+    )
+
+
 def test_a_function_that_returns_structs_has_their_types():
     out = rune.eval_shape(lambda x: (x + 1, ROWS, {"k": DUCK}), rune.ShapeDtypeStruct((3,), "int8"))
 

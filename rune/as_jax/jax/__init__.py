@@ -2,9 +2,12 @@
 
 from jax import (
     ad_checkpoint,
+    api_util,
     core,
     custom_batching,
+    custom_derivatives,
     debug,
+    distributed,
     dlpack,
     dtypes,
     errors,
@@ -20,6 +23,7 @@ from jax import (
     ops,
     profiler,
     random,
+    ref,
     scipy,
     sharding,
     stages,
@@ -27,6 +31,8 @@ from jax import (
     tree_util,
     typing,
 )
+from jax.sharding import make_mesh as _make_mesh
+from jax.sharding import reshard, set_mesh
 from jax.version import __version__, __version_info__
 
 from rune import *
@@ -41,10 +47,15 @@ from rune.as_jax.devices import (
     process_index,
     process_indices,
 )
-from rune.as_jax.flags import Configuration, State
+from rune.as_jax.flags import Configuration, State, disable_jit
+from rune.as_jax.jaxprs import make_jaxpr
+from rune.as_jax.platforms import copy_to_host_async, print_environment_info, smap
 from rune.backends import Device
+from rune.ref import empty_ref, free_ref
 
 config = Configuration()
+make_mesh = _make_mesh  # of JAX's kind of axes
+host_count, host_id, host_ids = process_count, process_index, process_indices
 
 # Options as blocks: `with jax.debug_nans(True):`.
 allow_f16_reductions = State("jax_allow_f16_reductions")
@@ -58,7 +69,6 @@ debug_nans = State("jax_debug_nans")
 default_device = State("jax_default_device")
 default_matmul_precision = State("jax_default_matmul_precision")
 default_prng_impl = State("jax_default_prng_impl")
-disable_jit = State("jax_disable_jit", True)
 enable_checks = State("jax_enable_checks")
 enable_custom_prng = State("jax_enable_custom_prng")
 enable_x64 = State("jax_enable_x64", True)
@@ -78,4 +88,4 @@ transfer_guard_device_to_device = State("jax_transfer_guard_device_to_device")
 transfer_guard_device_to_host = State("jax_transfer_guard_device_to_host")
 transfer_guard_host_to_device = State("jax_transfer_guard_host_to_device")
 
-__getattr__ = absent.of("rune")
+__getattr__ = absent.of(__name__)

@@ -4,7 +4,10 @@ from rune import ensure_compile_time_eval, eval_jaxpr, typeof
 from rune.as_jax.avals import AbstractValue, ShapedArray
 from rune.as_jax.jaxprs import (
     DropVar,
+    Effect,
     check_jaxpr,
+    concrete_or_error,
+    eval_context,
     gensym,
     get_opaque_trace_state,
     jaxprs_in_params,
@@ -12,9 +15,8 @@ from rune.as_jax.jaxprs import (
     no_effects,
     valid_jaxtype,
 )
-from rune.core.interpreter import Interpreter as Trace
+from rune.as_jax.traces import Trace
 from rune.core.interpreter import Tracer
-from rune.core.primitive import Effect
 from rune.core.program import Atom
 from rune.core.values import Value
 from rune.dims import maximum as max_dim
@@ -23,3 +25,5 @@ from rune.errors import CheckError as JaxprTypeError
 from rune.errors import DimensionError as InconclusiveDimensionOperation
 
 get_aval = typeof
+ParamDict = dict[str, object]
+Effects = frozenset[Effect]

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.debug import *
 
-__getattr__ = absent.of("rune.debug")
+__getattr__ = absent.of(__name__)

@@ -5,4 +5,4 @@ from rune.dtypes import canonicalize_dtype, extended, float0, issubdtype, itemsi
 from rune.errors import PromotionError as TypePromotionError
 from rune.numpy import bfloat16, finfo, iinfo, result_type
 
-__getattr__ = absent.of("rune.dtypes")
+__getattr__ = absent.of(__name__)

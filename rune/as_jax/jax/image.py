@@ -3,4 +3,4 @@
 from rune import absent
 from rune.image import *
 
-__getattr__ = absent.of("rune.image")
+__getattr__ = absent.of(__name__)

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.profiler import *
 
-__getattr__ = absent.of("rune.profiler")
+__getattr__ = absent.of(__name__)

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.random import *
 
-__getattr__ = absent.of("rune.random")
+__getattr__ = absent.of(__name__)

@@ -11,7 +11,7 @@ from rune.backends import Device
 from rune.sharding import *
 from rune.sharding import AxisType, Mesh, SingleDeviceSharding
 
-__getattr__ = absent.of("jax.sharding")
+__getattr__ = absent.of(__name__)
 make_single_device_sharding = SingleDeviceSharding
 
 
@@ -33,7 +33,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, out_sharding: object = None) -> Any:
-    """The function, with its results laid out so; layouts inside follow the operands in any case."""
+    """The function, with its results laid out so; layouts inside follow the operands."""
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.tree import *
 
-__getattr__ = absent.of("rune.tree")
+__getattr__ = absent.of(__name__)

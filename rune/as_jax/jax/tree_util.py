@@ -3,4 +3,4 @@
 from rune import absent
 from rune.tree_util import *
 
-__getattr__ = absent.of("rune.tree_util")
+__getattr__ = absent.of(__name__)

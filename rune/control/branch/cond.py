@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
+from rune.control import in_python
 from rune.control.branch.primitive import cond as cond_primitive
+from rune.control.carried_references import Refs, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
@@ -16,6 +18,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
+from rune.transforms import references
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
@@ -127,6 +130,28 @@ def _index(index: object, count: int) -> Any:
 
 
 def _choose(
+    name: str,
+    labels: Sequence[str],
+    number: object,
+    functions: Sequence[Callable[..., object]],
+    operands: Sequence[object],
+) -> Any:
+    chosen = in_python.branch(number, functions) if in_python.is_asked_for() else None
+    if chosen is not None:
+        return tree.map(opened, chosen(*operands))
+    if not references.are_there():
+        return _chosen(name, labels, number, functions, operands)
+
+    def run(refs: Refs) -> Any:
+        bodies = [branch(name, f, refs) for f in functions]
+        result, values = _chosen(name, labels, number, bodies, (references.values_of(refs), *operands))
+        references.write_all(refs, values)
+        return result
+
+    return references.threaded(run)
+
+
+def _chosen(
     name: str,
     labels: Sequence[str],
     number: object,

@@ -109,23 +109,25 @@ def _interpret(
     operands = BodyGroups.of(args, (consts, carries))
     carry, rows = operands.carries, []
     for t in reversed(range(length)) if reverse else range(length):
-        outs = evaluate(body, [*operands.consts, *carry, *(_take(x, t) for x in operands.rows)])
+        outs = evaluate(body, [*operands.consts, *carry, *(take_row(x, t) for x in operands.rows)])
         carry, row = parts(outs, carries)
         rows.append(row)
     if not rows:  # without a step, only the types tell what the results look like
         types = _type_rule(*map(type_of, args), body=body, length=length, consts=consts, carries=carries)
         return [*carry, *map(zeros_of, types[carries:])]
     ordered = rows[::-1] if reverse else rows
-    return [*carry, *(_stack(column) for column in zip(*ordered, strict=True))]
+    return [*carry, *(stack_rows(column) for column in zip(*ordered, strict=True))]
 
 
-def _take(x: Value, row: int) -> Array:
+def take_row(x: Value, row: int) -> Array:
+    """One row of the leading axis."""
     type = type_of(x)
     low, limit = (row, *(0,) * (type.ndim - 1)), (row + 1, *type.shape[1:])
     return reshape(slice_(x, start=low, limit=limit, stride=(1,) * type.ndim), shape=type.shape[1:])
 
 
-def _stack(rows: Sequence[Value]) -> Array:
+def stack_rows(rows: Sequence[Value]) -> Array:
+    """Rows along a new leading axis."""
     return concatenate(*(reshape(r, shape=(1, *type_of(r).shape)) for r in rows), axis=0)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from rune import tree
+from rune.control import in_python
+from rune.control.carried_references import Refs, step
 from rune.control.carry_types import Carry, settle
 from rune.control.scan.primitive import row_type
 from rune.control.scan.primitive import scan as scan_primitive
@@ -16,6 +19,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
 from rune.ops import concatenate, reshape, slice_
+from rune.transforms import references
 from rune.transforms.arguments import key_path, refuse_other, require_callable, value_leaves
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.derivatives.flat_functions import Flat
@@ -70,11 +74,36 @@ def scan_named(
 ) -> tuple[Any, Any]:
     """`scan` under the name that messages use for it."""
     require_callable(carry.name, f)
+    if not references.are_there():
+        return _scanned(carry, f, init, xs, length, reverse, unroll)
+
+    def run(refs: Refs) -> tuple[Any, Any]:
+        state = (init, references.values_of(refs))
+        beside = replace(carry, treedef=tree.structure(state), prefix=f"[0]{carry.prefix}")
+        (last, values), ys = _scanned(beside, step(carry.name, f, refs), state, xs, length, reverse, unroll)
+        references.write_all(refs, values)
+        return last, ys
+
+    return references.threaded(run)
+
+
+def _scanned(
+    carry: Carry,
+    f: Callable[[Any, Any], tuple[object, object]],
+    init: object,
+    xs: object,
+    length: Any,
+    reverse: bool,
+    unroll: int | bool,
+) -> tuple[Any, Any]:
     first, init_tree = tree.flatten(init)
     rows, rows_tree = tree.flatten(xs)
     first = value_leaves(carry.name, first, init_tree)
     rows = value_leaves(carry.name, rows, rows_tree)
     steps = _steps(carry.name, rows, rows_tree, length)
+    if in_python.is_asked_for() and isinstance(steps, int) and steps:
+        order = range(steps)[::-1] if reverse else range(steps)
+        return in_python.scan(f, init, rows, rows_tree, order)
     row_types = [row_type(type_of(x)) for x in rows]
     _, treedef = tree.flatten((init, xs))
     body = _Body(f, init_tree)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rune import dims, dtypes, tree
+from rune.control import carried_references, in_python
 from rune.control.carry_types import Carry, settle
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
@@ -23,6 +25,7 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
 from rune.ops.family import size_value
 from rune.ops.promote import promoted
+from rune.transforms import references
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
@@ -63,6 +66,28 @@ def _while_named(
     carry: Carry, cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, reverse: Policy
 ) -> R:
     """`while_loop` under the name that messages use for it."""
+    if in_python.is_asked_for():
+        init_val, has_ended = in_python.while_loop(cond_fun, body_fun, init_val)
+        if has_ended:
+            return init_val  # type: ignore[return-value]
+    if not references.are_there():
+        return _looped(carry, cond_fun, body_fun, init_val, reverse)
+
+    def run(refs: carried_references.Refs) -> R:
+        state = (init_val, references.values_of(refs))
+        beside = replace(carry, treedef=tree.structure(state), prefix=f"[0]{carry.prefix}")
+        condition = carried_references.condition(carry.name, cond_fun, refs)
+        body = carried_references.body(carry.name, body_fun, refs)
+        last, values = _looped(beside, condition, body, state, reverse)
+        references.write_all(refs, values)
+        return last
+
+    return references.threaded(run)
+
+
+def _looped(
+    carry: Carry, cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, reverse: Policy
+) -> R:
     first, treedef = tree.flatten(init_val)
     first = value_leaves(carry.name, first, treedef)
     _, args_tree = tree.flatten((init_val,))

@@ -62,8 +62,8 @@ VECTORS = replace(
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
     # a dot (measured on AVX-512), but do for sums, which only read.
-    # A square of whole cache lines is walked along both of its sides.
-    "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2, block_bytes=64),
+    # No squares: the renderer turns tiles of a vector's side in registers (codegen/llvm_tiles.py).
+    "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2),
     **dict.fromkeys(("opencl", "spirv", "wgsl"), GPU),
     # Accesses of 16 bytes, of which a thread has two or more on their way. Measured on an H200.
     "cuda": replace(GPU, row_threads=256, row_lanes=4, access_bytes=16),

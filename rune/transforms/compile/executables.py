@@ -48,6 +48,8 @@ def _compiled(
     search: float | str,
 ) -> Executable:
     next(counts.compiles)
+    if config.current().log_compiles:
+        late_modules.compile_log().tell_compilation(program.name, device.name)
     lowered = lowered_by(program, device, donated, schedules, check=check)
     if check:
         late_modules.plan_check().check_plan(lowered.plan)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
-from rune import config, counts, effects, tree
+from rune import config, counts, effects, scopes, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
@@ -25,7 +25,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
 from rune.sharding.memory import Spread
-from rune.transforms import late_modules
+from rune.transforms import late_modules, references
 from rune.transforms.arguments import flatten_values, function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
@@ -35,7 +35,7 @@ from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
-from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, with_statics
+from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.eval_shape import leaf_types
@@ -112,6 +112,8 @@ class Jitted(Generic[P, R]):
             return self._run_again(traced, leaves, args, kwargs)
         if key[1].disable_jit:
             return self.function(*args)
+        if references.are_there():
+            return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container since the key was made.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((read, kwargs))
@@ -123,9 +125,14 @@ class Jitted(Generic[P, R]):
         return self._finish(traced, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
-        if config.current().disable_jit or (self.inline and not is_evaluating()):
+        if config.current().disable_jit:
             return self.function(*args, **kwargs)
-        traced, leaves = self._lookup(args, kwargs)
+        if self.inline and not is_evaluating():
+            return call_inline(self.function, self.marked, args, kwargs)
+        try:
+            traced, leaves = self._lookup(args, kwargs)
+        except references.Inlined:
+            return self.function(*args, **kwargs)
         if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)
@@ -297,6 +304,8 @@ class Jitted(Generic[P, R]):
 
     def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         next(counts.traces)
+        if config.current().log_compiles:
+            late_modules.compile_log().tell_trace(function_name(self.function), types)
         out_trees: list[TreeDef] = []
         recorders: list[effects.Recorder] = []
 
@@ -304,8 +313,9 @@ class Jitted(Generic[P, R]):
             writer = current()
             assert isinstance(writer, Stage)
             writer.kept = True  # the trace is stored: work on it pays
+            scopes.set_scope("")  # and serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
-            with recorder(writer) as recording:
+            with recorder(writer) as recording, references.closed("jit"):
                 outs, out_tree = flatten_values(self.function(*args, **kwargs))
             recorders.append(recording)
             out_trees.append(out_tree)

@@ -9,12 +9,13 @@ The same function decides for eager operations and for compiled programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import Array, Place, as_array, committed_to, default_place, on
+from rune.array import Array, Place, as_array, committed_to, default_place, on, put
 from rune.backends import Device, device_of
 from rune.core.interpreter import Tracer, type_of
 from rune.core.program import Program
@@ -78,11 +79,16 @@ def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
 Where = str | Device | Sharding
 
 
-def device_put(values: object, device: object = None) -> Any:
+def device_put(
+    values: object, device: object = None, *, src: object = None, donate: object = False, may_alias: object = None
+) -> Any:
     """A tree with every array where `device` says, committed to it; arrays there are not copied.
 
     device: a device, its name, or a Sharding; or a tree prefix of these. Without one, arrays stay
             as they are, and host data becomes arrays on the default device, committed to none.
+    src:    where they come from, which arrays know themselves: without effect.
+    donate: whether arrays that are copied to another device are deleted here; a tree prefix.
+    may_alias: False asks for memory of its own also where an array is there already; a tree prefix.
 
     In a jitted function the value moves at this point of the program, which then runs in parts,
     each on its device; `rune.explain` shows them and the copies between them. A sharding lays the
@@ -95,7 +101,43 @@ def device_put(values: object, device: object = None) -> Any:
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    return put_each("device_put", "", values, wheres("device_put", "device", device, values))
+    placed = put_each("device_put", "", values, wheres("device_put", "device", device, values))
+    if may_alias is not None:
+        placed = tree.map(_unaliased, placed, values, _flags("may_alias", may_alias, values))
+    if donate is not False:
+        tree.map(_give_up, placed, values, _flags("donate", donate, values))
+    return placed
+
+
+def _flags(what: str, prefix: object, values: object) -> Any:
+    """A tree of True, False or None like the values."""
+    flags = spread_prefix("device_put", what, prefix, values, (bool,))
+    return tree.unflatten(tree.structure(values), [_Flag(f) for f in flags])
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """A flag as a leaf, whatever it is."""
+
+    value: object
+
+
+def _unaliased(placed: Value, value: Value, may_alias: _Flag) -> Value:
+    """The array in memory of its own, if that is asked for."""
+    if may_alias.value is not False or not isinstance(placed, Array) or _is_moved(placed, value):
+        return placed
+    return put(placed.numpy().copy(), placed.type, placed.place)
+
+
+def _give_up(placed: Value, value: Value, donate: _Flag) -> None:
+    """Delete an array that was copied away."""
+    if donate.value and type(value) is Array and _is_moved(placed, value):
+        value.delete()
+
+
+def _is_moved(placed: Value, value: Value) -> bool:
+    arrays = type(placed) is Array and type(value) is Array
+    return arrays and placed.place.device is not value.place.device  # type: ignore[union-attr]
 
 
 def wheres(name: str, what: str, prefix: object, values: object) -> list[Where | None]:
@@ -180,6 +222,21 @@ def _start_numpy(value: object) -> Callable[[], object]:
         return lambda: np.asarray(value)
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
+
+
+def copy_to_host_async(values: X) -> X:
+    """Begin to copy every array of the tree to the host, where its device can; returns the tree.
+
+    Errors: DeletedArrayError for an array that is deleted.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.copy_to_host_async(rnp.arange(2))
+    Array([0, 1], i32[2], cpu:0)
+    """
+    for leaf in map(opened, tree.leaves(values)):
+        if type(leaf) is Array:
+            leaf.start_numpy()
+    return values
 
 
 def block_until_ready(values: X) -> X:

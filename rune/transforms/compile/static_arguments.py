@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 from rune import tree
 from rune.backends import Device
 from rune.errors import ArgumentError
-from rune.transforms.arguments import function_name
+from rune.transforms.arguments import as_value, function_name, value_leaves
 
 Names = int | str | Iterable[int | str] | None
 Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
@@ -110,6 +110,15 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
         else:
             kwargs[where] = value
     return args, kwargs
+
+
+def call_inline(function: Callable[..., Any], marked: Marked, args: tuple, kwargs: Mapping[str, object]) -> Any:
+    """The function's own equations, where `jit` would write one that holds them: its arguments are arrays."""
+    dynamic, statics = marked.split(args, kwargs)
+    leaves, treedef = tree.flatten(dynamic)
+    values = [as_value(x) for x in value_leaves("jit", leaves, treedef)]
+    args_of_arrays, named = with_statics(tree.unflatten(treedef, values), statics)
+    return tree.map(as_value, function(*args_of_arrays, **named))
 
 
 def as_set(numbers: Names, names: Names) -> frozenset[int | str]:

@@ -30,7 +30,8 @@ from rune.transforms.arguments import array_leaves, function_name, is_same_stati
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.jvp import Jvp
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.derivatives.tangents import float0_zeros, is_layout, zeros
+from rune.transforms.derivatives.tangents import float0_zeros, is_layout, tangent_type, zeros
+from rune.transforms.eval_shape import typeof
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,37 @@ class SymbolicZero:
     def dtype(self) -> np.dtype:
         """Dtype of the zeros."""
         return self.type.dtype
+
+    @property
+    def aval(self) -> ArrayType:
+        """JAX's name of the type."""
+        return self.type
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.type.shape)
+
+    @staticmethod
+    def from_primal_value(value: object) -> SymbolicZero:
+        """The zero tangent of a value."""
+        return SymbolicZero(tangent_type(type_of(value)))
+
+    def instantiate(self) -> Value:
+        """An array of zeros."""
+        return symbolic_or_zeros(False, self.type)
+
+
+def zero_from_primal(value: object, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value or a tree: arrays, or SymbolicZero objects if `symbolic_zeros`.
+
+    Errors: ArgumentError if a leaf is not an array.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.zero_from_primal(rnp.ones(2))
+    Array([0., 0.], f32[2], cpu:0)
+    """
+    return tree.map(lambda x: symbolic_or_zeros(symbolic_zeros, tangent_type(typeof(x))), value)
 
 
 def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:

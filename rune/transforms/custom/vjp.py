@@ -145,6 +145,9 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 # --- the rules, as the interpreters see them ----------------------------------------------------
 
 # forward(primals, perturbed) -> (results, residuals, pullback), all flat
@@ -176,16 +179,12 @@ class _Rule(Rule[custom_vjp]):
             self.refuse("fwd", results_differ(self.out_tree, out_tree))
         # bwd takes trees, but between the rules there are only flat values of the interpreters.
         self.out_tree = out_tree
-        residuals, residual_tree = tree.flatten(fwd_result[1])
+        leaves, residual_tree = tree.flatten(fwd_result[1])
+        numbers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _NUMBERS}
         outs = array_leaves(KIND, outs, out_tree)
-        residuals = array_leaves(KIND, residuals, residual_tree)
-        return (
-            outs,
-            residuals,
-            _Pullback(
-                self, residual_tree, out_tree, tuple(type_of(o) for o in outs), tuple(type_of(p) for p in primals)
-            ),
-        )
+        residuals = [x for i, x in enumerate(array_leaves(KIND, leaves, residual_tree)) if i not in numbers]
+        out_types, in_types = tuple(map(type_of, outs)), tuple(map(type_of, primals))
+        return outs, residuals, _Pullback(self, residual_tree, numbers, out_tree, out_types, in_types)
 
     def refuse(self, which: str, why: str) -> NoReturn:
         """Errors: TransformError, always."""
@@ -198,6 +197,7 @@ class _Pullback:
 
     rule: _Rule
     residual_tree: tree.TreeDef
+    numbers: Mapping[int, object]  # leaves of it that are Python's numbers, which bwd may branch on
     out_tree: tree.TreeDef
     out_types: tuple[ArrayType, ...]
     in_types: tuple[ArrayType, ...]
@@ -214,12 +214,19 @@ class _Pullback:
         ]
         assert custom.bwd is not None
         ct = tree.unflatten(self.out_tree, as_arrays(filled))
-        residual_arrays = tree.unflatten(self.residual_tree, as_arrays(residuals))
-        bwd_args = (*arguments.static_values, residual_arrays, ct)
+        bwd_args = (*arguments.static_values, self._residuals(as_arrays(residuals)), ct)
         bwd_result = run_rule(KIND, custom.name, custom.bwd, *bwd_args)
         # A list is accepted for the tuple.
         leaves = self._leaves(tuple(bwd_result) if isinstance(bwd_result, list) else bwd_result)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
+
+    def _residuals(self, arrays: Sequence[Array]) -> object:
+        """The tree that fwd returned."""
+        leaves = iter(arrays)
+        count = self.residual_tree.num_leaves
+        return tree.unflatten(
+            self.residual_tree, [self.numbers[i] if i in self.numbers else next(leaves) for i in range(count)]
+        )
 
     def _leaves(self, bwd_result: object) -> list[Array]:
         """One cotangent per leaf of the arguments; None may replace a whole part of the tree."""

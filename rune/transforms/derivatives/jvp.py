@@ -67,13 +67,11 @@ class Jvp(Interpreter):
         # In the parent, primals and tangents are ordinary values: the rule itself is not pushed.
         with use(parent):
             if primitive.jvp_equation is not None:
-                outs, out_tangents = primitive.jvp_equation(primals, tangents, params)
-                joined = [self.join(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+                pairs = zip(*primitive.jvp_equation(primals, tangents, params), strict=True)
+                joined = [self.join(*pair) for pair in pairs]
                 return joined if primitive.multiple_results else joined[0]
             out = primitive(*primals, **params)
-            if not is_differentiable(out):
-                return out
-            return self.join(out, push(primitive, primals, tangents, out, params))
+            return self.join(out, push(primitive, primals, tangents, out, params) if is_differentiable(out) else None)
 
 
 def push(primitive: Primitive, primals: Sequence[Value], tangents: Values, out: Value, params: Mapping) -> Any:

@@ -64,7 +64,7 @@ def linear_transpose(
 
 
 def _with_identities(program: Program) -> Program:
-    """The program without `stop_gradient`, which is linear: only its derivative is said to be zero."""
+    """The program without `stop_gradient`: an identity, whose derivative is said to be zero."""
     program = map_subprograms(program, _with_identities)
     stops = [e for e in program.equations if e.primitive is stop_gradient]
     if not stops:

@@ -13,7 +13,7 @@ from rune.transforms.programs import call_rules
 
 
 def eval_jaxpr(
-    jaxpr: OpenProgram | Program, consts: Sequence[Any], *args: object, propagate_source_info: bool = True
+    jaxpr: OpenProgram | Program, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
 ) -> list[Any]:
     """The outputs of an open program for these constants and arguments, in the current context.
 

@@ -66,6 +66,17 @@ def make_program(
     >>> row(2.0, 3)[1]
     ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
+    return program_maker(Stage, function, static_argnums, axis_env, return_shape)
+
+
+def program_maker(
+    kind: type[Stage],
+    function: Callable[..., object],
+    static_argnums: Numbers = (),
+    axis_env: AxisSizes = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """As `make_program`, by stages of this kind."""
     require_callable("make_program", function)
     static = as_set(static_argnums, None)
     axes = {name: Axis(size) for name, size in axis_env or ()}
@@ -83,12 +94,13 @@ def make_program(
             return value_leaves("make_program", outs, out_tree)
 
         around = NamedAxes(current(), axes) if axes else current()
-        staged = Stage(around).trace_program(flat, types, function_name(function))
+        staged = kind(around).trace_program(flat, types, function_name(function))
         program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
         if not return_shape:
             return program
         return program, tree.unflatten(out_trees[-1], map(abstract, program.output_types))
 
+    make.__name__ = f"make_jaxpr({getattr(function, '__name__', function_name(function))})"
     return make
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from rune.transforms.callback import callback_primitive
 from rune.transforms.checkpoint.checkpoint import apart, checkpoint_primitive
 from rune.transforms.checkpoint.policies import ByName, Either, Simple, name_primitive
+from rune.transforms.checks.failures import last_failure
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
+from rune.transforms.custom.linear_call import linear_call_primitive
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.custom.vmap import custom_vmap_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
@@ -22,10 +24,12 @@ PRIMITIVES = (
     checkpoint_primitive,
     apart,
     name_primitive,
+    last_failure,
     custom_jvp_call,
     custom_vjp_call,
     custom_lin,
     custom_vmap_call,
+    linear_call_primitive,
     callback_primitive,
     to_device,
     shard_map_primitive,

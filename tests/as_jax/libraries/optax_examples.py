@@ -1,4 +1,4 @@
-"""Optax: optimizers, schedules, transformations of gradients, losses and what stands around them."""
+"""Optax: optimizers, schedules, transformations of gradients, losses and helpers."""
 
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,7 @@
 """Run the examples of JAX's docstrings by rune.as_jax. A tool, run by hand:
 
-python tests/as_jax/surface/docstrings.py FILE          where JAX is installed: write what it answers
-python -m tests.as_jax.surface.docstrings FILE [name]   compare rune's answers; print what differs
+python tests/as_jax/surface/docstrings.py FILE          where JAX is: write what it answers
+python -m tests.as_jax.surface.docstrings FILE [name]   compare rune's answers; print differences
 
 The examples are JAX's, and stay in FILE. An answer is what an example prints, or the class of its
 error; texts are compared by their numbers, and where they have none by their words.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import functools
 import inspect
 import io
 import json
@@ -58,12 +59,9 @@ def examples() -> dict[str, list[str]]:
 
 def answers(sources: list[str]) -> list[str]:
     """What each example prints; an error's class, after a `!`."""
-    scope: dict[str, Any] = {"np": import_module("numpy"), "jax": import_module("jax")}
-    scope |= {
-        "jnp": import_module("jax.numpy"),
-        "lax": import_module("jax.lax"),
-        "partial": import_module("functools").partial,
-    }
+    modules = {"np": "numpy", "jax": "jax", "jnp": "jax.numpy", "lax": "jax.lax"}
+    scope: dict[str, Any] = {name: import_module(module) for name, module in modules.items()}
+    scope["partial"] = functools.partial
     texts = []
     for source in sources:
         printed = io.StringIO()

@@ -389,7 +389,7 @@ def test_methods_and_names_are_as_before():
 
     f = warm(rune.jit(documented), X)
 
-    assert (f.__name__, f.__doc__) == ("jit(documented)", "Says what it does.")
+    assert (f.__name__, f.__doc__) == ("documented", "Says what it does.")
     assert f.__wrapped__ is documented
     assert "tracing and compiling" in (type(f).__call__.__doc__ or "")
     assert str(inspect.signature(f)) == "(a: 'Any') -> 'Any'"

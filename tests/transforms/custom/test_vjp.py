@@ -337,6 +337,18 @@ def test_a_residual_of_rank_0_keeps_its_digits():
         near(np.cos(0.3), rune.grad(f)(x), relative=1e-14, why="f64")
 
 
+def test_a_number_among_the_residuals_stays_a_number():
+    def forward(x: Any) -> Any:
+        return x * 2.0, {"x": x, "is_odd": True, "order": 3}
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        return (ct * residuals["x"] ** residuals["order"] if residuals["is_odd"] else ct,)
+
+    function = with_rules(lambda x: x * 2.0, forward, backward)
+    for f in (function, rune.jit(function), lambda x: rune.vmap(function)(x[None])[0]):
+        near(8.0, rune.grad(f)(rnp.array(2.0)), relative=1e-6, why="f32")
+
+
 def test_a_rule_keeps_no_argument_of_the_call_alive():
     function = with_rules(lambda x: x * 2.0, lambda x: (x * 2.0, None), lambda _, ct: (ct,))
     program = rune.make_program(rune.vmap(function))(rnp.ones(3))

@@ -165,3 +165,11 @@ def test_structs_stand_for_arrays_where_only_types_count():
 def test_what_is_no_array_is_refused_with_its_path():
     with pytest.raises(ArgumentError, match=r"cannot take str as an array"):
         rune.eval_shape(lambda p: p, {"name": "Ada"})
+
+
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit, rune.checkpoint], ids=["eager", "jit", "checkpoint"])
+def test_an_identity_without_a_derivative_is_transposed_as_an_identity(way):
+    f = way(lambda x: 2.0 * rune.lax.stop_gradient(x) + x)
+
+    assert rune.linear_transpose(f, 1.0)(1.0) == (3.0,)
+    assert rune.grad(f)(1.0) == 1.0

@@ -77,7 +77,7 @@ class WrappedFun:
         return function_name(self.f)
 
     def wrap(self, around: Function, arguments: tuple[object, ...], store: Store | None) -> WrappedFun:
-        """The function with one more transformation around it: around(f, [store,] *arguments, *args)."""
+        """The function with one more around it: around(f, [store,] *arguments, *args)."""
         first = arguments if store is None else (store, *arguments)
         transformed = functools.partial(around, self.f_transformed, *first)
         transforms, stores = ((around, arguments), *self.transforms), (store, *self.stores)
@@ -124,9 +124,7 @@ def transformation_with_aux2(
     return transformed
 
 
-def _called(
-    f: Function, steps: Generator[tuple[tuple[Any, ...], dict[str, Any]], Any, Any]
-) -> Any:
+def _called(f: Function, steps: Generator[tuple[tuple[Any, ...], dict[str, Any]], Any, Any]) -> Any:
     """What a generator makes of f: it yields arguments, is sent the results, and yields its own."""
     args, kwargs = next(steps)
     return steps.send(f(*args, **kwargs))
@@ -153,7 +151,10 @@ def transformation_with_aux(around: Callable[..., Generator]) -> Callable[..., t
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """(whether the first of two functions ran, what it stored). Errors: StoreException if both or neither ran."""
+    """(whether the first of two functions ran, what it stored).
+
+    Errors: StoreException if both ran, or neither.
+    """
     try:
         first = aux1()
     except StoreException:
@@ -166,7 +167,7 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 
 
 def cache(call: Function, *, explain: Function | None = None) -> Function:
-    """call(function, *args), remembered by function and arguments; outputs of its stores as well."""
+    """call(function, *args), remembered by function and arguments, with what it stored."""
     known: dict[Any, Any] = {}
 
     @functools.wraps(call)
@@ -185,4 +186,4 @@ def cache(call: Function, *, explain: Function | None = None) -> Function:
     return remembered
 
 
-__getattr__ = absent.of("jax.extend.linear_util")
+__getattr__ = absent.of(__name__)

@@ -50,7 +50,7 @@ def _without_output(rule: Rule) -> Rule:
 
 
 def deflinear(primitive: Primitive, transpose: Rule) -> None:
-    """Say that it is linear in all arguments together: transpose(cotangent, **params) -> cotangents."""
+    """Say that it is linear in all arguments: transpose(cotangent, **params) -> cotangents."""
     deflinear2(primitive, lambda ct, *inputs, **params: transpose(ct, **params))
 
 
@@ -65,12 +65,13 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
     primitive_transposes[primitive] = transpose
 
 
-def defbilinear(primitive: Primitive, left: Rule, right: Rule) -> None:
-    """Say that it is linear in each of two arguments: rules(cotangent, x, y, **params) -> cotangent."""
+def defbilinear(primitive: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
+    """Say that it is linear in each of two: rules(cotangent, x, y, **params) -> cotangent."""
 
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
-        is_left = is_undefined_primal(x)
-        return (left(ct, x, y, **params), None) if is_left else (None, right(ct, x, y, **params))
+        if is_undefined_primal(x):
+            return lhs_rule(ct, x, y, **params), None
+        return None, rhs_rule(ct, x, y, **params)
 
     defjvp(
         primitive,
@@ -100,4 +101,4 @@ def p2tz(primal: Any) -> Zero:
     return tangent_zero(type_of(primal))
 
 
-__getattr__ = absent.of("jax.interpreters.ad")
+__getattr__ = absent.of(__name__)

@@ -66,4 +66,4 @@ def defreducer(primitive: Primitive) -> None:
     primitive_batchers[primitive] = rule
 
 
-__getattr__ = absent.of("jax.interpreters.batching")
+__getattr__ = absent.of(__name__)

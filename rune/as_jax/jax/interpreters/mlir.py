@@ -1,7 +1,7 @@
 """`jax.interpreters.mlir`: what one's own primitives are compiled to.
 
-A lowering is a function of values. One that is made by `lower_fun(f)` is f; one that calls others so
-made, or `emit_python_callback`, works as well. What builds MLIR has nothing to build it with.
+A lowering is a function of values. One that is made by `lower_fun(f)` is f; one that calls others
+so made, or `emit_python_callback`, works as well. What builds MLIR has nothing to build it with.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ def lower_fun(function: Callable[..., Any], multiple_results: bool = True) -> Lo
 
 
 def register_lowering(
-    primitive: Primitive,
-    rule: Lowering,
-    platform: str | None = None,
-    inline: bool = True,
-    cacheable: bool = True,
+    primitive: Primitive, rule: Lowering, platform: str | None = None, inline: bool = True, cacheable: bool = True
 ) -> Lowering:
     """Set the lowering of a primitive, for all devices.
 
@@ -69,4 +65,4 @@ def emit_python_callback(
     return list(call(lambda *values: tuple(callback(*values)), structs, *operands)), token, None
 
 
-__getattr__ = absent.of("jax.interpreters.mlir")
+__getattr__ = absent.of(__name__)

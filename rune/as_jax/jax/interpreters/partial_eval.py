@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jax.extend.linear_util import WrappedFun
 
 from rune import absent
+from rune.core.dead_code import prune
 from rune.core.interpreter import current, type_of
-from rune.core.program import Program
-from rune.core.staging import Staged
+from rune.core.program import OpenProgram, Program
+from rune.core.staging import Staged, stage
 from rune.core.types import ArrayType
 from rune.transforms.arguments import unshared
 from rune.transforms.derivatives.linearize import Partial
@@ -63,12 +65,35 @@ def trace_to_jaxpr_nounits(
         unknown = [instantiate or partial.owns(o) for o in outs]
         staged = partial.program([o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
         return staged, [
-            PartialVal.unknown(type_of(o)) if u else PartialVal.known(o)
-            for o, u in zip(outs, unknown, strict=True)
+            PartialVal.unknown(type_of(o)) if u else PartialVal.known(o) for o, u in zip(outs, unknown, strict=True)
         ]
 
     staged, results = partial.trace(run)
     return staged.program, results, staged.captured
 
 
-__getattr__ = absent.of("jax.interpreters.partial_eval")
+def trace_to_jaxpr_dynamic(
+    function: WrappedFun, in_avals: Sequence[ArrayType]
+) -> tuple[OpenProgram, list[ArrayType], list[Any]]:
+    """The program of a flat function on such inputs, its results' types, and its constants."""
+    staged = stage(lambda *xs: list(map(unshared, function.call_wrapped(*xs))), in_avals, function.__name__)
+    program = OpenProgram(staged.program, len(staged.captured))
+    return program, list(staged.program.output_types), list(staged.captured)
+
+
+def dce_jaxpr(
+    jaxpr: OpenProgram, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[OpenProgram, list[bool]]:
+    """The program of the used outputs alone, and which inputs it takes.
+
+    instantiate: inputs that stay, used or not; True keeps all.
+    """
+    keeps = [instantiate] * len(jaxpr.inputs) if isinstance(instantiate, bool) else instantiate
+    pruned, needed = prune(jaxpr.body, used_outputs)
+    constants, used = needed[: jaxpr.count], [n or k for n, k in zip(needed[jaxpr.count :], keeps, strict=True)]
+    flags = [*constants, *used]
+    inputs = tuple(v for v, is_used in zip(jaxpr.body.inputs, flags, strict=True) if is_used)
+    return OpenProgram(replace(pruned, inputs=inputs), sum(constants)), used
+
+
+__getattr__ = absent.of(__name__)

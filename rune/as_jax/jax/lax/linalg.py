@@ -1,6 +1,8 @@
 """`jax.lax.linalg`."""
 
+from jax.extend.core.primitives import *
+
 from rune import absent
 from rune.lax.linalg import *
 
-__getattr__ = absent.of("rune.lax.linalg")
+__getattr__ = absent.of(__name__)

@@ -5,4 +5,4 @@ from jax.nn import initializers
 from rune import absent
 from rune.nn import *
 
-__getattr__ = absent.of("rune.nn")
+__getattr__ = absent.of(__name__)

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.nn.initializers import *
 
-__getattr__ = absent.of("rune.nn.initializers")
+__getattr__ = absent.of(__name__)

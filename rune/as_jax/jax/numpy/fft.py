@@ -3,4 +3,4 @@
 from rune import absent
 from rune.numpy.fft import *
 
-__getattr__ = absent.of("rune.numpy.fft")
+__getattr__ = absent.of(__name__)

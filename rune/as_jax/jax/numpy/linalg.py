@@ -3,4 +3,4 @@
 from rune import absent
 from rune.numpy.linalg import *
 
-__getattr__ = absent.of("rune.numpy.linalg")
+__getattr__ = absent.of(__name__)

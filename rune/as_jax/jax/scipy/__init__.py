@@ -17,4 +17,4 @@ from jax.scipy import (
 
 from rune import absent
 
-__getattr__ = absent.of("rune.scipy")
+__getattr__ = absent.of(__name__)

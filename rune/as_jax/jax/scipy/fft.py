@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.fft import *
 
-__getattr__ = absent.of("rune.scipy.fft")
+__getattr__ = absent.of(__name__)

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.integrate import *
 
-__getattr__ = absent.of("rune.scipy.integrate")
+__getattr__ = absent.of(__name__)

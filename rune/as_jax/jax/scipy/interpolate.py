@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.interpolate import *
 
-__getattr__ = absent.of("rune.scipy.interpolate")
+__getattr__ = absent.of(__name__)

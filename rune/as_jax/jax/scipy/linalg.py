@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.linalg import *
 
-__getattr__ = absent.of("rune.scipy.linalg")
+__getattr__ = absent.of(__name__)

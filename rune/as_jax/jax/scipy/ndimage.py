@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.ndimage import *
 
-__getattr__ = absent.of("rune.scipy.ndimage")
+__getattr__ = absent.of(__name__)

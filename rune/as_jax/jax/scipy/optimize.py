@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.optimize import *
 
-__getattr__ = absent.of("rune.scipy.optimize")
+__getattr__ = absent.of(__name__)

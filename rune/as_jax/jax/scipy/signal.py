@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.signal import *
 
-__getattr__ = absent.of("rune.scipy.signal")
+__getattr__ = absent.of(__name__)

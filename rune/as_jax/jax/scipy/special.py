@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.special import *
 
-__getattr__ = absent.of("rune.scipy.special")
+__getattr__ = absent.of(__name__)

@@ -6,8 +6,8 @@ from rune import absent
 from rune.scipy import stats
 from rune.scipy.stats import *
 
-__getattr__ = absent.of("rune.scipy.stats")
-# `import jax.scipy.stats.norm`: JAX's distributions are modules, rune's are records of the same functions.
+__getattr__ = absent.of(__name__)
+# `import jax.scipy.stats.norm`: JAX's distributions are modules, rune's are records.
 _DISTRIBUTIONS = """
 bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace
 logistic multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy

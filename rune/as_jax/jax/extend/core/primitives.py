@@ -63,11 +63,11 @@ RECORDS: dict[str, core.Primitive] = {
     **{f"{name}_p": record for name, record in (ops.BY_NAME | _OTHERWISE).items()},
     **{f"{name}_p": Primitive(name) for name in _WRITTEN_OUT},
 }
-_missing = absent.of("jax.extend.core.primitives")
+_missing = absent.of(__name__)
 
 
 def __getattr__(name: str) -> core.Primitive:
     return RECORDS[name] if name in RECORDS else _missing(name)
 
 
-__all__ = list(RECORDS)  # noqa: PLE0605
+__all__ = list(RECORDS)

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.cluster.vq import *
 
-__getattr__ = absent.of("rune.scipy.cluster.vq")
+__getattr__ = absent.of(__name__)

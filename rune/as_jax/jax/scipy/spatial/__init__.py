@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.spatial import *
 
-__getattr__ = absent.of("rune.scipy.spatial")
+__getattr__ = absent.of(__name__)

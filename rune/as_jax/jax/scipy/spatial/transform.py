@@ -3,4 +3,4 @@
 from rune import absent
 from rune.scipy.spatial.transform import *
 
-__getattr__ = absent.of("rune.scipy.spatial.transform")
+__getattr__ = absent.of(__name__)

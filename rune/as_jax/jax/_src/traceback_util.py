@@ -1,0 +1,20 @@
+"""`jax._src.traceback_util`: which files errors pass over (Equinox, jaxtyping, Flax)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from rune.frames import pass_over as register_exclusion
+from rune.tracebacks import is_of_the_package
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame is the user's."""
+    return not is_of_the_package(frame)
+
+
+def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """The function: where frames are hidden they are hidden as an error is printed."""
+    return fun

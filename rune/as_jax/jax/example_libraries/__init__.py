@@ -1,0 +1,3 @@
+"""`jax.example_libraries`."""
+
+from jax.example_libraries import optimizers, stax

@@ -1,0 +1,21 @@
+"""`jax.experimental.multihost_utils`: several processes; one alone has nothing to wait for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune import absent, tree
+from rune.distributed import broadcast_one_to_all, process_allgather, sync_global_devices
+
+__all__ = ["assert_equal", "broadcast_one_to_all", "process_allgather", "sync_global_devices"]
+
+__getattr__ = absent.of(__name__)
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Errors: AssertionError unless all processes have equal trees."""
+    expected = tree.leaves(broadcast_one_to_all(in_tree))
+    if not all(np.array_equal(x, y) for x, y in zip(expected, tree.leaves(in_tree), strict=True)):
+        raise AssertionError(f"{fail_message} Expected: {expected}; got: {in_tree}.")

@@ -1,0 +1,5 @@
+"""`jax.experimental.ode`."""
+
+from rune.scipy.integrate import odeint
+
+__all__ = ["odeint"]

@@ -1,0 +1,6 @@
+"""`jax.ref`."""
+
+from rune import absent
+from rune.ref import *
+
+__getattr__ = absent.of(__name__)

@@ -1,0 +1,418 @@
+"""rune.checkify: errors as values, of functions that are traced.
+
+    error, out = checkify(f)(x)        error.get() is None, or what the first failed check says
+
+The state of a checked call is an array of words in a reference (decision 0080): which `check` was
+the first to fail, and the numbers that its message shows. So loops and branches carry it, lanes
+that fail meet in one, and it is a result like any other. What every operation is looked at for
+(NaN, indices out of bounds, divisors of 0) is found by programs that watch themselves, those of
+`rune.debug.checks`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import dtypes, lax, tree
+from rune.array import Array
+from rune.config import setting
+from rune.core.interpreter import Tracer, type_of
+from rune.core.staging import stage
+from rune.errors import ArgumentError, TransformError
+from rune.transforms import late_modules
+from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.checks.failures import last_failure, of_lanes
+from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.references import Inlined, Ref
+
+__all__ = [
+    "DivisionByZeroError",
+    "Error",
+    "ErrorCategory",
+    "FailedCheckError",
+    "JaxException",
+    "JaxRuntimeError",
+    "NaNError",
+    "OOBError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]
+
+
+# --- what may fail ------------------------------------------------------------------------------
+
+
+class JaxRuntimeError(ValueError):
+    """A check has failed: what `Error.throw` raises.
+
+    >>> issubclass(JaxRuntimeError, ValueError)
+    True
+    """
+
+
+class JaxException(Exception):
+    """What an Error tells of, by kinds that are its subclasses.
+
+    >>> str(DivisionByZeroError("division by zero"))
+    'division by zero'
+    """
+
+
+class DivisionByZeroError(JaxException):
+    """A divisor is 0.
+
+    >>> issubclass(DivisionByZeroError, JaxException)
+    True
+    """
+
+
+class NaNError(JaxException):
+    """An operation made a NaN of numbers.
+
+    >>> issubclass(NaNError, JaxException)
+    True
+    """
+
+
+class OOBError(JaxException):
+    """An index is out of bounds.
+
+    >>> issubclass(OOBError, JaxException)
+    True
+    """
+
+
+class FailedCheckError(JaxException):
+    """The predicate of a `check` is false.
+
+    >>> issubclass(FailedCheckError, JaxException)
+    True
+    """
+
+
+ErrorCategory = type[JaxException]
+user_checks = frozenset({FailedCheckError})
+nan_checks = frozenset({NaNError})
+index_checks = frozenset({OOBError})
+div_checks = frozenset({DivisionByZeroError})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A `check`: its message, and the arrays in it, as a tree of these dtypes and shapes."""
+
+    fmt: str
+    treedef: tree.TreeDef
+    types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
+
+    def text(self, words: np.ndarray) -> str:
+        """The message with these numbers."""
+        values, start = [], 0
+        for dtype, shape in self.types:
+            count = int(np.prod(shape)) * _carrier(dtype).itemsize // 4
+            numbers = words[start : start + count].view(_carrier(dtype))
+            values.append(numbers.astype(dtype).reshape(shape)[()])
+            start += count
+        args, kwargs = tree.unflatten(self.treedef, values)
+        return f"{self.fmt.format(*args, **kwargs)} (`check` failed)"
+
+
+class Error:
+    """What a checked call has found; a tree of arrays. Batches of calls give batches of it.
+
+    Errors: none.
+
+    >>> import rune
+    >>> error, _ = rune.checkify.checkify(lambda x: rune.checkify.check(x > 0, "not {}", x))(-1.0)
+    >>> error.get()
+    'not -1.0 (`check` failed)'
+    """
+
+    __slots__ = ("faults", "sites", "watched", "words")
+
+    def __init__(self, words: Any, faults: Any, sites: Mapping[int, _Site], watched: tuple[Any, ...]):
+        self.words, self.faults = words, faults  # u32[1 + N]: number of a site, numbers; i32[2]
+        self.sites, self.watched = sites, watched
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
+        """The arrays; what their numbers mean."""
+        return (self.words, self.faults), (tuple(self.sites.items()), self.watched)
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[Any, ...], leaves: tuple[Any, Any]) -> Error:
+        """The error with these arrays."""
+        return cls(*leaves, dict(aux[0]), aux[1])
+
+    def get_exception(self) -> JaxException | None:
+        """The first failure as an exception, None if there is none.
+
+        Errors: TracerArrayConversionError where the arrays are traced.
+        """
+        words, faults = np.asarray(self.words), np.asarray(self.faults)
+        lanes = words.shape[:-1]
+        if not lanes:
+            return self._of(words, faults)
+        errors = {index: self._of(words[index], faults[index]) for index in np.ndindex(*lanes)}
+        texts = [f"at mapped index {', '.join(map(str, i))}: {e}" for i, e in errors.items() if e is not None]
+        return JaxException("\n".join(texts)) if texts else None
+
+    def _of(self, words: np.ndarray, faults: np.ndarray) -> JaxException | None:
+        if words[0]:
+            return FailedCheckError(self.sites[int(words[0])].text(words[1:]))
+        return _fault(self.watched[faults[0] - 1], int(faults[1])) if faults[0] else None
+
+    def get(self) -> str | None:
+        """What the first failure says, None if there is none."""
+        error = self.get_exception()
+        return None if error is None else str(error)
+
+    def throw(self) -> None:
+        """Raise JaxRuntimeError if there is a failure."""
+        check_error(self)
+
+    def __str__(self) -> str:
+        return f"Error({self.get()})"
+
+
+tree.register_node_class(Error)
+
+
+def _fault(site: Any, value: int) -> JaxException:
+    if site.kind == "NaN":
+        return NaNError(f"nan generated by primitive: {site.operation}.")
+    if site.kind == "zero divisor":
+        return DivisionByZeroError("division by zero")
+    shape = tuple(site.type.shape)
+    return OOBError(
+        f"out-of-bounds indexing for array of shape {shape}: index {value} is out of bounds for axis {site.axis} "
+        f"with size {shape[site.axis]}. "
+    )
+
+
+init_error = Error(np.zeros(1, np.uint32), np.zeros(2, np.int32), {}, ())
+
+
+# --- the state of a call ------------------------------------------------------------------------
+
+
+class _State(Ref):
+    """The words of a checked call, wherever its code runs."""
+
+    __slots__ = ("sites",)
+
+    def __init__(self, width: int):
+        super().__init__(rnp.zeros(1 + width, rnp.uint32))
+        self.sites: dict[int, _Site] = {}
+
+    def settled(self, value: Any) -> Any:
+        """What is written: one state for all lanes."""
+        return last_failure(value)
+
+    def refuse(self, owner: str, use: str) -> NoReturn:
+        """A jitted function becomes a part of the function that is checked."""
+        if owner == "jit":
+            raise Inlined
+        raise TransformError(f"checkify.check: cannot check in {owner.rpartition(' ')[2]}", hint="check in the body")
+
+    def note_failure(self, fails: Any, words: Any) -> None:
+        """Remember these words if nothing has failed before."""
+        before = self[...]
+        width = before.shape[0] - words.shape[0]
+        if width < 0:
+            raise _Wider(words.shape[0] - 1)
+        is_first = fails & (before[0] == 0)
+        self[...] = rnp.where(is_first, rnp.pad(words, (0, width)), before)
+
+
+class _Wider(BaseException):
+    """The numbers of a message need more words. Caught by `checkify`."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.width = width
+
+
+_state: ContextVar[_State | None] = ContextVar("rune_checkify", default=None)
+_numbers = itertools.count(1)
+
+
+def _carrier(dtype: np.dtype) -> np.dtype:
+    """A dtype of whole words that holds all of another one's values."""
+    if dtype.itemsize >= 4:
+        return dtype
+    return np.dtype(np.float32) if dtype in dtypes.INEXACT else np.dtype(np.int32)
+
+
+def _words_of(value: Any) -> Array:
+    x = rnp.asarray(lax.stop_gradient(value))
+    x = x.astype(_carrier(x.dtype))
+    if rnp.iscomplexobj(x):
+        x = rnp.stack([x.real, x.imag], -1)
+    return lax.bitcast_convert_type(x, rnp.uint32).ravel()
+
+
+# --- functions ----------------------------------------------------------------------------------
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Check that `pred` is true, when the program runs, inside of a function that is checkified.
+
+    msg:   a format, filled with the arguments; trees of arrays
+    debug: do nothing where no function around is checkified
+    Shapes: pred []. Types: pred bool.
+    Errors: ArgumentError if `pred` is not one bool, or is traced where nothing is checkified;
+            JaxRuntimeError if it is false, and not traced.
+
+    >>> import rune
+    >>> rune.checkify.check(1 < 2, "less")
+    """
+    (flag,) = value_leaves("checkify.check", [pred], tree.structure(0))
+    if type_of(flag).shape or type_of(flag).dtype != dtypes.bool_:
+        raise ArgumentError(f"checkify.check: cannot check {type_of(flag)} (one bool[] required)")
+    leaves, treedef = tree.flatten((fmt_args, fmt_kwargs))
+    values = [rnp.asarray(x) for x in value_leaves("checkify.check", leaves, treedef)]
+    site = _Site(msg, treedef, tuple((v.dtype, tuple(map(int, v.shape))) for v in values))
+    state = _state.get()
+    if state is not None:
+        number = next(_numbers)
+        state.sites[number] = site
+        words = rnp.concatenate([rnp.asarray([number], rnp.uint32), *map(_words_of, values)])
+        state.note_failure(rnp.logical_not(flag), words)
+    elif not debug and isinstance(flag, Tracer):
+        raise ArgumentError("checkify.check: cannot be traced", hint="transform the function: checkify(f)(...)")
+    elif not debug and not bool(flag):
+        words = np.concatenate([np.zeros(0, np.uint32), *(np.asarray(_words_of(v)) for v in values)])
+        raise JaxRuntimeError(site.text(words))
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """`check`, which does nothing where no function around is checkified.
+
+    Shapes: pred []. Types: pred bool.
+    Errors: ArgumentError if `pred` is not one bool.
+
+    >>> import rune
+    >>> rune.checkify.debug_check(False, "nobody asks")
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raise JaxRuntimeError if there is a failure; in a checkified function, fail as it did.
+
+    Shapes: of one call, or of batches. Types: an Error.
+    Errors: ArgumentError for what is no Error; inside of a checkified function also for an Error
+            of watched operations.
+
+    >>> import rune
+    >>> rune.checkify.check_error(rune.checkify.init_error)
+    """
+    if not isinstance(error, Error):
+        raise ArgumentError(f"check_error: cannot take {type(error).__name__} (an Error required)")
+    state = _state.get()
+    if state is None:
+        text = error.get()
+        if text is not None:
+            raise JaxRuntimeError(text)
+        return
+    if error.watched:
+        raise ArgumentError("check_error: cannot pass on what was watched for", hint="checkify the outer function so")
+    state.sites.update(error.sites)
+    words = rnp.asarray(error.words)
+    if words.ndim > 1:
+        words = rnp.asarray(of_lanes(words.reshape(-1, words.shape[-1])))
+    state.note_failure(words[0] != 0, words)
+
+
+def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
+    """A function that gives (error, result), and raises nothing.
+
+    errors:  what is looked for: `user_checks`, those of `check`; `nan_checks`, `div_checks`,
+             `index_checks` (for which no mode was asked), of every operation; and unions
+    It may be jitted, or check a jitted function. Functions with `nan_checks` and the like have no
+    derivatives and are not batched: check the derivative, or the batch.
+    Shapes: those of `f`. Types: those of `f`.
+    Errors: TransformError for what is no function; ArgumentError for another set of errors.
+
+    >>> import rune
+    >>> from rune import checkify
+    >>> def root(x):
+    ...     checkify.check(x >= 0, "negative: {x}", x=x)
+    ...     return rune.numpy.sqrt(x)
+    >>> error, y = rune.jit(checkify.checkify(root))(-4.0)
+    >>> error.get(), float(y)
+    ('negative: -4.0 (`check` failed)', nan)
+    """
+    require_callable("checkify", f)
+    if not isinstance(errors, frozenset | set) or not errors <= all_checks:
+        raise ArgumentError(f"checkify: cannot look for {errors!r} (a set of kinds required, such as all_checks)")
+    run = _watched if errors & automatic_checks else _checked
+
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        width = 0
+        while True:
+            try:
+                return run(f, frozenset(errors), width, args, kwargs)
+            except _Wider as wider:
+                width = wider.width
+
+    return checked
+
+
+def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
+    """With `check`, and nothing else."""
+    if FailedCheckError not in errors:
+        token = _state.set(None)
+        try:
+            return init_error, f(*args, **kwargs)
+        finally:
+            _state.reset(token)
+    state = _State(width)
+    token = _state.set(state)
+    try:
+        result = f(*args, **kwargs)
+    finally:
+        _state.reset(token)
+    return Error(state[...], rnp.zeros(2, rnp.int32), dict(state.sites), ()), result
+
+
+def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
+    """A program that watches itself, of the function with its checks."""
+    leaves, treedef = tree.flatten((args, kwargs))
+    values = value_leaves("checkify", leaves, treedef)
+    trees: list[tree.TreeDef] = []
+
+    def flat(*inputs: Any) -> list[Any]:
+        positional, named = tree.unflatten(treedef, inputs)
+        outs, out_tree = tree.flatten(_checked(f, errors, width, positional, named))
+        trees.append(out_tree)
+        return value_leaves("checkify", outs, out_tree)
+
+    with setting(check_bounds=OOBError in errors):  # indices are written otherwise then
+        staged = stage(flat, [type_of(v) for v in values], "checked")
+    watch = late_modules.watch()
+    wanted = watch.Wanted(OOBError in errors, NaNError in errors, False, DivisionByZeroError in errors)
+    program = watch.watched(staged.program, wanted)
+    *outs, site, value = jit_primitive(*staged.captured, *values, program=program.program)
+    error, result = tree.unflatten(trees[-1], outs)
+    return Error(error.words, rnp.stack([site, value]), error.sites, program.sites), result

@@ -1,0 +1,327 @@
+"""Operations of one's own: what a user says of one, as the record that all transformations ask.
+
+What is not said follows from the expansion, if there is one: types, derivatives, transposition and
+lanes are those of the operations that it is written in. What runs is, in this order,
+
+    eagerly on the CPU      native, meaning, expand
+    compiled for the CPU    native, expand, meaning
+    on any other device     expand, native, meaning; the latter two on the host, with a warning
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from rune import tree
+from rune.backends.cpu.foreign import Foreign, address_of
+from rune.control.scan.scan import map as map_rows
+from rune.core.axes import own_axis
+from rune.core.interpreter import type_of
+from rune.core.lower import Library
+from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
+from rune.core.staging import Staged, stage
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
+from rune.errors import ArgumentError, MissingRule, at_line
+from rune.ops.movement import repeat_lane
+from rune.transforms.arguments import array_leaves
+from rune.transforms.batching.vmap import batch_flat
+from rune.transforms.custom.rules import as_arrays
+from rune.transforms.derivatives.jvp import jvp_flat
+from rune.transforms.derivatives.transpose import backward
+
+FAMILY = "extension"
+Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A function of C that computes the operation on the CPU.
+
+    function: of ctypes, of numba's `cfunc`, or an address. It takes a pointer for each operand,
+              then for each result, and then the numbers of `sizes`.
+    sizes:    rule(*types, **params) -> integers (int64_t) and floats (double)
+
+    >>> import ctypes, rune
+    >>> from rune import extend
+    >>> @ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_float))
+    ... def doubled(x, out):
+    ...     out[0] = 2 * x[0]
+    >>> extend.primitive("doubled", types=lambda x: x, native=extend.Native(doubled))(3.0)
+    Array(6., f32*[], cpu:0)
+    """
+
+    function: Any
+    sizes: Rule = lambda *types, **params: ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Operation(Direct):
+    """An operation of one's own. `meaning` is what NumPy says of it, if it says anything.
+
+    >>> from rune import extend
+    >>> extend.primitive("twice", expand=lambda x: x + x)
+    twice
+    """
+
+    meaning: Rule | None = None
+
+    def __call__(self, *args: Any, **params: object) -> Any:
+        """Apply it to arrays and numbers, in the current context."""
+        values = array_leaves(self.name, args, tree.structure(args))
+        return Direct.__call__(self, *values, **params)
+
+
+def primitive(
+    name: str,
+    *,
+    types: Rule | None = None,
+    meaning: Rule | None = None,
+    expand: Rule | None = None,
+    native: Native | None = None,
+    jvp: Sequence[JvpRule] | Rule | None = None,
+    transpose: Rule | None = None,
+    batch: Rule | None = None,
+    multiple_results: bool = False,
+) -> Operation:
+    """An operation of one's own, called like a function: operands by position, parameters by name.
+
+    types:     rule(*types, **params) -> the type of the result, or a tuple; follows from `expand`
+    meaning:   rule(*numpy arrays, **params) -> an array, or a tuple of several
+    expand:    rule(*arrays, **params) -> the same in rune's operations, for all devices
+    native:    a function of C, for the CPU
+    jvp:       one rule(tangent, *operands, result, **params) for each operand, linear in the
+               tangent, or ZERO, or NOT_DIFFERENTIABLE("why"); or one function of all,
+               rule(primals, tangents, **params) -> (results, tangents), where None is a zero
+    transpose: rule(cotangent, is_linear, *operands, **params) -> a cotangent or None for each;
+               operands in which it is linear are given as types
+    batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), batch axes
+               leading; or `leading`, or `lane_by_lane`
+
+    Types: as `types` says. Parameters are static and hashable. Errors: ArgumentError where nothing
+    says what it computes, or what its results are.
+
+    >>> import numpy as np, rune, rune.numpy as rnp
+    >>> from rune import extend
+    >>> slope = lambda t, x, y: t * (1 - rnp.exp(-y))
+    >>> softplus = extend.primitive(
+    ...     "softplus", types=lambda x: x, meaning=lambda x: np.logaddexp(x, 0), jvp=[slope]
+    ... )
+    >>> rune.jit(rune.grad(softplus))(0.0)
+    Array(0.5, f32[], cpu:0)
+    """
+    _require(name, meaning or expand or native, "one of meaning, expand and native required")
+    _require(name, types or expand, "types= or expand= has to say what its results are")
+    _require(name, not (multiple_results and isinstance(jvp, Sequence)), "of several results the jvp is one function")
+    written = None if expand is None else _Expansion(name, expand, multiple_results)
+    type_rule: Rule = types or (lambda *ts, **params: written.types(ts, params))  # type: ignore[union-attr]
+    reference = _foreign(name, native, type_rule) if native else meaning
+    operation: Operation = Operation(
+        name,
+        FAMILY,
+        type_rule,
+        reference,
+        jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,
+        transpose=_transposed(transpose) if transpose else written and written.transpose,
+        batch=_batched(batch, lambda: operation) if batch else written and written.batch,
+        lower=Library(lambda *ts, **params: (), borrows=native is not None) if native or not expand else None,
+        expand=written and written.results,
+        multiple_results=multiple_results,
+        jvp_equation=_jvp_of(jvp, written, lambda: operation),
+        run=written.results if written and reference is None else None,
+        meaning=meaning,
+    )
+    return operation
+
+
+def _foreign(name: str, native: Native, type_rule: Rule) -> Foreign:
+    return Foreign(name, address_of(name, native.function), type_rule, native.sizes)
+
+
+def _require(name: str, condition: object, why: str) -> None:
+    if not condition:
+        raise ArgumentError(f"extend: cannot define {name} ({why})")
+
+
+# --- rules as users write them ------------------------------------------------------------------
+
+
+def _linear_rule(rule: Any) -> JvpRule:
+    if rule is ZERO or isinstance(rule, NOT_DIFFERENTIABLE):
+        return rule
+
+    def adapted(*values: Value, **params: object) -> Any:
+        with at_line(None):
+            return _value(rule(*as_arrays(values), **params))
+
+    return adapted
+
+
+def _jvp_of(jvp: object, written: _Expansion | None, itself: Itself) -> Rule | None:
+    """The rule of the whole equation, if there is one."""
+    if callable(jvp):
+        return _equation_rule(jvp, itself)
+    if jvp is None and written is not None:
+        return written.jvp(itself)
+    return _no_tangents(itself) if jvp is None else None
+
+
+def _no_tangents(itself: Itself) -> Rule:
+    def refuse(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, object]) -> NoReturn:
+        raise MissingRule(f"jvp: cannot differentiate {itself()} (it has no jvp rule)")
+
+    return refuse
+
+
+def _equation_rule(rule: Rule, itself: Itself) -> Rule:
+    def adapted(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, object]) -> Any:
+        directions = [None if t is None else as_arrays([t])[0] for t in tangents]
+        with at_line(None):
+            outs, out_tangents = rule(tuple(as_arrays(primals)), tuple(directions), **params)
+        if not itself().multiple_results:
+            outs, out_tangents = [outs], [out_tangents]
+        return [*map(_value, outs)], [None if t is None else _value(t) for t in out_tangents]
+
+    return adapted
+
+
+def _transposed(rule: Rule) -> Rule:
+    def adapted(ct: Any, linear: Sequence[bool], *inputs: Any, **params: object) -> list[Any]:
+        values = [x if lin else as_arrays([x])[0] for x, lin in zip(inputs, linear, strict=True)]
+        with at_line(None):
+            return [None if c is None else _value(c) for c in rule(ct, tuple(linear), *values, **params)]
+
+    return adapted
+
+
+def leading(operation: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
+    """The batch rule of what does the same along all leading axes: lanes are one more.
+
+    Shapes: the operation takes any leading axes. Errors: those of the operation.
+
+    >>> import numpy as np, rune
+    >>> from rune import extend
+    >>> flipped = lambda x: x[..., ::-1]
+    >>> flip = extend.primitive("flip", types=lambda x: x, meaning=flipped, batch=extend.leading)
+    >>> rune.vmap(flip)(np.arange(4).reshape(2, 2))
+    Array([[1, 0],
+           [3, 2]], i32[2,2], cpu:0)
+    """
+    lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched, strict=True)]
+    out = operation(*lanes, **params)
+    return (out, (True,) * len(out)) if operation.multiple_results else (out, True)
+
+
+def lane_by_lane(operation: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
+    """The batch rule of what knows nothing of lanes: it is called for one after another.
+
+    Shapes: those of one lane. Cost: one call for each lane. Errors: those of the operation.
+
+    >>> import numpy as np, rune
+    >>> from rune import extend
+    >>> one = lambda x: x.with_shape(())
+    >>> last = lambda x: x[-1]
+    >>> last = extend.primitive("last", types=one, meaning=last, batch=extend.lane_by_lane)
+    >>> rune.vmap(last)(np.arange(4).reshape(2, 2))
+    Array([1, 3], i32[2], cpu:0)
+    """
+
+    def one(lane: Sequence[Value]) -> Any:
+        rows = iter(lane)
+        return operation(*(next(rows) if b else x for x, b in zip(args, batched, strict=True)), **params)
+
+    out = map_rows(one, [x for x, b in zip(args, batched, strict=True) if b])
+    return (out, (True,) * len(out)) if operation.multiple_results else (out, True)
+
+
+def _batched(rule: Rule, itself: Itself) -> Rule:
+    if rule in (leading, lane_by_lane):
+        return lambda batched, size, *args, **params: rule(itself(), batched, size, *args, **params)
+
+    def adapted(batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
+        with at_line(None):
+            return rule(tuple(batched), size, *as_arrays(args), **params)
+
+    return adapted
+
+
+def _value(x: Any) -> Any:
+    (value,) = array_leaves("extend", [x], tree.structure([x]))
+    return value
+
+
+# --- rules that follow from an expansion --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    """What an operation is in others, and the rules that follow."""
+
+    name: str
+    function: Rule
+    multiple_results: bool
+
+    def flat(self, params: Mapping[str, object]) -> Callable[..., list[Any]]:
+        """The results of the expansion, as a list."""
+
+        def results(*args: Value) -> list[Any]:
+            with at_line(None):
+                out = self.function(*as_arrays(args), **params)
+            return [*map(_value, out)] if self.multiple_results else [_value(out)]
+
+        return results
+
+    def results(self, *args: Value, **params: object) -> Any:
+        """The results as the primitive gives them."""
+        outs = self.flat(params)(*args)
+        return outs if self.multiple_results else outs[0]
+
+    def staged(self, types: Sequence[ArrayType], params: Mapping[str, object]) -> Staged:
+        """The program of the expansion."""
+        return stage(self.flat(params), types, self.name)
+
+    def types(self, types: Sequence[ArrayType], params: Mapping[str, object]) -> Any:
+        """The types of the results."""
+        outs = _types_of(self, tuple(types), tuple(params.items()))
+        return outs if self.multiple_results else outs[0]
+
+    def jvp(self, itself: Itself) -> Rule:
+        """The tangents of the expansion, beside what the operation itself computes."""
+
+        def rule(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, object]) -> Any:
+            outs, out_tangents = jvp_flat(self.flat(params), primals, tangents)
+            if itself().reference is not None:
+                out = itself()(*primals, **params)
+                outs = list(out) if self.multiple_results else [out]
+            return outs, out_tangents
+
+        return rule
+
+    def transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: object) -> list[Any]:
+        """The expansion backwards."""
+        types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
+        staged = self.staged(types, params)
+        count = len(staged.captured)
+        cts = iter(
+            backward(
+                staged.program,
+                [*(False,) * count, *linear],
+                [*staged.captured, *inputs],
+                ct if self.multiple_results else [ct],
+            )
+        )
+        return [next(cts) if lin else None for lin in linear]
+
+    def batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
+        """The expansion on all lanes."""
+        outs, are_batched = batch_flat(self.flat(params), size, args, batched, own_axis())
+        return (outs, are_batched) if self.multiple_results else (outs[0], are_batched[0])
+
+
+@functools.lru_cache(maxsize=1024)
+def _types_of(expansion: _Expansion, types: tuple[ArrayType, ...], params: tuple) -> tuple[ArrayType, ...]:
+    return expansion.staged(types, dict(params)).program.output_types

@@ -1,0 +1,213 @@
+"""Chosen writes: what a select would throw away of a write is not written, and nothing is copied.
+
+Before   %3 = select %c, %x, %y;  %4 = scatter %3, %i, %u;  %5 = select %c, %4, %x
+After    %3 = gather %x, %i;  %4 = select %c, %u, %3;  %5 = scatter %x, %i, %4
+
+So vmap writes a loop whose lanes finish at different steps, and users
+`where(ok, x.at[i].set(u), x)`. Selects over whole arrays become one over what is written: where %c
+is false the write puts back what is there. The scatter is then one in place, if nothing else reads
+%x.
+
+A chain of writes on either side is followed down to the array that both sides began with. %c must
+be a value for whole windows of the writes: one for each lane, or one for all.
+
+Invariant: every value keeps its bits.
+Cost:      linear in the number of equations, and in the lengths of chains of writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rune import dims
+from rune.core.evaluate import restaged
+from rune.core.interpreter import is_differentiable, literal_like, type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Program, Var
+from rune.core.staging import Stage, StageTracer
+from rune.core.values import Value
+from rune.lowering.passes import Pass
+from rune.ops import (
+    broadcast,
+    dynamic_slice,
+    dynamic_update_slice,
+    fit,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    select,
+    stop_gradient,
+)
+
+Params = Mapping[str, Any]
+# What a value is computed by, of what, with which parameters; nothing is for an input.
+Definition = tuple[Primitive | None, Sequence[Value], Params]
+SCATTERS = (scatter, scatter_add, scatter_max, scatter_min, scatter_mul)
+WRITES = frozenset((*SCATTERS, dynamic_update_slice))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The condition of a select: `value`, broadcast along the axes of the result that it lacks."""
+
+    value: Value
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write into an array: a scatter, or the update of a window.
+
+    operands: those of its equation, the array first
+    chosen:   whether it counts where the condition is true, or where it is false
+    """
+
+    primitive: Primitive
+    operands: Sequence[Value]
+    params: Params
+    chosen: bool
+
+    @property
+    def updates(self) -> Value:
+        """What is written."""
+        return self.operands[1 if self.primitive is dynamic_update_slice else 2]
+
+    def axis(self, axis: int) -> int | None:
+        """The axis of the updates that goes along with one of the array; None if none does."""
+        array, updates = type_of(self.operands[0]), type_of(self.updates)
+        if self.primitive is dynamic_update_slice:
+            return axis if array.shape[axis] == updates.shape[axis] else None
+        where, sizes = self.params["dims"], self.params["slice_sizes"]
+        if axis in where.operand_batching:
+            batch = [i for i in range(updates.ndim) if i not in where.offset]
+            return batch[where.indices_batching[where.operand_batching.index(axis)]]
+        is_whole = sizes[axis] == array.shape[axis] and axis not in where.start_map
+        window = where.window_axes(array.ndim)
+        return where.offset[window.index(axis)] if is_whole and axis in window else None
+
+    def there(self, array: Value) -> Value:
+        """What the array holds in the place of the updates."""
+        if self.primitive is dynamic_update_slice:
+            return dynamic_slice(array, *self.operands[2:], sizes=type_of(self.updates).shape)
+        return gather(array, self.operands[1], literal_like(0, array), **self.params)
+
+    def neutral(self, array: Value) -> Value:
+        """Updates that leave the array as it is."""
+        if self.primitive is scatter_add:
+            return literal_like(-0.0 if is_differentiable(array) else 0, array)
+        return literal_like(1, array) if self.primitive is scatter_mul else self.there(array)
+
+    def on(self, array: Value, updates: Value) -> Value:
+        """The same write of other updates into another array."""
+        others = self.operands[2:] if self.primitive is dynamic_update_slice else [self.operands[1]]
+        operands = [updates, *others] if self.primitive is dynamic_update_slice else [*others, updates]
+        return self.primitive(array, *operands, **self.params)
+
+
+class _Chosen(Stage):
+    """Writes a program again, and writes where a select would choose."""
+
+    __slots__ = ("changed", "definitions")
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.definitions: dict[Var, Definition] = {}
+        self.changed = False
+
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> object:
+        """The equation as it is, but for such a select."""
+        if primitive is select:
+            written = self.written(*args)
+            if written is not None:
+                self.changed = True
+                return written
+        out = self.write(primitive, args, params)
+        if not primitive.multiple_results:
+            self.definitions[out.variable] = primitive, args, params
+        return out
+
+    def written(self, condition: Value, yes: Value, no: Value) -> Value | None:
+        """The array with both sides' writes, each where it is chosen; None where that cannot be."""
+        base, writes = self.chain(yes, condition, chosen=True)
+        other, more = self.chain(no, condition, chosen=False)
+        both = [*reversed(writes), *reversed(more)]
+        if not _same(base, other) or not both:
+            return None
+        choice = self.choice(condition)
+        axes = [_axes(choice, w) for w in both]
+        array = base
+        for write, where in zip(both, axes, strict=True):
+            if where is None:
+                return None
+            mask = broadcast(choice.value, shape=type_of(write.updates).shape, axes=where)
+            unchanged = fit(write.neutral(array), type_of(write.updates).shape)
+            sides = (write.updates, unchanged) if write.chosen else (unchanged, write.updates)
+            array = write.on(array, select(mask, *sides))
+        return array
+
+    def chain(self, value: Value, condition: Value, *, chosen: bool) -> tuple[Value, list[Write]]:
+        """The array under a value's writes where the condition is as `chosen` says; the writes."""
+        writes: list[Write] = []
+        while True:
+            primitive, args, params = self.definition(value)
+            if primitive in WRITES:
+                writes.append(Write(primitive, args, params, chosen))
+                value = args[0]
+            elif primitive is select and _same(args[0], condition):
+                value = args[1 if chosen else 2]
+            elif primitive is select and _same(self.unstopped(args[1]), self.unstopped(args[2])):
+                value = args[1]
+            elif primitive is stop_gradient:
+                value = args[0]
+            else:
+                return value, writes
+
+    def unstopped(self, value: Value) -> Value:
+        """The value without `stop_gradient`: derivatives have been taken."""
+        primitive, args, _ = self.definition(value)
+        return args[0] if primitive is stop_gradient else value
+
+    def definition(self, value: Value) -> Definition:
+        """What a value is computed by; nothing for an input."""
+        nothing: Definition = None, (), {}
+        return self.definitions.get(value.variable, nothing) if isinstance(value, StageTracer) else nothing
+
+    def choice(self, condition: Value) -> Choice:
+        """The condition without the axes along which it is repeated."""
+        primitive, args, params = self.definition(condition)
+        if primitive is broadcast:
+            return Choice(args[0], params["axes"])
+        return Choice(condition, tuple(range(type_of(condition).ndim)))
+
+
+def _axes(choice: Choice, write: Write) -> tuple[int, ...] | None:
+    """Where a condition's axes are in what is written; None if it varies within a window."""
+    array, updates = type_of(write.operands[0]), type_of(write.updates)
+    if dims.at_most(dims.product(array.shape), dims.product(updates.shape)):
+        return None  # the whole array is written anyway
+    axes = [write.axis(a) for a in choice.axes]
+    places = tuple(a for a in axes if a is not None)
+    return places if len(places) == len(axes) and list(places) == sorted(set(places)) else None
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two values are the same variable."""
+    return isinstance(a, StageTracer) and isinstance(b, StageTracer) and a.variable is b.variable
+
+
+def chosen_writes(program: Program) -> Program:
+    """The program with writes in place of selects over whole arrays."""
+    primitives = {e.primitive for e in program.equations}
+    if select not in primitives or not primitives & WRITES:
+        return program
+    stage = _Chosen()
+    written = restaged(program, stage)
+    return written if stage.changed else program
+
+
+PASS = Pass("chosen-writes", "write where a select over the whole array would choose", chosen_writes)

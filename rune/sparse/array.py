@@ -1,0 +1,258 @@
+"""BCOO: a sparse array with operators, and what makes new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import tree
+from rune.array import Array
+from rune.errors import ArgumentError, ShapeError, TransformError
+from rune.ops.conventions import normalised_axes
+from rune.random import normal
+from rune.sparse.coordinates import Coordinates, layout, listed, spread
+from rune.sparse.forms import bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
+from rune.sparse.products import bcoo_multiply_dense, bcoo_multiply_sparse, matmul
+from rune.transforms.arguments import value_leaves
+from rune.typing import ArrayLike, DTypeLike
+
+
+class BCOO(Coordinates):
+    """A sparse array: the numbers `data` at the positions `indices` (batched coordinates).
+
+    args:            (data, indices)
+    indices_sorted, unique_indices: what is known of the indices
+
+    Shapes: shape [*batch, *sparse, *dense], data [*batch, N, *dense], indices [*batch, N, K].
+    Types:  data any, indices int.
+    Errors: ShapeError if they do not fit together.
+
+    >>> import rune, rune.numpy as rnp
+    >>> m = rune.sparse.BCOO.fromdense(rnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> m
+    BCOO(f32[2,2], nse=2)
+    >>> m @ rnp.ones(2), m.T.todense()
+    (Array([2., 3.], f32[2], cpu:0), Array([[0., 3.],
+           [2., 0.]], f32[2,2], cpu:0))
+    """
+
+    __slots__ = ()
+
+    # --- from and to other forms --------------------------------------------------------------
+
+    @classmethod
+    def fromdense(
+        cls,
+        mat: ArrayLike,
+        *,
+        nse: int | None = None,
+        index_dtype: DTypeLike = np.int32,
+        n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCOO:
+        """As `bcoo_fromdense`."""
+        return bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+
+    @classmethod
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCOO:
+        """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
+        if n_dense or n_batch:
+            raise ArgumentError("BCOO.from_scipy_sparse: cannot make batches or dense axes of a matrix of SciPy's")
+        coo = mat.tocoo()
+        indices = rnp.asarray(np.column_stack((coo.row, coo.col)), index_dtype or np.int32)
+        return cls((rnp.asarray(coo.data), indices), shape=coo.shape)
+
+    def todense(self) -> Array:
+        """As `bcoo_todense`."""
+        return bcoo_todense(self)
+
+    def astype(self, dtype: DTypeLike) -> BCOO:
+        """The numbers in another dtype."""
+        return self.with_data(self.data.astype(dtype))
+
+    def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
+        """As `bcoo_transpose`."""
+        return bcoo_transpose(self, permutation=tuple(axes) if axes is not None else tuple(range(self.ndim))[::-1])
+
+    def sum(self, axis: int | Sequence[int] | None = None) -> BCOO | Array:
+        """As `bcoo_reduce_sum`; a number if nothing is left."""
+        axes = normalised_axes("BCOO.sum", axis, self.dense_type())  # type: ignore[arg-type]
+        total = bcoo_reduce_sum(self, axes=axes)
+        return total.todense() if total.ndim == 0 else total
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
+        """As `bcoo_sum_duplicates`."""
+        return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
+
+    def sort_indices(self) -> BCOO:
+        """As `bcoo_sort_indices`."""
+        return bcoo_sort_indices(self)
+
+    @property
+    def T(self) -> BCOO:
+        """Axes in the reverse order."""
+        return self.transpose()
+
+    # --- arithmetic ---------------------------------------------------------------------------
+
+    def __matmul__(self, other: Any) -> Any:
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return matmul(other, self)
+
+    def __mul__(self, other: Any) -> BCOO:
+        if isinstance(other, BCOO):
+            return bcoo_multiply_sparse(self, other)
+        return self.with_data(self.data * other) if np.ndim(other) == 0 else bcoo_multiply_dense(self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> BCOO:
+        if isinstance(other, BCOO):
+            raise TransformError("BCOO: cannot divide by a sparse array (most of it is 0)")
+        return self * (1.0 / rnp.asarray(other))
+
+    def __neg__(self) -> BCOO:
+        return self.with_data(-self.data)
+
+    def __pos__(self) -> BCOO:
+        return self
+
+    def __abs__(self) -> BCOO:
+        return self.sum_duplicates(self.nse).with_data(abs(self.sum_duplicates(self.nse).data))
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, BCOO):
+            return self.todense() + other
+        if self.shape != other.shape:
+            raise ShapeError(f"BCOO: cannot add {self!r} and {other!r} (shapes differ)")
+        a, b = (self, other) if layout(self) == layout(other) else (listed(self), listed(other))
+        a, b = spread(a), spread(b)
+        parts = [rnp.concatenate(pair, a.n_batch) for pair in ((a.data, b.data), (a.indices, b.indices))]
+        return BCOO((parts[0], parts[1]), shape=self.shape)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self) + other
+
+
+tree.register_node_class(BCOO)
+
+
+# --- new arrays ---------------------------------------------------------------------------------
+
+
+def bcoo_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
+) -> BCOO:
+    """The sparse array of the elements of `mat` that are not 0.
+
+    nse:      how many there is room for; under jit it has to be said, else they are counted
+    n_batch, n_dense: leading axes with a list each; last axes that an element has whole
+
+    Shapes: those of `mat`. Types: those of `mat`.
+    Errors: a TracerError if nse= is missing where nothing can be counted; ArgumentError for other
+            axes.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcoo_fromdense(rnp.array([0.0, 5.0, 6.0])).indices.ravel()
+    Array([1, 2], i32[2], cpu:0)
+    """
+    (value,) = value_leaves("bcoo_fromdense", [mat], tree.structure(0))
+    x = rnp.asarray(value)
+    n_sparse = x.ndim - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse) < 0:
+        raise ArgumentError(f"bcoo_fromdense: cannot make {n_batch} batch and {n_dense} dense axes of {x.type}")
+    batch, sparse, dense = x.shape[:n_batch], x.shape[n_batch : n_batch + n_sparse], x.shape[n_batch + n_sparse :]
+    rows = x.reshape(*batch, prod(sparse), *dense)
+    is_there = rnp.any(rows != 0, axis=tuple(range(n_batch + 1, rows.ndim)))
+    if nse is None:
+        nse = int(rnp.max(rnp.sum(is_there, -1), initial=0))
+    # Those that are there come first, in their order; lists are filled up with positions outside.
+    order = rnp.argsort(~is_there, axis=-1, stable=True)[..., :nse]
+    order = rnp.pad(order, [*((0, 0),) * n_batch, (0, nse - order.shape[-1])])
+    counts = rnp.sum(is_there, -1, keepdims=True)
+    is_element = rnp.arange(nse) < counts
+    data = rnp.take_along_axis(rows, order.reshape(*order.shape, *(1,) * n_dense), axis=n_batch)
+    data = rnp.where(is_element.reshape(*is_element.shape, *(1,) * n_dense), data, 0)
+    places = rnp.unravel_index(order, sparse) if sparse else ()
+    columns = [rnp.where(is_element, p, size) for p, size in zip(places, sparse)]
+    indices = rnp.stack(columns, -1) if columns else rnp.zeros((*order.shape, 0), int)
+    return BCOO(
+        (data, indices.astype(index_dtype)), shape=[*map(int, x.shape)], indices_sorted=True, unique_indices=True
+    )
+
+
+def todense(arr: Any) -> Any:
+    """A tree with its sparse arrays dense.
+
+    Shapes: kept. Types: kept.
+    Errors: none.
+
+    >>> import rune
+    >>> rune.sparse.todense({"a": rune.sparse.eye(1)})
+    {'a': Array([[1.]], f32[1,1], cpu:0)}
+    """
+    is_sparse = lambda x: isinstance(x, BCOO)  # noqa: E731
+    return tree.map(lambda x: x.todense() if isinstance(x, BCOO) else x, arr, is_leaf=is_sparse)
+
+
+def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32) -> BCOO:
+    """A sparse array of zeros, which has no elements.
+
+    Shapes: shape. Types: dtype, default float32.
+    Errors: none.
+
+    >>> import rune
+    >>> rune.sparse.empty((2, 3))
+    BCOO(f32[2,3], nse=0)
+    """
+    return BCOO((rnp.zeros(0, dtype or float), rnp.zeros((0, len(shape)), index_dtype)), shape=shape)
+
+
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32
+) -> BCOO:
+    """Ones on the diagonal k.
+
+    Shapes: [N, M], M default N. Types: dtype, default float32.
+    Errors: none.
+
+    >>> import rune
+    >>> rune.sparse.eye(2, 3, k=1).indices.tolist()
+    [[0, 1], [1, 2]]
+    """
+    width = N if M is None else M
+    rows = np.arange(max(-k, 0), max(min(N, width - k), max(-k, 0)))
+    indices = rnp.asarray(np.stack([rows, rows + k], -1), index_dtype)
+    return BCOO(
+        (rnp.ones(len(rows), dtype or float), indices), shape=(N, width), indices_sorted=True, unique_indices=True
+    )
+
+
+def random_bcoo(key: Any, shape: Sequence[int], *, nse: float = 0.2, dtype: DTypeLike = np.float32) -> BCOO:
+    """Normal numbers at positions drawn without repetition.
+
+    nse:  their number, or their share of the size
+    Shapes: shape. Types: dtype.
+    Errors: those of the draws.
+
+    >>> import rune
+    >>> rune.sparse.random_bcoo(rune.random.key(0), (4, 5), nse=0.3)
+    BCOO(f32[4,5], nse=6)
+    """
+    count = int(nse * prod(shape)) if nse < 1 else int(nse)
+    order = rnp.argsort(normal(key, (prod(shape),)))[:count]
+    indices = rnp.stack(rnp.unravel_index(rnp.sort(order), tuple(shape)), -1)
+    return BCOO((normal(key, (count,), dtype), indices), shape=shape, indices_sorted=True, unique_indices=True)

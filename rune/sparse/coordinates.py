@@ -1,0 +1,149 @@
+"""The record of a sparse array, and its positions as columns; see rune/sparse/__init__.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.array import Array
+from rune.core.types import ArrayType
+from rune.errors import ShapeError
+
+
+class Coordinates:
+    """The record: data, indices, shape, and what is known of the indices."""
+
+    __slots__ = ("data", "indices", "indices_sorted", "shape", "unique_indices")
+    __array_priority__ = 2000  # arrays on the left defer to it
+
+    def __init__(
+        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+    ):
+        self.data, self.indices = map(rnp.asarray, args)
+        self.shape = tuple(shape)
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        if self.indices.ndim < 2 or self.n_dense < 0 or not self._fits():
+            raise ShapeError(
+                f"BCOO: cannot make {self.shape} of data {self.data.shape} and indices {self.indices.shape} "
+                "([*batch, N, *dense] and [*batch, N, axes] required)"
+            )
+
+    def _fits(self) -> bool:
+        batch, dense = self.shape[: self.n_batch], self.shape[self.n_batch + self.n_sparse :]
+        heads = (self.data.shape[: self.n_batch], self.indices.shape[: self.n_batch])
+        are_batched = all(a in (1, b) for head in heads for a, b in zip(head, batch, strict=True))
+        return are_batched and self.data.shape[self.n_batch :] == (self.nse, *dense)
+
+    # --- what it is ---------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the data."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the dense array."""
+        return prod(self.shape)
+
+    @property
+    def nse(self) -> int:
+        """The number of elements of a list: specified elements."""
+        return int(self.indices.shape[-2])
+
+    @property
+    def n_batch(self) -> int:
+        """The number of leading axes with a list each."""
+        return self.indices.ndim - 2
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of axes that positions speak of."""
+        return int(self.indices.shape[-1])
+
+    @property
+    def n_dense(self) -> int:
+        """The number of last axes, which each element has whole."""
+        return self.ndim - self.n_batch - self.n_sparse
+
+    def __repr__(self) -> str:
+        kind = f"{self.data.type}".partition("[")[0]
+        extras = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n))
+        return f"{type(self).__name__}({kind}[{','.join(map(str, self.shape))}], nse={self.nse}{extras})"
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
+        """Data and indices; the shape and what is known of the indices."""
+        return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[Any, ...], leaves: Sequence[Any]) -> Self:
+        """The array with these leaves, whatever they are."""
+        new = object.__new__(cls)
+        new.data, new.indices = leaves
+        new.shape, new.indices_sorted, new.unique_indices = aux
+        return new
+
+    # --- others like it -----------------------------------------------------------------------
+
+    def remade(
+        self, args: tuple[Any, Any], *, shape: Sequence[int], is_sorted: bool = False, is_unique: bool = False
+    ) -> Self:
+        """Another array of this class."""
+        return type(self)(args, shape=shape, indices_sorted=is_sorted, unique_indices=is_unique)
+
+    def with_data(self, data: Array) -> Self:
+        """Other numbers at the same positions."""
+        args = (data, self.indices)
+        return self.remade(args, shape=self.shape, is_sorted=self.indices_sorted, is_unique=self.unique_indices)
+
+    def dense_type(self) -> ArrayType:
+        """The type of the dense array."""
+        return self.data.type.update(shape=self.shape)
+
+
+S = TypeVar("S", bound=Coordinates)
+
+
+def layout(m: Coordinates) -> tuple[int, int]:
+    return m.n_batch, m.n_dense
+
+
+def spread(m: S) -> S:
+    """With lists of its own for each index of the batch."""
+    batch = m.shape[: m.n_batch]
+    data = rnp.broadcast_to(m.data, (*batch, *m.data.shape[m.n_batch :]))
+    return m.remade((data, rnp.broadcast_to(m.indices, (*batch, *m.indices.shape[m.n_batch :]))), shape=m.shape)
+
+
+def listed(m: S) -> S:
+    """One list for all of it: batch and dense axes are sparse ones."""
+    m = spread(m)
+    columns = columns_of(m)
+    for axis in range(m.n_dense):
+        counted = rnp.arange(m.data.shape[m.n_batch + 1 + axis], dtype=m.indices.dtype)
+        place = (1,) * (m.n_batch + 1 + axis)
+        columns.append(counted.reshape(*place, -1, *(1,) * (m.n_dense - 1 - axis)))
+    columns = [
+        rnp.broadcast_to(c.reshape(*c.shape, *(1,) * (m.data.ndim - c.ndim)), m.data.shape).ravel() for c in columns
+    ]
+    indices = rnp.stack(columns, 1) if columns else rnp.zeros((m.data.size, 0), m.indices.dtype)
+    return m.remade((m.data.ravel(), indices), shape=m.shape)
+
+
+def columns_of(m: Coordinates) -> list[Array]:
+    """The positions of elements along batch and sparse axes, which broadcast to [*batch, N]."""
+    rank = m.n_batch + 1
+    batch = [
+        rnp.arange(size, dtype=m.indices.dtype).reshape(*(1,) * k, size, *(1,) * (rank - 1 - k))
+        for k, size in enumerate(m.shape[: m.n_batch])
+    ]
+    return [*batch, *(m.indices[..., k] for k in range(m.n_sparse))]

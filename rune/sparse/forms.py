@@ -1,0 +1,148 @@
+"""Forms of sparse arrays: dense, transposed, sorted, without duplicates, summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.array import Array
+from rune.errors import ArgumentError, ShapeError
+from rune.ops.conventions import normalised_axes
+from rune.sparse.coordinates import Coordinates, S, columns_of, listed, spread
+from rune.typing import ArrayLike
+
+
+def bcoo_todense(mat: Coordinates) -> Array:
+    """The dense array.
+
+    Shapes: those of `mat`. Types: those of its data.
+    Errors: none.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcoo_todense(rune.sparse.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], f32[2,2], cpu:0)
+    """
+    m = spread(mat)
+    columns = columns_of(m)
+    zeros = rnp.zeros(m.shape, m.dtype)
+    if not columns:
+        return zeros + m.data.sum(0)
+    return zeros.at[tuple(columns)].add(m.data, mode="drop")
+
+
+def bcoo_extract(sparr: S, arr: ArrayLike) -> S:
+    """The elements of a dense array at the positions of a sparse one.
+
+    Shapes: of both. Types: of `arr`.
+    Errors: ShapeError for another shape.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcoo_extract(rune.sparse.eye(2), rnp.array([[1.0, 2.0], [3.0, 4.0]])).data
+    Array([1., 4.], f32[2], cpu:0)
+    """
+    dense = rnp.asarray(arr)
+    if dense.shape != sparr.shape:
+        raise ShapeError(f"bcoo_extract: cannot take elements of {dense.type} (at positions of {sparr!r})")
+    m = spread(sparr)
+    columns = columns_of(m)
+    data = dense.at[tuple(columns)].get(mode="fill", fill_value=0) if columns else dense[None]
+    return m.with_data(data)
+
+
+def bcoo_transpose(mat: S, *, permutation: Sequence[int]) -> S:
+    """The axes in another order; batch, sparse and dense ones stay apart.
+
+    Shapes: permuted. Types: those of `mat`.
+    Errors: ArgumentError if an axis would become one of another kind.
+
+    >>> import rune
+    >>> rune.sparse.bcoo_transpose(rune.sparse.empty((2, 3)), permutation=(1, 0))
+    BCOO(f32[3,2], nse=0)
+    """
+    order = normalised_axes("bcoo_transpose", tuple(permutation), mat.dense_type())
+    first, end = mat.n_batch, mat.n_batch + mat.n_sparse
+    batch, sparse, dense = order[:first], order[first:end], order[end:]
+    kinds = (sorted(batch), sorted(sparse), sorted(dense))
+    if kinds != (list(range(first)), list(range(first, end)), list(range(end, mat.ndim))):
+        raise ArgumentError(f"bcoo_transpose: cannot permute {mat!r} by {tuple(permutation)} (kinds of axes mix)")
+    indices = rnp.transpose(mat.indices, (*batch, first, first + 1))[..., np.array([k - first for k in sparse], int)]
+    data = rnp.transpose(mat.data, (*batch, first, *(k - mat.n_sparse + 1 for k in dense)))
+    shape = tuple(mat.shape[k] for k in order)
+    return mat.remade((data, indices), shape=shape, is_unique=mat.unique_indices)
+
+
+def bcoo_sort_indices(mat: S) -> S:
+    """The elements in the order of their positions.
+
+    Shapes: those of `mat`. Types: those of `mat`.
+    Errors: none.
+
+    >>> import rune, rune.numpy as rnp
+    >>> m = rune.sparse.BCOO((rnp.array([1.0, 2.0]), rnp.array([[1], [0]])), shape=(3,))
+    >>> rune.sparse.bcoo_sort_indices(m).data
+    Array([2., 1.], f32[2], cpu:0)
+    """
+    m = spread(mat)
+    order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
+    indices = rnp.take_along_axis(m.indices, order[..., None], axis=-2)
+    data = rnp.take_along_axis(m.data, order.reshape(*order.shape, *(1,) * m.n_dense), axis=m.n_batch)
+    return mat.remade((data, indices), shape=m.shape, is_sorted=True, is_unique=mat.unique_indices)
+
+
+def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = True) -> S:
+    """The array with one element for each position, in their order.
+
+    nse:           how many there is room for; under jit it has to be said, else they are counted
+    remove_zeros:  drop elements that are 0, if they are counted
+
+    Shapes: those of `mat`. Types: those of `mat`.
+    Errors: ArgumentError for an array with a batch; a TracerError where nothing can be counted.
+
+    >>> import rune, rune.numpy as rnp
+    >>> m = rune.sparse.BCOO((rnp.ones(3), rnp.array([[1], [0], [1]])), shape=(3,))
+    >>> rune.sparse.bcoo_sum_duplicates(m).data
+    Array([1., 2.], f32[2], cpu:0)
+    """
+    if mat.n_batch:
+        raise ArgumentError(f"bcoo_sum_duplicates: cannot join elements of {mat!r} (no batch required)")
+    sparse = mat.shape[: mat.n_sparse]
+    count = prod(sparse)
+    is_inside = rnp.all(mat.indices < rnp.asarray(sparse, mat.indices.dtype), -1)
+    if remove_zeros and nse is None:
+        is_inside = is_inside & rnp.any(mat.data != 0, tuple(range(1, mat.data.ndim)))
+    number = rnp.zeros(mat.nse, mat.indices.dtype)
+    for k, size in enumerate(sparse):
+        number = number * size + mat.indices[:, k]
+    number = rnp.where(is_inside, number, count)
+    if nse is None:
+        nse = len(set(np.asarray(number).tolist()) - {count})
+    # One place more, for what is outside.
+    places, inverse = rnp.unique(number, return_inverse=True, size=nse + 1, fill_value=count)
+    data = rnp.zeros((nse + 1, *mat.data.shape[1:]), mat.dtype).at[inverse.ravel()].add(mat.data)[:nse]
+    is_element = places[:nse] < count
+    columns = [rnp.where(is_element, p, s) for p, s in zip(rnp.unravel_index(places[:nse], sparse), sparse)]
+    indices = rnp.stack(columns, -1).astype(mat.indices.dtype) if sparse else mat.indices[:nse]
+    data = rnp.where(is_element.reshape(-1, *(1,) * mat.n_dense), data, 0)
+    return mat.remade((data, indices), shape=mat.shape, is_sorted=True, is_unique=True)
+
+
+def bcoo_reduce_sum(mat: S, *, axes: Sequence[int]) -> S:
+    """The sum along axes, a sparse array of the others.
+
+    Shapes: without these axes. Types: those of `mat`.
+    Errors: AxisError for an axis that is not there.
+
+    >>> import rune
+    >>> rune.sparse.bcoo_reduce_sum(rune.sparse.eye(3), axes=(0,)).todense()
+    Array([1., 1., 1.], f32[3], cpu:0)
+    """
+    chosen = normalised_axes("bcoo_reduce_sum", tuple(axes), mat.dense_type())
+    m = listed(mat)
+    others = [k for k in range(m.ndim) if k not in chosen]
+    is_inside = rnp.all(m.indices < rnp.asarray(m.shape, m.indices.dtype), -1)
+    data = rnp.where(is_inside, m.data, 0)
+    return mat.remade((data, m.indices[:, np.array(others, int)]), shape=[m.shape[k] for k in others])

@@ -1,0 +1,151 @@
+"""Products of sparse arrays with sparse and dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune.array import Array
+from rune.errors import ShapeError
+from rune.sparse.coordinates import Coordinates, S, listed, spread
+from rune.sparse.forms import bcoo_extract
+from rune.typing import ArrayLike, DTypeLike
+
+Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+
+
+def bcoo_multiply_dense(sp_mat: S, v: ArrayLike) -> S:
+    """The product with a dense array, element by element.
+
+    Shapes: v broadcasts to that of `sp_mat`. Types: promoted.
+    Errors: ShapeError for a shape that does not.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcoo_multiply_dense(rune.sparse.eye(2), rnp.array([3.0, 4.0])).data
+    Array([3., 4.], f32[2], cpu:0)
+    """
+    dense = rnp.broadcast_to(rnp.asarray(v), sp_mat.shape)
+    m = spread(sp_mat)
+    return m.with_data(m.data * bcoo_extract(m, dense).data)
+
+
+def bcoo_multiply_sparse(lhs: S, rhs: S) -> S:
+    """The product of two sparse arrays, element by element.
+
+    Shapes: equal ones. Types: promoted.
+    Errors: ShapeError if they differ.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcoo_multiply_sparse(rune.sparse.eye(2), rune.sparse.eye(2)).data
+    Array([1., 1.], f32[2], cpu:0)
+    """
+    if lhs.shape != rhs.shape:
+        raise ShapeError(f"bcoo_multiply_sparse: cannot multiply {lhs!r} and {rhs!r} (shapes differ)")
+    a, b = listed(lhs), listed(rhs)
+    meets = rnp.all(a.indices[:, None] == b.indices[None], -1)
+    return a.with_data(a.data * (meets.astype(b.dtype) @ b.data))
+
+
+def bcoo_dot_general(
+    lhs: Coordinates | ArrayLike,
+    rhs: Coordinates | ArrayLike,
+    *,
+    dimension_numbers: Dims,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Any:
+    """The product that sums over some axes and runs over others together, as lax.dot_general.
+
+    dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
+    precision: taken as JAX's
+    A sparse and a dense array give a dense one, two sparse ones a sparse one, with room for every
+    pair of elements.
+
+    Shapes: result [*batch, *other axes of lhs, *other axes of rhs].
+    Types:  promoted, or preferred_element_type.
+    Errors: ShapeError if sizes differ.
+
+    >>> import rune, rune.numpy as rnp
+    >>> dims = (((1,), (0,)), ((), ()))
+    >>> product = rune.sparse.bcoo_dot_general
+    >>> product(rune.sparse.eye(2), rnp.array([3.0, 4.0]), dimension_numbers=dims)
+    Array([3., 4.], f32[2], cpu:0)
+    """
+    (lhs_axes, rhs_axes), (left_batch, right_batch) = dimension_numbers
+    a: Any = lhs if isinstance(lhs, Coordinates) else rnp.asarray(lhs)
+    b: Any = rhs if isinstance(rhs, Coordinates) else rnp.asarray(rhs)
+    for i, j in (*zip(lhs_axes, rhs_axes, strict=True), *zip(left_batch, right_batch, strict=True)):
+        if a.shape[i] != b.shape[j]:
+            raise ShapeError(f"bcoo_dot_general: cannot multiply {a.shape} and {b.shape} (axes {i} and {j})")
+    if isinstance(a, Coordinates) and isinstance(b, Coordinates):
+        result: Any = _sparse_product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
+    elif isinstance(a, Coordinates):
+        result = _product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
+    else:
+        turned = _product(b, a, (rhs_axes, lhs_axes), (right_batch, left_batch))
+        first = len(left_batch)
+        middle = b.ndim - first - len(rhs_axes)
+        order = (*range(first), *range(first + middle, turned.ndim), *range(first, first + middle))
+        result = rnp.transpose(turned, order)
+    return result if preferred_element_type is None else result.astype(preferred_element_type)
+
+
+Pair = tuple[Sequence[int], Sequence[int]]
+
+
+def _others(ndim: int, *axes: Sequence[int]) -> list[int]:
+    return [k for k in range(ndim) if all(k not in a for a in axes)]
+
+
+def _product(a: Coordinates, b: Array, contracted: Pair, batch: Pair) -> Array:
+    """[*batch, *others of a, *others of b]: rows of b where elements of a meet them, added up."""
+    m = listed(a)
+    free, rows = _others(m.ndim, contracted[0], batch[0]), _others(b.ndim, contracted[1], batch[1])
+    turned = rnp.transpose(b, (*batch[1], *contracted[1], *rows))
+    met = tuple(m.indices[:, k] for k in (*batch[0], *contracted[0]))
+    others = (
+        rnp.broadcast_to(turned, (m.nse, *turned.shape)) if not met else turned.at[met].get(mode="fill", fill_value=0)
+    )
+    products = m.data.reshape(-1, *(1,) * len(rows)) * others
+    places = tuple(m.indices[:, k] for k in (*batch[0], *free))
+    shape = (*(m.shape[k] for k in (*batch[0], *free)), *(b.shape[k] for k in rows))
+    if not places:
+        return products.sum(0)
+    return rnp.zeros(shape, products.dtype).at[places].add(products, mode="drop")
+
+
+def _sparse_product(a: S, b: Coordinates, contracted: Pair, batch: Pair) -> S:
+    """An element for each pair; those that do not meet are outside."""
+    m, n = listed(a), listed(b)
+    mine, theirs = _others(m.ndim, contracted[0], batch[0]), _others(n.ndim, contracted[1], batch[1])
+    keys = [
+        x.indices[:, np.array([*p, *q], int)]
+        for x, p, q in ((m, contracted[0], batch[0]), (n, contracted[1], batch[1]))
+    ]
+    limits = rnp.asarray([m.shape[k] for k in (*contracted[0], *batch[0])], m.indices.dtype)
+    is_inside = rnp.all(keys[0] < limits, -1)[:, None]
+    meets = rnp.all(keys[0][:, None] == keys[1][None], -1) & is_inside
+    data = rnp.where(meets, m.data[:, None] * n.data[None], 0).ravel()
+    pairs = meets.shape
+    columns = [rnp.broadcast_to(m.indices[:, k, None], pairs) for k in (*batch[0], *mine)]
+    columns += [rnp.broadcast_to(n.indices[None, :, k], pairs) for k in theirs]
+    shape = [*(m.shape[k] for k in (*batch[0], *mine)), *(n.shape[k] for k in theirs)]
+    columns = [rnp.where(meets, c, size).ravel() for c, size in zip(columns, shape)]
+    indices = rnp.stack(columns, -1) if columns else rnp.zeros((data.size, 0), m.indices.dtype)
+    return m.remade((data, indices), shape=shape)
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """As numpy.matmul, of at least one sparse array."""
+    a, b = (x if isinstance(x, Coordinates) else rnp.asarray(x) for x in (a, b))
+    if not a.ndim or not b.ndim:
+        raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} as matrices (at least one axis required)")
+    both = min(a.ndim, b.ndim) - 2
+    if max(a.ndim, b.ndim) > 2 and (a.ndim != b.ndim or a.shape[:both] != b.shape[:both]):
+        raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} (equal batches required)")
+    batch = range(max(both, 0))
+    contracted = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
+    return bcoo_dot_general(a, b, dimension_numbers=(contracted, (tuple(batch), tuple(batch))))

@@ -1,0 +1,131 @@
+"""linear_call: a linear function with its own transpose.
+
+    %2 = linear_call %0, %1 {program=p, transposed=q, residuals=1}     %2 = p(%0, %1), linear in %1
+
+Both are programs: transposing the equation exchanges them, so transposing twice gives it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rune import tree
+from rune.core.higher import HigherOrder
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
+from rune.errors import MissingRule, TransformError
+from rune.ops.family import zeros_of
+from rune.ops.movement import repeat_lane
+from rune.transforms.arguments import array_leaves, function_name
+from rune.transforms.batching.vmap import batch_program
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.derivatives.tangents import is_layout, tangent_type
+from rune.transforms.programs import call_rules
+from rune.transforms.programs.size_witnesses import own_size
+
+KIND = "linear_call"
+Function = Callable[[Any, Any], object]
+
+
+def linear_call(function: Function, function_transpose: Function, residuals: object, linear: object) -> Any:
+    """`function(residuals, linear)`, linear in its second argument, with a transpose of its own.
+
+    function_transpose(residuals, cotangent) gives a cotangent of `linear`. Neither closes over
+    values that are differentiated, and the residuals are not differentiated.
+
+    Errors: TransformError if the transpose does not give what is like `linear`; MissingRule for
+            a derivative with respect to the residuals.
+
+    >>> import rune, rune.numpy as rnp
+    >>> def scaled(scale, x):
+    ...     return rune.linear_call(lambda s, v: v * s, lambda s, ct: ct * s, scale, x)
+    >>> rune.grad(lambda x: scaled(3.0, x))(2.0)
+    Array(3., f32[], cpu:0)
+    """
+    res_leaves = tree.leaves(residuals)
+    lin_leaves, lin_tree = tree.flatten(linear)
+    pair = tree.structure((residuals, linear))
+    values = array_leaves(KIND, [*res_leaves, *lin_leaves], pair)
+    types = [type_of(x) for x in values]
+    res_types, lin_types = types[: len(res_leaves)], types[len(res_leaves) :]
+    forward = Flat(KIND, function, pair)
+    staged = stage(forward, [*res_types, *lin_types], function_name(function)).closed()
+    out_types = [tangent_type(t) for t in staged.output_types]
+    out = tree.unflatten(forward.out_tree, range(len(out_types)))
+    backward = Flat(KIND, function_transpose, tree.structure((residuals, out)))
+    transposed = stage(backward, [*res_types, *out_types], function_name(function_transpose)).closed()
+    _check(function_name(function), backward.out_tree, transposed, lin_tree, lin_types)
+    outs = linear_call_primitive(*values, program=staged, transposed=transposed, residuals=len(res_types))
+    return tree.unflatten(forward.out_tree, outs)
+
+
+def _check(
+    name: str, in_tree: tree.TreeDef, transposed: Program, lin_tree: tree.TreeDef, lin_types: Sequence[ArrayType]
+) -> None:
+    expected = [tangent_type(t) for t in lin_types]
+    if in_tree != lin_tree or not all(map(is_layout, transposed.output_types, expected)):
+        shown = ", ".join(map(str, transposed.output_types))
+        wanted = ", ".join(map(str, expected))
+        raise TransformError(f"{KIND}: cannot use the transpose of {name} (it gives {shown}, and {wanted} is required)")
+
+
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+    count = params["residuals"]
+    if any(t is not None for t in tangents[:count]):
+        raise MissingRule(f"{KIND}: cannot differentiate {params['program'].name} with respect to its residuals")
+    filled = [
+        zeros_of(tangent_type(type_of(p))) if t is None else t
+        for p, t in zip(primals[count:], tangents[count:], strict=True)
+    ]
+    outs = linear_call_primitive(*primals, **params)
+    return outs, linear_call_primitive(*primals[:count], *filled, **params)
+
+
+def _transpose(
+    cts: Sequence[Value | None],
+    linear: Sequence[bool],
+    *inputs: Any,
+    program: Program,
+    transposed: Program,
+    residuals: int,
+) -> list[Value | None]:
+    if any(linear[:residuals]):
+        raise MissingRule(f"{KIND}: cannot transpose {program.name} with respect to its residuals")
+    filled = [zeros_of(tangent_type(t)) if ct is None else ct for ct, t in zip(cts, program.output_types, strict=True)]
+    outs = linear_call_primitive(
+        *inputs[:residuals], *filled, program=transposed, transposed=program, residuals=residuals
+    )
+    return [*(None for _ in range(residuals)), *outs]
+
+
+def _batch(
+    batched: Sequence[bool], size: Size, *args: Value, program: Program, transposed: Program, residuals: int
+) -> tuple[list[Any], list[bool]]:
+    known, inner = tuple(batched[:residuals]), own_size(size, program)
+    # All linear values have lanes, there and back; one that has none gets them from its sum.
+    lanes = (True,) * (len(args) - residuals)
+    spread = [x if b else repeat_lane(x, size) for x, b in zip(args[residuals:], batched[residuals:])]
+    forward, _ = batch_program(program, (*known, *lanes), inner, (True,) * len(program.outputs))
+    backward, _ = batch_program(transposed, (*known, *(True for _ in program.outputs)), inner, lanes)
+    outs = linear_call_primitive(*args[:residuals], *spread, program=forward, transposed=backward, residuals=residuals)
+    return outs, [True] * len(outs)
+
+
+linear_call_primitive = HigherOrder(
+    KIND,
+    "program",
+    call_rules.type_rule,
+    calls=call_rules.calls,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    run=lambda *args, program, **_: call_rules.evaluated(program, args),
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=_jvp,
+    vary=call_rules.vary,
+)

@@ -1,0 +1,57 @@
+"""fwd_and_bwd: the forward and the backward pass as two functions, each compiled once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rune.errors import ArgumentError
+from rune.transforms.compile.jit import jit
+from rune.transforms.derivatives.grad import vjp
+
+Forward = Callable[..., tuple]
+Backward = Callable[..., Any]
+
+
+def fwd_and_bwd(
+    function: Callable[..., object], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Forward, Backward]:
+    """Functions forward(*args) -> (outputs, residuals) and backward(residuals, cotangents).
+
+    argnums: whose cotangents the second one gives: a tuple of them, or a single one for a number
+    has_aux: whether the function gives (outputs, aux); the first one gives aux as well then
+    jitted:  whether both are compiled
+    Errors:  those of `vjp`; ArgumentError for a number that is no argument's.
+
+    >>> import rune, rune.numpy as rnp
+    >>> forward, backward = rune.fwd_and_bwd(lambda x, y: x * rnp.sin(y), argnums=(0, 1))
+    >>> z, residuals = forward(2.0, 0.0)
+    >>> backward(residuals, rnp.ones_like(z))
+    (Array(0., f32*[], cpu:0), Array(2., f32*[], cpu:0))
+    """
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(map(operator.index, argnums))
+
+    def forward(*args: object, **kwargs: object) -> tuple:
+        places = [_place(n, args) for n in numbers]
+
+        def of_chosen(*chosen: object) -> object:
+            inputs = list(args)
+            for place, value in zip(places, chosen, strict=True):
+                inputs[place] = value
+            return function(*inputs, **kwargs)
+
+        options: dict[str, Any] = {"has_aux": has_aux}
+        return vjp(of_chosen, *(args[p] for p in places), **options)
+
+    def backward(residuals: Callable[[object], tuple], cotangents: object) -> object:
+        results = residuals(cotangents)
+        return results[0] if isinstance(argnums, int) else results
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)
+
+
+def _place(number: int, args: Sequence[object]) -> int:
+    if not -len(args) <= number < len(args):
+        raise ArgumentError(f"fwd_and_bwd: cannot differentiate argument {number} (of {len(args)})")
+    return number % len(args)

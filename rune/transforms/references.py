@@ -1,0 +1,297 @@
+"""References: boxes for one array, which are written to; what transformations make of them.
+
+A reference holds a value of its place: of the function, or of the body of a loop or branch, that is
+being traced. Programs have no references: a body that writes one from outside takes its value as
+one more argument, and returns its last value. Which references a body writes is only known when it
+has run, so it is traced without them, `Written` says which they are, and it is traced again.
+
+    Frame     a body under way: the references in it hold values of its trace, and what they held
+              outside is put back when it ends
+    threaded  a loop or branch, traced until no reference is written that it does not carry
+
+What belongs to an inner transformation cannot be put into a reference from outside of it: that is
+refused. As long as there are no references, none of this costs anything.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import Interpreter, Tracer, current, type_of
+from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
+from rune.dims import Size
+from rune.errors import ArgumentError, BoundsError, DtypeError, ShapeError, TransformError
+from rune.ops import conventions
+
+R = TypeVar("R")
+_HINT = "make it inside the function, or pass its value and return the new one"
+
+
+class Ref:
+    """A box for an array of one shape and dtype; `rune.new_ref` makes it.
+
+    ref[...] is the array, ref[i] a part of it; `ref[i] = x` and `ref[i] += x` change what later
+    reads see, arrays that were read before stay as they are. A Python number takes the dtype of
+    the array; all else has to have the dtype, and the shape of the part.
+    Shapes: as of the array. Types: as of the array.
+    Errors: ShapeError and DtypeError for another shape or dtype; BoundsError for an integer out of
+            bounds; TransformError where a value of an inner transformation is written.
+
+    >>> import rune, rune.numpy as rnp
+    >>> ref = rune.new_ref(rnp.zeros(3))
+    >>> ref[1] = 5.0
+    >>> ref[...] += 1.0
+    >>> ref
+    Ref([1., 6., 1.], f32[3], cpu:0)
+    """
+
+    __slots__ = ("__weakref__", "frame", "home", "value")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.home: Interpreter = current()
+        self.frame = _frame.get()
+        _alive.add(self)
+
+    @property
+    def type(self) -> ArrayType:
+        """The type of the array."""
+        return self.value.type
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the array."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def size(self) -> Size:
+        """The number of elements."""
+        return conventions.size_of(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, index: object) -> Any:
+        _require_within(self, index)
+        _note(self, _READ)
+        return self.value if index is Ellipsis else self.value[index]
+
+    def __setitem__(self, index: object, value: object) -> None:
+        _require_within(self, index)
+        part = type_of(self.value) if index is Ellipsis else type_of(self.value[index])
+        fitting = _fitting(part, value)
+        if index is Ellipsis:
+            _write(self, self.value.at[...].set(fitting) if type_of(fitting).weak else fitting)
+        else:
+            _write(self, self.value.at[index].set(fitting))
+
+    def get(self, index: object = ...) -> Any:
+        """ref[index]."""
+        return self[index]
+
+    def set(self, value: object, index: object = ...) -> None:
+        """ref[index] = value."""
+        self[index] = value
+
+    def swap(self, value: object, index: object = ...) -> Any:
+        """ref[index] = value; what was there before."""
+        before = self[index]
+        self[index] = value
+        return before
+
+    def addupdate(self, value: object, index: object = ...) -> None:
+        """ref[index] += value; where an index occurs several times, all are added."""
+        _require_within(self, index)
+        fitting = _fitting(type_of(self.value[index]), value)
+        _write(self, self.value.at[index].add(fitting))
+
+    def settled(self, value: Any) -> Any:
+        """What is written for a value of an inner transformation."""
+        return value
+
+    def refuse(self, owner: str, use: str) -> NoReturn:
+        """A body that may not do so has used the reference from outside."""
+        raise TransformError(f"{owner}: cannot {use} a reference from outside ({self.type})", hint=_HINT)
+
+    def __array__(self, *how: object, **options: object) -> NoReturn:
+        raise ArgumentError(f"Ref: cannot compute with a reference ({self.type})", hint="read it: ref[...]")
+
+    def __repr__(self) -> str:
+        shown = repr(self.value)
+        return f"Ref{shown.removeprefix('Array')}" if shown.startswith("Array(") else f"Ref({self.type})"
+
+
+def _require_within(ref: Ref, index: object) -> None:
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(p is None or p is Ellipsis for p in parts):  # axes are counted otherwise then
+        return
+    for axis, (part, size) in enumerate(zip(parts, ref.shape)):
+        if type(part) is int and isinstance(size, int) and not -size <= part < size:
+            raise BoundsError(f"Ref: cannot find index {part} (axis {axis} of {ref.type})")
+
+
+def _fitting(part: ArrayType, value: object) -> Any:
+    """The value, if it can stand there as it is."""
+    if isinstance(value, Ref):
+        raise ArgumentError("Ref: cannot hold a reference", hint="read it: ref[...]")
+    type = type_of(value)
+    if tuple(type.shape) != tuple(part.shape):
+        raise ShapeError(f"Ref: cannot write {type} (into {part})", hint="broadcast it first")
+    if type.dtype != part.dtype:
+        promoted = dtypes.promote((part.dtype, False), (type.dtype, type.weak))[0] if type.weak else None
+        if promoted != part.dtype:
+            raise DtypeError(f"Ref: cannot write {type} (into {part})", hint="convert it first")
+    return value
+
+
+# --- bodies -------------------------------------------------------------------------------------
+
+
+class Written(BaseException):
+    """A body has written references from outside that it does not carry. Caught by `threaded`."""
+
+    def __init__(self, refs: Sequence[Ref]):
+        super().__init__()
+        self.refs = tuple(refs)
+
+
+class Inlined(BaseException):
+    """A jitted function is to run as a part of its caller. Caught by the function."""
+
+
+_READ, _WRITE = "read", "write"
+
+
+class Frame:
+    """A body under way. On entry the references hold these values, at the end `values` the last.
+
+    owner:   whose body it is: for messages
+    refuses: which uses of references from outside are refused; writes are noted otherwise
+    """
+
+    __slots__ = ("_held", "_noted", "_token", "owner", "refs", "refuses", "values")
+
+    def __init__(self, owner: str, refs: Sequence[Ref] = (), values: Sequence[Value] = (), refuses: Sequence[str] = ()):
+        self.owner, self.refs, self.values, self.refuses = owner, refs, values, refuses
+        self._held: list[tuple[Ref, Any, Interpreter, Frame | None]] = []
+        self._noted: dict[int, Ref] = {}
+
+    def __enter__(self) -> Frame:
+        self._token: Token[Frame | None] = _frame.set(self)
+        for ref, value in zip(self.refs, self.values, strict=True):
+            self._hold(ref)
+            ref.value, ref.home, ref.frame = value, current(), self
+        return self
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        self.values = [ref.value for ref in self.refs]
+        for ref, held, home, frame in reversed(self._held):
+            ref.value, ref.home, ref.frame = held, home, frame
+        _frame.reset(self._token)
+        if error is None and self._noted:
+            raise Written(tuple(self._noted.values()))
+
+    def require_unwritten(self, values: Sequence[Value]) -> None:
+        """Raise TransformError if one of the references came out with another value than these."""
+        for ref, before, after in zip(self.refs, values, self.values, strict=True):
+            if before is not after:
+                raise TransformError(
+                    f"{self.owner}: cannot write a reference ({ref.type})", hint="write it in body_fun"
+                )
+
+    def note(self, ref: Ref, use: str) -> None:
+        """A reference from outside is used here."""
+        if use in self.refuses:
+            ref.refuse(self.owner, use)
+        if use is _WRITE and id(ref) not in self._noted:
+            self._hold(ref)
+            self._noted[id(ref)] = ref
+
+    def _hold(self, ref: Ref) -> None:
+        self._held.append((ref, ref.value, ref.home, ref.frame))
+
+
+_frame: ContextVar[Frame | None] = ContextVar("rune_references", default=None)
+_alive: weakref.WeakSet[Ref] = weakref.WeakSet()
+
+
+def _note(ref: Ref, use: str) -> bool:
+    """Tell the body under way of a reference from outside of it."""
+    frame = _frame.get()
+    if frame is None or ref.frame is frame:
+        return False
+    frame.note(ref, use)
+    return True
+
+
+def _write(ref: Ref, value: object) -> None:
+    if not _is_around(value, ref.home):
+        value = ref.settled(value)
+    if not _note(ref, _WRITE) and not _is_around(value, ref.home):
+        raise TransformError(
+            f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT
+        )
+    ref.value = value
+
+
+def _is_around(value: object, home: Interpreter | None) -> bool:
+    """Whether a value means something at this place."""
+    if not isinstance(value, Tracer):
+        return True
+    while home is not None and home is not value.interpreter:
+        home = home.parent
+    return home is not None
+
+
+def closed(owner: str) -> AbstractContextManager[object]:
+    """The body of a function whose trace outlives the call: it uses no references from outside."""
+    return Frame(owner, refuses=(_READ, _WRITE)) if _alive else nullcontext()
+
+
+def threaded(run: Callable[[Sequence[Ref]], R]) -> R:
+    """run(references), for those that the bodies in it write.
+
+    run: carries the values of these references through its bodies, each of which is a Frame, and
+         writes their last values to them
+    """
+    refs: tuple[Ref, ...] = ()
+    while _alive:
+        try:
+            return run(refs)
+        except Written as written:
+            refs = (*refs, *written.refs)
+    return run(())
+
+
+def are_there() -> bool:
+    """Whether there are references at all."""
+    return bool(_alive)
+
+
+def values_of(refs: Sequence[Ref]) -> list[Value]:
+    """What they hold, as arguments of a loop or branch."""
+    return [ref[...] for ref in refs]
+
+
+def write_all(refs: Sequence[Ref], values: Sequence[Value]) -> None:
+    """Write the last values that came out of a loop or branch."""
+    for ref, value in zip(refs, values, strict=True):
+        _write(ref, value)

@@ -1,0 +1,141 @@
+"""jax.config: each option acts, is noted, or says why it cannot; blocks end; variables count."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import disable_x64, enable_x64
+
+import rune
+from rune.as_jax import flags
+
+X = np.ones((2, 3), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def options_as_before() -> Iterator[None]:
+    with rune.configure():
+        yield
+    flags._process.clear()
+
+
+def test_64_bits_are_switched_on_in_a_block():
+    with jax.enable_x64(True):
+        inside = jnp.ones(2).dtype, jax.config.jax_enable_x64, jax.config.read("jax_enable_x64")
+
+    assert inside == (np.float64, True, True)
+    assert (jnp.ones(2).dtype, jax.config.jax_enable_x64) == (np.float32, False)
+    with enable_x64():
+        assert jax.config.x64_enabled
+        with disable_x64():
+            assert jnp.ones(2).dtype == np.float32
+
+
+def test_an_update_holds_until_the_next():
+    jax.config.update("jax_enable_x64", True)
+    wide = jnp.ones(2).dtype
+    jax.config.update("jax_enable_x64", False)
+
+    assert (wide, jnp.ones(2).dtype) == (np.float64, np.float32)
+
+
+ACTING = {
+    "jax_debug_nans": (True, lambda: jnp.log(-1.0), FloatingPointError),
+    "jax_debug_infs": (True, lambda: jnp.log(0.0), FloatingPointError),
+    "jax_check_tracer_leaks": (True, lambda: jax.jit([].append)(1.0), None),
+    "jax_numpy_rank_promotion": ("raise", lambda: X + jnp.ones(3), ValueError),
+    "jax_numpy_dtype_promotion": ("strict", lambda: jnp.ones(2) + jnp.ones(2, int), TypeError),
+    "jax_debug_key_reuse": (True, lambda: [jax.random.normal(k) for k in [jax.random.key(0)] * 2], TypeError),
+}
+
+
+@pytest.mark.parametrize("name", ACTING)
+def test_an_option_acts_in_a_block(name: str):
+    value, call, error = ACTING[name]
+
+    call()
+    with flags.in_block(name, value):
+        assert jax.config.read(name) == value
+        if error is not None:
+            with pytest.raises(error):
+                call()
+    call()
+
+
+def test_jit_is_disabled_by_a_block_and_by_a_decorator():
+    values: list[Any] = []
+
+    with jax.disable_jit():
+        jax.jit(values.append)(1.0)
+    jax.disable_jit(True)(lambda: jax.jit(values.append)(2.0))()
+    with jax.disable_jit(False):
+        jax.jit(lambda x: values.append(type(x) is float))(1.0)
+
+    assert values == [1.0, 2.0, False]
+
+
+def test_what_changes_no_result_is_noted_and_read_back():
+    with jax.default_matmul_precision("tensorfloat32"):
+        inside = jax.config.jax_default_matmul_precision
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 7)
+
+    assert (inside, jax.config.jax_default_matmul_precision) == ("tensorfloat32", None)
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 7
+
+
+@pytest.mark.parametrize("name", flags.FIXED)
+def test_what_cannot_be_changed_is_taken_at_its_default_and_refused_otherwise(name: str):
+    default, reason = flags.FIXED[name]
+
+    jax.config.update(name, default)
+    with pytest.raises(ValueError, match="config: cannot set") as raised:
+        jax.config.update(name, "another")
+
+    assert reason in str(raised.value)
+
+
+def test_an_unknown_option_is_an_attribute_error_as_in_jax():
+    with pytest.raises(AttributeError, match="Unrecognized config option: jax_foo"):
+        jax.config.update("jax_foo", True)
+    with pytest.raises(AttributeError, match="Unrecognized config option: jax_foo"):
+        _ = jax.config.jax_foo
+    with pytest.raises(TypeError, match="debug_nans: cannot open a block without a value"):
+        jax.debug_nans()
+
+
+def test_options_are_those_of_jax_and_their_defaults_too():
+    values = jax.config.values
+
+    assert len(values) == len(flags.ACTING) + len(flags.NOTED) + len(flags.FIXED)
+    assert values["jax_numpy_rank_promotion"] == "allow"
+    assert values["jax_default_device"] is None
+
+
+def test_the_default_device_is_set_by_a_device_or_a_name():
+    for there in ("reference", rune.devices("reference")[0]):
+        with jax.default_device(there):
+            assert jnp.ones(2).device.platform == "reference"
+            assert jax.default_backend() == "reference"
+            assert jax.config.jax_default_device == rune.devices("reference")[0]
+    assert jnp.ones(2).device.platform == "cpu"
+
+
+def test_a_process_begins_with_variables_of_jax():
+    code = "import rune.as_jax, jax, jax.numpy as jnp; print(jnp.ones(2).dtype, jax.config.jax_debug_nans)"
+    environment = {"JAX_ENABLE_X64": "1", "JAX_DEBUG_NANS": "True", "PYTHONPATH": ":".join(sys.path)}
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+
+    assert done.stdout == "float64 True\n", done.stderr
+
+
+def test_a_variable_without_a_meaning_is_refused():
+    with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
+        flags.begin({"JAX_ENABLE_X64": "maybe"})

@@ -1,0 +1,61 @@
+"""Private modules of JAX have what libraries take from them, and mean it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import jax
+import jax._src.dispatch
+import jax._src.dtypes
+import jax._src.traceback_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.custom_derivatives import zero_from_primal
+from jax.interpreters import ad
+
+
+def test_frames_of_a_file_may_be_excluded():
+    names: dict[str, Any] = {"sys": sys}
+    exec(compile("def frame(): return sys._getframe()", "layers.py", "exec"), names)
+    frame = names["frame"]()
+
+    assert jax._src.traceback_util.include_frame(frame)
+    jax._src.traceback_util.register_exclusion("layers.py")
+    assert not jax._src.traceback_util.include_frame(frame)
+
+
+def test_dtypes_without_a_common_one_raise_its_error():
+    with jax.numpy_dtype_promotion("strict"), pytest.raises(jax._src.dtypes.TypePromotionError):
+        jnp.ones(2, jnp.float16) + jnp.ones(2, jnp.int32)
+
+
+def test_waiting_for_tokens_waits_for_effects():
+    assert jax._src.dispatch.wait_for_tokens is jax.effects_barrier
+
+
+def test_an_array_of_rank_0_is_a_constant_of_a_jaxpr():
+    scale = jnp.array(2.0)
+
+    assert [np.asarray(c) for c in jax.make_jaxpr(lambda x: x * scale)(1.0).consts] == [2.0]
+    assert len(jax.make_jaxpr(lambda x: x * 2.0)(1.0).consts) == 0
+
+
+def test_a_symbolic_zero_is_a_tree_without_leaves():
+    zero = ad.Zero(jax.typeof(jnp.ones(3)))
+    leaves, structure = jax.tree.flatten(zero)
+
+    assert leaves == []
+    assert jax.tree.unflatten(structure, []).aval == zero.aval
+
+
+def test_the_zero_of_a_tree_is_a_tree_of_zeros():
+    zeros = zero_from_primal({"x": jnp.ones(2), "n": jnp.array(3)})
+
+    np.testing.assert_array_equal(zeros["x"], [0, 0])
+    assert zeros["n"].dtype == jax.dtypes.float0
+
+
+def test_a_dtype_is_numpys_class():
+    assert jnp.dtype is np.dtype

@@ -1,0 +1,113 @@
+"""Arguments that functions of jax.numpy and jax.lax take besides those of NumPy."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import lax
+from rune.errors import ArgumentError, AxisError
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("joined", ["r_", "c_"])
+@pytest.mark.parametrize("kind", ["r", "c"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_words_r_and_c_make_a_matrix(joined: str, kind: str, rank: int):
+    parts = [np.arange(4.0).reshape((4,) if rank == 1 else (2, 2))] * 2
+
+    np.testing.assert_array_equal(getattr(rnp, joined)[kind, *parts], np.asarray(getattr(np, joined)[kind, *parts]))
+
+
+def test_distinct_traced_positions_are_deleted():
+    x, places = RNG.normal(size=(3, 7)), np.array([5, 0, -2])[:2]
+
+    deleted = rune.jit(lambda v, at: rnp.delete(v, at, 1, assume_unique_indices=True))(x, places)
+
+    np.testing.assert_allclose(deleted, np.delete(x, places, 1), rtol=1e-6)
+
+
+def test_a_condition_may_be_longer_than_what_it_chooses_of():
+    np.testing.assert_array_equal(rnp.extract(rnp.array([1, 0, 1, 0, 0]), rnp.arange(3)), [0, 2])
+    with pytest.raises(AxisError, match="beyond i32"):
+        rnp.extract(rnp.array([1, 0, 1, 0, 1]), rnp.arange(3))
+
+
+def test_a_function_pads_along_one_axis_after_the_other():
+    def pad_by(library: str, x: np.ndarray) -> object:
+        def of_numpy(row: np.ndarray, width: tuple, axis: int, options: dict) -> None:
+            row[: width[0]], row[len(row) - width[1] :] = options["low"] + axis, 7
+
+        def of_rune(row: rune.Array, width: tuple, axis: int, options: dict) -> rune.Array:
+            return row.at[: width[0]].set(options["low"] + axis).at[len(row) - width[1] :].set(7)
+
+        return (
+            np.pad(x, ((1, 2), (0, 3)), of_numpy, low=-1)
+            if library == "numpy"
+            else rnp.pad(x, ((1, 2), (0, 3)), of_rune, low=-1)
+        )
+
+    x = np.arange(6).reshape(2, 3)
+
+    np.testing.assert_array_equal(pad_by("rune", x), pad_by("numpy", x))
+
+
+@pytest.mark.parametrize("function", ["polyadd", "polysub"])
+def test_polynomials_in_columns_are_aligned_at_their_lowest_powers(function: str):
+    x, y = RNG.normal(size=(3, 2)).astype("f4"), RNG.normal(size=(2, 2)).astype("f4")
+
+    columns = [getattr(np, function)(x[:, k], y[:, k]) for k in range(2)]
+
+    np.testing.assert_allclose(getattr(rnp, function)(x, y), np.stack(columns, 1), rtol=1e-6)
+
+
+def test_negative_positions_may_be_out_of_bounds():
+    x, places = rnp.arange(1.0, 5.0), rnp.array([-1, 5, 2])
+
+    def taken(mode: str | None) -> object:
+        return rnp.take_along_axis(x, places, mode=mode, wrap_negative_indices=False)
+
+    np.testing.assert_array_equal(taken(None), [np.nan, np.nan, 3])
+    np.testing.assert_array_equal(taken("clip"), [1, 4, 3])
+
+
+def test_axes_are_broadcast_in_any_order():
+    x = np.arange(6).reshape(3, 2)
+
+    out = lax.broadcast_in_dim(rnp.asarray(x), (2, 3, 4), (1, 0))
+
+    np.testing.assert_array_equal(out, np.broadcast_to(x.T[:, :, None], (2, 3, 4)))
+
+
+def test_any_accuracy_is_that_of_no_accuracy_said():
+    assert float(lax.exp(0.0, accuracy=None)) == 1.0
+    with pytest.raises(ArgumentError, match="exp: cannot use accuracy="):
+        lax.exp(0.0, accuracy=1e-3)  # type: ignore[arg-type]
+
+
+def test_scalar_conditions_choose_a_function_for_all_elements():
+    functions: Any = [lambda x: x * 0, lambda x: x * 10, lambda x: x * 100]
+
+    np.testing.assert_array_equal(
+        rnp.piecewise(rnp.arange(4), rnp.array([False, True, False]), functions), [0, 10, 20, 30]
+    )
+
+
+def test_flat_positions_have_the_dtype_that_is_said():
+    positions = rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3), dtype="int16")
+
+    assert (positions.dtype, positions.tolist()) == (np.dtype("int16"), [5, 1])
+
+
+def test_nothing_is_pickled_whatever_is_allowed():
+    rnp.save(file := io.BytesIO(), rnp.arange(3), allow_pickle=True)
+    file.seek(0)
+
+    np.testing.assert_array_equal(np.load(file), [0, 1, 2])

@@ -1,0 +1,198 @@
+"""rune.sparse: every operation is that of the dense arrays; NumPy says what these give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import rune
+import rune.numpy as rnp
+from rune import sparse
+from rune.errors import ArgumentError, ShapeError, TracerError, TransformError
+from rune.scipy.sparse.linalg import cg
+from rune.sparse import BCOO, bcoo_dot_general
+from rune.test_util import check_grads
+from tests.support.close import near, same
+
+RANDOM = np.random.default_rng(5)
+
+
+def whole(x: Any) -> Any:
+    """A sum of axes, dense."""
+    return x.todense()
+
+
+def dense(*shape: int) -> np.ndarray:
+    """About a third of the elements are not 0, and are small whole numbers."""
+    numbers = RANDOM.integers(1, 9, shape) * (RANDOM.random(shape) < 0.35)
+    return numbers.astype(np.float32)
+
+
+A, B, V, W = dense(5, 7), dense(7, 3), dense(7), dense(5)
+BATCH, OTHER = dense(3, 5, 7), dense(3, 7, 2)
+a, b = BCOO.fromdense(A), BCOO.fromdense(B)
+batch = BCOO.fromdense(BATCH, n_batch=1)
+twice = BCOO((rnp.array([1.0, 2.0, 4.0]), rnp.array([[0, 1], [2, 2], [0, 1]])), shape=(3, 4))
+TWICE = np.array([[0, 5, 0, 0], [0, 0, 0, 0], [0, 0, 2, 0]], np.float32)
+
+LAYOUTS = [(n, d) for n in range(4) for d in range(4 - n)]
+SUMS = (((1,), (1,)), ((0,), (0,)))
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
+def test_a_dense_array_comes_back_from_every_layout(n_batch: int, n_dense: int):
+    m = BCOO.fromdense(BATCH, n_batch=n_batch, n_dense=n_dense)
+
+    assert (m.n_batch, m.n_dense, m.n_sparse, m.shape) == (n_batch, n_dense, 3 - n_batch - n_dense, (3, 5, 7))
+    same(BATCH, m.todense())
+    same(BATCH, rune.jit(lambda m: m.todense())(m))
+
+
+CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "matrix and vector": (lambda: a @ V, A @ V),
+    "vector and matrix": (lambda: rnp.asarray(W) @ a, W @ A),
+    "matrix and matrix": (lambda: a @ B, A @ B),
+    "dense and sparse": (lambda: rnp.asarray(A) @ b, A @ B),
+    "sparse and sparse": (lambda: (a @ b).todense(), A @ B),
+    "batched": (lambda: batch @ OTHER, BATCH @ OTHER),
+    "batched, sparse": (
+        lambda: bcoo_dot_general(
+            batch, BCOO.fromdense(OTHER), dimension_numbers=(((2,), (1,)), ((0,), (0,)))
+        ).todense(),
+        BATCH @ OTHER,
+    ),
+    "dense, batched": (
+        lambda: bcoo_dot_general(OTHER, batch, dimension_numbers=(((1,), (2,)), ((0,), (0,)))),
+        np.einsum("bkj,bik->bji", OTHER, BATCH),
+    ),
+    "all axes": (
+        lambda: bcoo_dot_general(a, A + 1, dimension_numbers=(((0, 1), (0, 1)), ((), ()))),
+        np.sum(A * (A + 1)),
+    ),
+    "no axes": (lambda: bcoo_dot_general(a, V, dimension_numbers=(((), ()), ((), ()))), np.multiply.outer(A, V)),
+    "dense axes": (
+        lambda: bcoo_dot_general(BCOO.fromdense(A, n_dense=1), B, dimension_numbers=(((1,), (0,)), ((), ()))),
+        A @ B,
+    ),
+    "preferred": (
+        lambda: bcoo_dot_general(a, V, dimension_numbers=(((1,), (0,)), ((), ())), preferred_element_type="float64"),
+        (A @ V).astype("f8"),
+    ),
+    "transposed": (lambda: a.T.todense(), A.T),
+    "batch transposed": (lambda: batch.transpose((0, 2, 1)).todense(), BATCH.transpose(0, 2, 1)),
+    "times a number": (lambda: (2.0 * a * 3.0).todense(), 6 * A),
+    "times a vector": (lambda: (a * V).todense(), A * V),
+    "times a matrix": (lambda: whole(rnp.asarray(A + 1) * a), A * (A + 1)),
+    "times itself": (lambda: (a * a).todense(), A * A),
+    "divided": (lambda: (a / 2.0).todense(), A / 2),
+    "negative": (lambda: (-a).todense(), 0 - A),
+    "absolute": (lambda: whole(abs(-twice)), TWICE),
+    "plus itself": (lambda: (a + a).todense(), 2 * A),
+    "minus": (lambda: (a - BCOO.fromdense(A, n_dense=1)).todense(), 0 * A),
+    "plus dense": (lambda: a + A, 2 * A),
+    "dense minus": (lambda: rnp.asarray(A) - a, 0 * A),
+    "sum": (lambda: a.sum(), A.sum()),
+    "sum of an axis": (lambda: whole(a.sum(1)), A.sum(1)),
+    "sum of a batch": (lambda: whole(batch.sum((0, 2))), BATCH.sum((0, 2))),
+    "duplicates": (lambda: twice.todense(), TWICE),
+    "duplicates joined": (lambda: twice.sum_duplicates().data, np.array([5, 2], "f4")),
+    "duplicates joined, with room": (lambda: rune.jit(lambda m: m.sum_duplicates(4).todense())(twice), TWICE),
+    "sorted": (lambda: twice.sort_indices().indices, np.array([[0, 1], [0, 1], [2, 2]], "i4")),
+    "astype": (lambda: a.astype("int32").todense(), A.astype("i4")),
+    "from SciPy": (lambda: BCOO.from_scipy_sparse(scipy.sparse.csr_matrix(A)).todense(), A),
+    "eye": (lambda: sparse.eye(3, 5, -1).todense(), np.eye(3, 5, -1, dtype="f4")),
+    "eye beside": (lambda: sparse.eye(3, 3, 7).todense(), np.zeros((3, 3), "f4")),
+    "empty": (lambda: sparse.empty((2, 3), "int32").todense(), np.zeros((2, 3), "i4")),
+    "extracted": (lambda: sparse.bcoo_extract(a, A + (A != 0)).todense(), A + (A != 0).astype("f4")),
+    "room for more": (lambda: BCOO.fromdense(A, nse=50).todense(), A),
+    "no elements": (lambda: BCOO.fromdense(np.zeros((3, 2), "f4")) @ np.ones(2, "f4"), np.zeros(3, "f4")),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_operation_is_that_of_dense_arrays(name: str):
+    call, expected = CALLS[name]
+
+    same(np.asarray(expected), call())
+
+
+def test_a_sparse_array_is_a_tree():
+    leaves, treedef = rune.tree.flatten(a)
+
+    assert len(leaves) == 2
+    same(A, rune.tree.unflatten(treedef, leaves).todense())
+    same(2 * A, rune.tree.map(lambda x: x * 2 if x.dtype == rnp.float32 else x, a).todense())
+
+
+def test_jit_takes_and_gives_it():
+    same(A @ B, rune.jit(lambda m: m @ B)(a))
+    same(A.T, rune.jit(lambda m: m.T)(a).todense())
+    same(A, rune.jit(lambda x: BCOO.fromdense(x, nse=35))(A).todense())
+
+
+def test_vmap_maps_its_data():
+    many = rune.vmap(lambda d: BCOO((d, a.indices), shape=a.shape) @ V)(rnp.stack([a.data, 2 * a.data]))
+
+    same(np.stack([A @ V, 2 * (A @ V)]), many)
+
+
+def test_derivatives_are_those_of_the_data():
+    def product(data: Any, v: Any) -> Any:
+        return BCOO((data, a.indices), shape=a.shape) @ v
+
+    check_grads(product, (a.data, rnp.asarray(V)), order=2, eps=1e-2, rtol=1e-2, atol=1e-2)
+    check_grads(lambda x: BCOO.fromdense(x, nse=35) @ V, (rnp.asarray(A + 10),), order=1, eps=1e-1)
+
+
+def test_the_gradient_of_a_product_lies_where_the_elements_are():
+    gradient = rune.grad(lambda m: rnp.sum(m @ V), allow_int=True)(a)
+
+    same(np.where(A != 0, V, 0).astype("f4"), BCOO((gradient.data, a.indices), shape=a.shape).todense())
+
+
+def test_cg_takes_a_sparse_matrix():
+    m = BCOO.fromdense(A @ A.T + 50 * np.eye(5, dtype="f4"))
+
+    near(np.linalg.solve(m.todense(), W), cg(m, W, tol=1e-6)[0], relative=1e-4, why="it stops at 1e-6")
+
+
+def test_random_elements_have_their_number():
+    m = sparse.random_bcoo(rune.random.key(3), (6, 7), nse=0.5)
+
+    assert (m.nse, int((np.asarray(m.todense()) != 0).sum())) == (21, 21)
+
+
+def test_it_tells_what_it_is():
+    assert repr(batch).startswith("BCOO(f32[3,5,7], nse=")
+    assert repr(batch).endswith(", n_batch=1)")
+    assert (a.size, a.ndim, a.dtype) == (35, 2, rnp.float32)
+
+
+REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "shapes that do not fit": (ShapeError, lambda: BCOO((rnp.ones(2), rnp.zeros((3, 1), int)), shape=(3,))),
+    "sizes that differ": (ShapeError, lambda: a @ rnp.ones(5)),
+    "batches that differ": (ShapeError, lambda: batch @ rnp.ones((7, 2))),
+    "a number as a matrix": (ShapeError, lambda: a @ 2.0),
+    "a sum of other shapes": (ShapeError, lambda: a + b),
+    "a product of other shapes": (ShapeError, lambda: a * b),
+    "elements of another shape": (ShapeError, lambda: sparse.bcoo_extract(a, B)),
+    "a division by it": (TransformError, lambda: a / a),
+    "kinds that mix": (ArgumentError, lambda: batch.T),
+    "too many axes": (ArgumentError, lambda: BCOO.fromdense(A, n_batch=2, n_dense=1)),
+    "a batch of SciPy's": (ArgumentError, lambda: BCOO.from_scipy_sparse(scipy.sparse.eye(2), n_batch=1)),
+    "duplicates of a batch": (ArgumentError, lambda: batch.sum_duplicates()),
+    "a count under jit": (TracerError, lambda: rune.jit(BCOO.fromdense)(A)),
+    "a text": (ArgumentError, lambda: BCOO.fromdense("text")),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_cannot_be_is_refused(what: str):
+    error, call = REFUSALS[what]
+
+    with pytest.raises(error):
+        call()

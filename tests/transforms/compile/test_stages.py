@@ -1,0 +1,171 @@
+"""A jitted function in stages: traced, lowered, compiled, and called with what it was made for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+
+X = rnp.arange(7.0)
+
+
+@rune.jit
+def function(x: Any, scale: float = 2.0) -> dict[str, Any]:
+    return {"sum": rnp.sum(x * scale), "row": rnp.sin(x)}
+
+
+def test_compiled_code_gives_what_a_call_gives():
+    compiled = function.lower(X, 3.0).compile()
+
+    results, expected = compiled(X, 3.0), function(X, 3.0)
+
+    np.testing.assert_array_equal(results["sum"], expected["sum"])
+    np.testing.assert_array_equal(results["row"], expected["row"])
+
+
+def test_types_are_enough_to_compile():
+    struct = rune.ShapeDtypeStruct((7,), "f32")
+
+    compiled = function.trace(struct, rune.ShapeDtypeStruct((), "f32")).lower().compile()
+
+    np.testing.assert_allclose(compiled(X, rnp.float32(1))["sum"], 21)
+
+
+def test_the_stages_share_one_trace_with_calls():
+    traces = []
+    jitted = rune.jit(lambda x: traces.append(1) or x + 1)
+
+    jitted.lower(X).compile()(X)
+    jitted(X)
+
+    assert traces == [1]
+    assert jitted._cache_size() == 1
+
+
+def test_every_stage_knows_arguments_and_results():
+    for stage in (function.trace(X, scale=1.0), function.lower(X, scale=1.0), function.lower(X, scale=1.0).compile()):
+        assert stage.fun_name == "function"
+        assert stage.in_tree == rune.tree.structure(((0,), {"scale": 0}))
+        assert stage.out_tree == rune.tree.structure({"sum": 0, "row": 0})
+        assert stage.out_info["row"] == rune.ShapeDtypeStruct((7,), "f32")
+        assert stage.args_info[0][0].shape == (7,)
+        assert not stage.args_info[0][0].donated
+        assert [str(t) for t in rune.tree.leaves(stage.in_avals)] == ["f32[7]", "f32*[]"]
+
+
+def test_donated_arguments_are_noted():
+    traced = rune.jit(lambda x, y: x + y, donate_argnums=1).trace(X, X)
+
+    assert traced.donate_argnums == (1,)
+    assert [a.donated for a in traced.args_info[0]] == [False, True]
+    assert traced.lower().compile().memory_analysis().alias_size_in_bytes == 28
+
+
+def test_static_arguments_are_left_out_of_calls():
+    jitted = rune.jit(lambda x, n, y: x * n + y, static_argnums=1)
+
+    compiled = jitted.lower(2.0, 3, 4.0).compile()
+
+    assert compiled(2.0, 4.0) == 10
+
+
+def test_a_program_is_shown_with_what_it_closes_over():
+    row = rnp.arange(3.0) + 1
+
+    program = rune.jit(lambda x: x * row).trace(2.0).jaxpr
+
+    np.testing.assert_array_equal(program.consts[0], row)
+    assert len(program.invars) == 1
+
+
+def test_costs_and_memory_are_those_of_one_run():
+    compiled = rune.jit(lambda x: x + 1).lower(X).compile()
+
+    assert compiled.cost_analysis() == {"flops": 7.0, "bytes accessed": 56.0}
+    memory = compiled.memory_analysis()
+    assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (28, 28)
+    assert memory.generated_code_size_in_bytes == len(compiled.as_text()) > 0
+
+
+def test_a_lowered_program_is_shown_in_runes_language():
+    lowered = function.lower(X)
+
+    assert lowered.as_text().startswith("program function(")
+    assert "test_stages.py" in lowered.as_text(debug_info=True)
+    with pytest.raises(TypeError, match="as_text: cannot write 'stablehlo'"):
+        lowered.as_text("stablehlo")
+    with pytest.raises(TypeError, match="compiler_ir: cannot give a module of XLA's"):
+        lowered.compiler_ir()
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ((rnp.ones(8), 1.0), r"with f32\[8\] \(it was compiled for f32\[7\]\)"),
+        ((rnp.ones(7, "i4"), 1.0), r"with i32\[7\]"),
+        ((X,), "argument"),
+    ],
+)
+def test_compiled_code_refuses_other_arguments(args: tuple, why: str):
+    compiled = function.lower(X, 1.0).compile()
+
+    with pytest.raises(TypeError, match=why):
+        compiled(*args)
+
+
+def test_compiled_code_is_not_transformed():
+    compiled = rune.jit(rnp.sin).lower(1.0).compile()
+
+    with pytest.raises(TypeError, match="cannot transform sin"):
+        rune.grad(compiled)(1.0)
+
+
+def test_shapes_are_evaluated_without_running():
+    assert function.eval_shape(X)["sum"] == rune.ShapeDtypeStruct((), "f32")
+
+
+def test_an_inlined_function_leaves_no_call():
+    inlined = rune.make_jaxpr(rune.jit(rnp.sin, inline=True))(1.0)
+    called = rune.make_jaxpr(rune.jit(rnp.sin))(1.0)
+
+    assert [e.primitive.name for e in inlined.eqns] == ["sin"]
+    assert [e.primitive.name for e in called.eqns] == ["jit"]
+    assert rune.jit(rnp.sin, inline=True)(0.0) == 0
+
+
+def test_arguments_of_jax_are_taken_at_their_defaults_and_others_refused():
+    options = {"keep_unused": True, "backend": "cpu", "compiler_options": None}
+
+    assert rune.jit(lambda x: x + 1, **options)(1.0) == 2
+    with pytest.raises(TypeError, match="compiler_options="):
+        rune.jit(rnp.sin, compiler_options={"xla_flag": 1})
+    with pytest.raises(TypeError, match="lowering_platforms"):
+        function.trace(X).lower(lowering_platforms=("tpu",))
+
+
+def test_without_jit_the_function_itself_runs():
+    jitted = rune.jit(lambda x: type(x) is rune.Array)
+    calls = [jitted(X) for _ in range(4)]  # the later ones by native code
+
+    with rune.disable_jit():
+        inside = [jitted(X), rune.jit(lambda x, n: type(x) is rune.Array, static_argnums=1)(X, 2)]
+
+    assert (calls, inside) == ([False] * 4, [True, True])
+    assert not jitted(X)
+
+
+def test_traces_and_compilations_are_logged(caplog: pytest.LogCaptureFixture):
+    jitted = rune.jit(lambda x: x - 5.0)
+
+    with rune.log_compiles():
+        jitted(X)
+        jitted(X)
+
+    assert [r.getMessage() for r in caplog.records if r.name == "rune"] == [
+        "jit: traces lambda for (f32[7])",
+        "jit: compiles lambda for cpu:0",
+    ]
