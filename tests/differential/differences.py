@@ -116,7 +116,8 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "Extrema of complex numbers and their positions are NumPy's, where JAX has no `argmax`; they "
     "are sorted as by JAX, by the real parts and then the imaginary, in each of which NaN is last "
     "(NumPy puts every number before all that have a NaN). `<` and `>` order them so, too; running "
-    "extrema, and comparisons, scatters and reductions of `rune.lax` order real ones. No imaginary part is lost in silence.": (
+    "extrema, and comparisons, scatters and reductions of `rune.lax` order real ones. No imaginary part is "
+    "lost in silence.": (
         "numpy: frompyfunc @ c64: *: raises DtypeError",
         "numpy: m*.accumulate @ c64: *: raises DtypeError",
         "numpy: astype @ c64: *: raises DtypeError",
