@@ -252,7 +252,9 @@ def conj(x: Any) -> Any:
 
 def ordered(comparison: Primitive, x: Operand, y: Operand) -> Any:
     """A comparison by order; complex numbers by their real parts, those alike by the imaginary."""
-    name = comparison.name
+    name, x_type = comparison.name, getattr(x, "type", None)
+    if type(x_type) is ArrayType and x_type.dtype.kind != "c" and x_type is getattr(y, "type", None):
+        return comparison(x, y)  # the common case
     if dtypes.COMPLEX.isdisjoint(scalar_kind(unrounded(name, v))[0] for v in (x, y)):
         return apply(comparison, x, y)
     x, y = promoted(name, x, y)
