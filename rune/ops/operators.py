@@ -38,6 +38,7 @@ from rune.ops.reinterpret import view
 from rune.ops.subscript import read
 
 if TYPE_CHECKING:
+    from rune.array import Array
     from rune.backends import Device
     from rune.typing import DTypeLike
 
@@ -54,8 +55,8 @@ def _forward(primitive: Primitive) -> _Binary[A]:
     return method
 
 
-def _comparison(primitive: Primitive) -> _Binary[A]:
-    def method(self: Any, other: Any) -> Any:
+def _comparison(primitive: Primitive) -> Callable[..., Array]:
+    def method(self: Operators, other: Operand) -> Array:
         if self.type.dtype.kind != "c":
             if getattr(other, "type", None) is self.type:
                 return primitive(self, other)
