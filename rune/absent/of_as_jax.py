@@ -29,13 +29,11 @@ NAMES: Mapping[str, Table] = {
     "jax": {
         _INSIDE: "ad api_util make_user_context",
         "Use `jax.lax.dynamic_slice`, or a slice where the numbers are known.": "ds",
-        "Use `jax.custom_vjp`, or `jax.custom_derivatives`.": "custom_gradient custom_derivatives",
         "Use `jax.checkpoint(policy=...)` with `rune.checkpoint_policies`.": "checkpoint_policies",
         "What exports XLA's programs, and calls into them. `rune.explain` shows a program at every stage.": "export",
         "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
         _MEMORIES: "memory",
-        "Use `rune.memory_stats`, which counts the bytes in use.": "live_arrays",
         "Use `jax.new_ref`.": "empty_ref free_ref",
     },
     "jax.numpy": {
@@ -87,7 +85,6 @@ NAMES: Mapping[str, Table] = {
     "jax.monitoring": {"Events of JAX's inside; `rune.counting` counts what rune does.": "*"},
     "jax.api_util": {_INSIDE: "*"},
     "jax.ref": {_INSIDE: "AbstractRef"},
-    "jax.core": {_INSIDE: "ParamDict eval_context"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
     "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "*register_vmappable"},
     "jax.interpreters.mlir": {_MLIR: "*"},
@@ -103,7 +100,7 @@ NAMES: Mapping[str, Table] = {
     "jax.extend.sharding": {_XLA: "*"},
     "jax.extend.source_info_util": {_INSIDE: "*"},
     "jax.extend.xla": {_XLA: "*"},
-    "jax.custom_derivatives": {"Use `jax.custom_vjp` and `jax.custom_jvp`.": "*"},
+    "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
     "jax.example_libraries.optimizers": {"Examples of JAX; use Optax or `rune.optim`.": "*"},
     "jax.example_libraries.stax": {"Examples of JAX; use Flax, Haiku or Equinox.": "*"},
     "jax.experimental": {
@@ -147,7 +144,7 @@ NAMES: Mapping[str, Table] = {
     "x: traced": {
         _TRACED: """
             addressable_data addressable_shards committed delete devices global_shards is_deleted is_fully_addressable
-            is_fully_replicated on_device_size_in_bytes sharding tobytes tolist unsafe_buffer_pointer
+            is_fully_replicated on_device_size_in_bytes sharding tobytes unsafe_buffer_pointer
             """,
         "What JAX's raise an error for, too.": "flat dimension_as_value",
         _INSIDE: "full_lower get_const get_referent parent to_concrete_value traceback val",
@@ -192,6 +189,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     _BY_POSITION: (
         "jax.*: fun",
         "jax.custom_batching.*: f*",
+        "jax.custom_derivatives.SymbolicZero: aval",
         "jax.*: x",
         "jax.lax.nextafter: x?",
         "jax.scipy.special.*: [pq]",

@@ -22,7 +22,7 @@ BUDGETS: dict[str, int] = {
     "rune.dims": 13,
     "rune.dtypes": 7,
     "rune.effects": 21,
-    "rune.errors": 1,
+    "rune.frames": 1,
     "rune.extend": 40,
     "rune.flatten_util": 1,
     "rune.lax": 54,

@@ -46,6 +46,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.absent", "rune.options", "rune.profiling", "rune.tracebacks"),
     ("rune.processes",),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
+    ("rune.frames",),
     ("rune.scopes",),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
