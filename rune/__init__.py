@@ -12,7 +12,6 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from typing import TYPE_CHECKING
 
 from rune import array_methods as _array_methods
-from rune import array_state as _array_state
 from rune import debug, errors, tree, tree_util, typing
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
@@ -110,6 +109,7 @@ if TYPE_CHECKING:
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
+    from rune.transforms.derivatives.taylor import jet
     from rune.transforms.inspect.explain import explain
     from rune.transforms.placement.measure import measure_devices
     from rune.transforms.placement.plans import plan_sharding
@@ -117,7 +117,6 @@ if TYPE_CHECKING:
 
 _tracebacks.install()
 _array_methods.attach()
-_array_state.attach()
 make_jaxpr = make_program
 remat = checkpoint
 
@@ -130,6 +129,7 @@ _ROOMS = frozenset(
 )
 _LATE = {
     **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
+    "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
     "plan_sharding": "rune.transforms.placement.plans",
@@ -205,8 +205,8 @@ __all__ = [
     "flatten_util",
     "float0",
     "fori_loop",
-    "fwd_and_bwd",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
@@ -216,6 +216,7 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jaxpr_as_fun",
+    "jet",
     "jit",
     "jvp",
     "lax",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rune import config, dtypes
+from rune.array_state import Memory
 from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.shared.host_memory import count_arrays
 from rune.backends.shared.protocol import Buffer, ReadsAhead, SharesMemory
@@ -62,7 +63,7 @@ def free_on(device: Device | None) -> Place:
     return CPU if device is None else Place(device, False)
 
 
-class Array(Operators, metaclass=ABCMeta):
+class Array(Operators, Memory, metaclass=ABCMeta):
     """A concrete array; made by `rune.numpy`, by operations, by jitted functions.
 
     Traced values are instances as well, so that what asks for arrays finds them in every

@@ -20,6 +20,7 @@ from rune.ops.operators import Operators
 if TYPE_CHECKING:
     from rune.array import Array
     from rune.backends import Device
+    from rune.sharding.shardings import Sharding
     from rune.typing import ArrayLike, DTypeLike
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -96,14 +97,17 @@ def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: str
     return c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
 
 
-def reshape(self: Array, *shape: object, order: str = "C") -> Array:
+def reshape(
+    self: Array, *shape: object, order: str = "C", copy: bool | None = None, out_sharding: Sharding | None = None
+) -> Array:
     """Another shape, one size may be -1; `order` "F" reads and writes columns first."""
-    return _namespace().reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    sizes = shape[0] if len(shape) == 1 else shape
+    return _namespace().reshape(self, sizes, order, copy=copy, out_sharding=out_sharding)
 
 
-def ravel(self: Array, order: str = "C") -> Array:
+def ravel(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """One axis."""
-    return reshape(self, -1, order=order)
+    return reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 def to_device(self: Array, device: str | Device | None, /, *, stream: object = None) -> Array:

@@ -111,6 +111,11 @@ class KeyDtype:
         return SHORT[self.dtype]
 
     @property
+    def type(self) -> type:
+        """The class of its scalars, by which libraries know keys: `prng_key`."""
+        return prng_key
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one key."""
         return self.dtype.itemsize

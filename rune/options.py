@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from rune.errors import ArgumentError
 
-Value = bool | int | float | str | None
+Value = bool | int | float | str | Hashable | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

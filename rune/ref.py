@@ -69,17 +69,17 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
     return Ref(rnp.asarray(value))
 
 
-def empty_ref(type: HasType, *, memory_space: object = None) -> Ref:
+def empty_ref(ty: HasType, memory_space: object = None) -> Ref:
     """A reference to an array of zeros of this type, which has a shape and a dtype.
 
-    Shapes: those of `type`. Types: those of `type`.
+    Shapes: those of `ty`. Types: those of `ty`.
     Errors: as for `new_ref`.
 
     >>> import rune
     >>> rune.ref.empty_ref(rune.ShapeDtypeStruct((2,), "float32"))
     Ref([0., 0.], f32[2], cpu:0)
     """
-    return new_ref(rnp.zeros(type.shape, type.dtype), memory_space=memory_space)
+    return new_ref(rnp.zeros(ty.shape, ty.dtype), memory_space=memory_space)
 
 
 def freeze(ref: Ref) -> Array:

@@ -12,9 +12,9 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any
 
-from rune.errors import RuneError, is_passed_over
+from rune.errors import RuneError
+from rune.frames import PACKAGE, is_passed_over
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
 
 
@@ -35,7 +35,7 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def is_of_the_package(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_PACKAGE) or is_passed_over(frame)
+    return frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:

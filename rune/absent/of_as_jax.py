@@ -29,7 +29,6 @@ NAMES: Mapping[str, Table] = {
     "jax": {
         _INSIDE: "ad api_util make_user_context",
         "Use `jax.lax.dynamic_slice`, or a slice where the numbers are known.": "ds",
-        "Use `jax.checkpoint(policy=...)` with `rune.checkpoint_policies`.": "checkpoint_policies",
         "What exports XLA's programs, and calls into them. `rune.explain` shows a program at every stage.": "export",
         "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
@@ -76,7 +75,7 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.ad_checkpoint": {
         "Answers of policies; `rune.checkpoint_policies` has those that act.": """
-        Offloadable Recompute Saveable checkpoint_policies
+        Offloadable Recompute Saveable
         """
     },
     "jax.profiler": {"Readers of XLA's profiles; `rune.debug.profile` gives its own.": "Profile* register_subprocess"},
@@ -101,15 +100,13 @@ NAMES: Mapping[str, Table] = {
     "jax.extend.source_info_util": {_INSIDE: "*"},
     "jax.extend.xla": {_XLA: "*"},
     "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
-    "jax.example_libraries.optimizers": {"Examples of JAX; use Optax or `rune.optim`.": "*"},
-    "jax.example_libraries.stax": {"Examples of JAX; use Flax, Haiku or Equinox.": "*"},
+    "jax.example_libraries.stax": {"Examples of JAX; use Flax, Haiku or Equinox.": "*Pool GeneralConv*"},
     "jax.experimental": {
         _MUTABLE: "EArray cur_qdd primal_tangent_dtype",
         "Machine code is kept on disk as it is: `rune.configure(cache_dir=...)`.": "compilation_cache",
         "Use `jax.shard_map`.": "shard_map",
     },
     "jax.experimental.buffer_callback": {_XLA: "*"},
-    "jax.experimental.checkify": {"Use `rune.debug.checks`, which names the operation and the line.": "*"},
     "jax.experimental.colocated_python": {_PROCESSES: "*"},
     "jax.experimental.compilation_cache": {"Use `rune.configure(cache_dir=...)`.": "*"},
     "jax.experimental.compute_on": {"Use `jax.device_put` inside of `jit`, which moves values between devices.": "*"},
@@ -131,8 +128,8 @@ NAMES: Mapping[str, Table] = {
     "jax.experimental.rnn": {"Networks of a library for GPUs; `rune.nn` has recurrences.": "*"},
     "jax.experimental.serialize_executable": {"Machine code is kept on disk as it is.": "*"},
     "jax.experimental.shard_alike": {"Use `jax.lax.with_sharding_constraint`.": "*"},
-    "jax.experimental.sparse": {"Sparse matrices are not written.": "*"},
-    "jax.experimental.sparse.linalg": {"Sparse matrices are not written.": "*"},
+    "jax.experimental.sparse": {"Use BCOO and its methods; other formats and functions are not written.": "*"},
+    "jax.experimental.sparse.linalg": {"Not written; `jax.scipy.sparse.linalg` solves by products.": "*"},
     "jax.experimental.topologies": {_FLAGS: "*"},
     "jax.experimental.transfer": {_PROCESSES: "*"},
     "jax.experimental.xla_metadata": {_XLA: "*"},
@@ -194,7 +191,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.lax.nextafter: x?",
         "jax.scipy.special.*: [pq]",
         "jax.random.key_dtype: impl_spec",
-        "jax.numpy.dtype: *",
         "jax.*iinfo: int_type",
         "jax.dtypes.issubdtype: *",
         "jax.core.m??_dim: d?",
@@ -218,6 +214,11 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.scipy.spatial.transform.Slerp: *",
         "jax.numpy.ufunc: *",
         "jax.ref.*: *",
+        "jax.custom_derivatives.*: *",
+        "jax.api_util.*: *",
+        "jax.example_libraries.*: *",
+        "jax.experimental.checkify.*: *",
+        "jax.experimental.hijax.*: *",
         "jax.Ref: *",
     ),
     "By name alone.": ("Mesh.update: *", "jax.numpy.co*: dtype: no place"),
@@ -249,6 +250,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.dtypes.result_type: return_weak_type_flag",
     ),
     "Convert the operands, or the result.": ("jax.lax.mul: out_dtype", "jax.scipy.linalg.dft: dtype"),
+    "One format, unsorted: the arguments of others are not taken.": ("jax.experimental.sparse.*: *",),
     "Change the diagonal.": ("jax.lax.linalg.tridiagonal_solve: perturb_singular",),
     "Nothing is drawn.": ("jax.scipy.linalg.eigh_tridiagonal: key",),
     "Leave it out: it changes nothing.": (

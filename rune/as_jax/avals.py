@@ -64,7 +64,7 @@ def type_of(shaped: Any) -> ArrayType:
     """The type that an abstract value, a ShapeDtypeStruct or an array stands for."""
     if isinstance(shaped, ArrayType):
         return shaped
-    return shaped.type if isinstance(shaped, ShapeDtypeStruct) else interpreter.type_of(shaped)
+    return shaped.array_type if isinstance(shaped, ShapeDtypeStruct) else interpreter.type_of(shaped)
 
 
 def mapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:

@@ -240,6 +240,11 @@ class State:
         return in_block(self.name, value)
 
 
+def disable_jit(disable: bool = True) -> Block:
+    """A block in which functions run operation by operation, whatever jit says."""
+    return in_block("jax_disable_jit", disable)
+
+
 class Configuration:
     """`jax.config`: options as attributes, `update` and `read`."""
 

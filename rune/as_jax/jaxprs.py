@@ -18,7 +18,8 @@ from rune import dtypes
 from rune.array import Array
 from rune.core.check import check_program
 from rune.core.interpreter import Interpreter, Tracer, current, is_evaluating, use
-from rune.core.primitive import Effect, Primitive
+from rune.core import primitive as primitives
+from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, OpenProgram, Program, Var
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
@@ -28,7 +29,7 @@ from rune.transforms.eager import EVALUATE
 from rune.transforms.eval_shape import typeof
 from rune.transforms.programs.make_program import program_maker
 
-no_effects: frozenset[Effect] = frozenset()
+no_effects: frozenset[primitives.Effect] = frozenset()
 
 
 class StandIn(type):
@@ -76,6 +77,12 @@ class JaxprEqn(metaclass=StandIn):
     """The class of equations; `new_jaxpr_eqn` makes them."""
 
     kind = Equation
+
+
+class Effect(metaclass=StandIn):
+    """The class of what equations do besides giving values. Flax derives one that none has."""
+
+    kind = primitives.Effect
 
 
 class DropVar(Var):

@@ -17,15 +17,16 @@ from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.lax.arguments import alike, given_axes, numbers
 from rune.numpy import creation, joining, shapes
-from rune.numpy.arguments import listed, shape_of, static_int, static_ints, static_size, value, values
+from rune.numpy.arguments import laid_out, listed, shape_of, static_int, static_ints, static_size, value, values
 from rune.ops import conventions
 from rune.ops.promote import broadcast_shape, broadcast_to
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[Size]) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Sharding | None = None) -> Any:
     """The array repeated along new leading axes of these sizes.
 
     Shapes: operand [*S] -> [*sizes, *S].
@@ -39,11 +40,17 @@ def broadcast(operand: ArrayLike, sizes: Sequence[Size]) -> Any:
     """
     x = value("broadcast", operand)
     shape = (*shape_of("broadcast", sizes), *type_of(x).shape)
-    return broadcast_in_dim(x, shape, range(len(shape) - type_of(x).ndim, len(shape)))
+    return laid_out(broadcast_in_dim(x, shape, range(len(shape) - type_of(x).ndim, len(shape))), out_sharding)
 
 
-def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size], broadcast_dimensions: Sequence[int]) -> Array:
-    """The array at these axes of `shape`; size 1 stretches.
+def broadcast_in_dim(
+    operand: ArrayLike,
+    shape: Sequence[Size],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """The array at these axes of `shape`, in ascending order; size 1 stretches.
 
     Shapes: operand [*S] -> `shape`. Types: that of `operand`.
     Errors: ShapeError where a size is neither 1 nor that of its axis.
@@ -66,7 +73,7 @@ def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size], broadcast_dimens
     unstretched = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
     if len(unstretched) < len(sizes):
         x = ops.reshape(x, shape=tuple(sizes[k] for k in unstretched))
-    return ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in unstretched))
+    return laid_out(ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in unstretched)), out_sharding)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
@@ -134,7 +141,13 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 # --- shapes -----------------------------------------------------------------------------------
 
 
-def reshape(operand: ArrayLike, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None) -> Array:
+def reshape(
+    operand: ArrayLike,
+    new_sizes: Sequence[Size],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
@@ -151,7 +164,7 @@ def reshape(operand: ArrayLike, new_sizes: Sequence[Size], dimensions: Sequence[
     x = value("reshape", operand)
     if dimensions is not None:
         x = transpose(x, dimensions)
-    return conventions.reshape(x, shape_of("reshape", new_sizes))
+    return laid_out(conventions.reshape(x, shape_of("reshape", new_sizes)), out_sharding)
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -407,7 +420,9 @@ def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 # --- creation ---------------------------------------------------------------------------------
 
 
-def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+def full(
+    shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None
+) -> Array:
     """An array of one value.
 
     Shapes: `shape`.
@@ -419,11 +434,16 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = 
     >>> lax.full((2,), 1.5, "f32")
     Array([1.5, 1.5], f32[2], cpu:0)
     """
-    return creation.full(shape_of("full", shape), fill_value, dtype)
+    return laid_out(creation.full(shape_of("full", shape), fill_value, dtype), sharding)
 
 
 def full_like(
-    x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Sequence[int] | None = None
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Sequence[int] | None = None,
+    *,
+    sharding: Sharding | None = None,
 ) -> Array:
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
@@ -435,10 +455,10 @@ def full_like(
     >>> lax.full_like(rnp.ones(2), 3)
     Array([3., 3.], f32[2], cpu:0)
     """
-    return creation.full_like(x, fill_value, dtype, shape)
+    return laid_out(creation.full_like(x, fill_value, dtype, shape), sharding)
 
 
-def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
+def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: Sharding | None = None) -> Array:
     """An array of zeros: nothing here is ever uninitialised.
 
     Shapes: `shape`. Types: `dtype`.
@@ -448,7 +468,7 @@ def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
     >>> lax.empty((2,), "i32")
     Array([0, 0], i32[2], cpu:0)
     """
-    return creation.zeros(shape_of("empty", shape), dtype)
+    return laid_out(creation.zeros(shape_of("empty", shape), dtype), out_sharding)
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
@@ -464,7 +484,9 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Sharding | None = None
+) -> Array:
     """0, 1, 2, … along one axis, the same along all others.
 
     Shapes: `shape`. Types: `dtype`, numeric.
@@ -478,4 +500,4 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> 
     sizes, axis = shape_of("iota", shape), static_int("iota", "an axis", dimension)
     if not -len(sizes) <= axis < len(sizes):
         raise ShapeError(f"iota: cannot count along axis {axis} of the shape {sizes}")
-    return ops.iota(shape=sizes, axis=axis % len(sizes), dtype=dtypes.as_dtype(dtype))
+    return laid_out(ops.iota(shape=sizes, axis=axis % len(sizes), dtype=dtypes.as_dtype(dtype)), out_sharding)

@@ -16,7 +16,8 @@ from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.arguments import given_axes
-from rune.numpy.arguments import listed, value
+from rune.numpy.arguments import laid_out, listed, value
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -45,11 +46,14 @@ def dot_general(
     dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    *,
+    out_sharding: Sharding | None = None,
 ) -> Any:
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     preferred_element_type:  the dtype of sums and result; that of the operands by default
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
     Types:  one dtype, kept, or preferred_element_type; a sum of bools is whether any is true.
     Errors: DtypeError for operands of different dtypes, ShapeError for sizes that differ.
@@ -75,12 +79,12 @@ def dot_general(
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),
     )
     if preferred_element_type is None:
-        return _batch_first(a, b, numbers)
+        return laid_out(_batch_first(a, b, numbers), out_sharding)
     wanted = dtypes.as_dtype(preferred_element_type)
     if type_of(a).dtype != type_of(b).dtype:
         raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (dtypes differ)")
     wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
-    return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted)
+    return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted), out_sharding)
 
 
 def _batch_first(a: ArrayLike, b: ArrayLike, numbers: Any) -> Any:
@@ -98,9 +102,11 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """The product of vectors and matrices, or what `dimension_numbers` say.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
     Types:  one numeric dtype, kept, or preferred_element_type.
     Errors: ShapeError for operands that are neither vectors nor matrices.
@@ -119,7 +125,7 @@ def dot(
                 hint="dot_general takes batch axes; rune.numpy.matmul broadcasts them",
             )
         dimension_numbers = (((ranks[0] - 1,), (0,)), ((), ()))
-    return dot_general(a, b, dimension_numbers, precision, preferred_element_type)
+    return laid_out(dot_general(a, b, dimension_numbers, precision, preferred_element_type), out_sharding)
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
@@ -149,11 +155,14 @@ def ragged_dot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: ArrayLike | None = None,
+    *,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Rows of `lhs` times the matrix of their group in `rhs`.
 
     group_sizes:  how many consecutive rows each group has; rows beyond their sum give zeros
     Each row meets every matrix, and those of other groups count as zero: M·G·K·N products.
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
     Types:  one numeric dtype, kept, or preferred_element_type.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and operands of
@@ -187,4 +196,4 @@ def ragged_dot(
         ops.broadcast(a, shape=spread, axes=(1, 2)),
         literal_like(0, a),
     )
-    return dot_general(rows, b, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)
+    return laid_out(dot_general(rows, b, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type), out_sharding)

@@ -15,11 +15,12 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax import bits, elementwise
 from rune.lax.arguments import given_axes
 from rune.lax.movement import reshape, transpose
-from rune.numpy.arguments import value
+from rune.numpy.arguments import laid_out, value
 from rune.numpy.transcendental import logaddexp
 from rune.ops.family import types_text
 from rune.transforms.batching.vmap import vmap
 from rune.tree import TreeDef
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 Reduction = Callable[..., Any]
@@ -41,9 +42,9 @@ T = TypeVar("T")  # an array, or a tree of arrays
 
 
 def _reduction(name: str, primitive: Callable[..., Array], doc: str, example: str, shown: str, refused: str) -> Any:
-    def function(operand: ArrayLike, axes: Sequence[int]) -> Any:
+    def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None) -> Any:
         x = value(name, operand)
-        return primitive(x, axes=given_axes(name, x, axes))
+        return laid_out(primitive(x, axes=given_axes(name, x, axes)), out_sharding)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _TEXT.format(name=name, doc=doc, example=example, shown=shown, refused=refused)
@@ -106,7 +107,12 @@ _KNOWN: dict[Callable[..., Array], Primitive] = {
 
 
 def reduce(
-    operands: T, init_values: object, computation: Callable[[Array, Array], Array], dimensions: Sequence[int]
+    operands: T,
+    init_values: object,
+    computation: Callable[[Array, Array], Array],
+    dimensions: Sequence[int],
+    *,
+    out_sharding: Sharding | None = None,
 ) -> T:
     """All elements along `dimensions` combined, each result beginning with its initial value.
 
@@ -115,6 +121,7 @@ def reduce(
                   its neutral element: in which order elements are combined is not said. `lax.add`,
                   `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become reductions of their
                   own; any other is applied to halves of the arrays, log2(size) times.
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: operands [*S], init_values [] -> [*S] without `dimensions`. Types: those of operands.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
@@ -135,9 +142,9 @@ def reduce(
         raise ShapeError(f"reduce: cannot reduce {types} together (shapes differ)")
     known = _KNOWN.get(computation) if len(xs) == 1 else None
     if known is not None:
-        return tree.unflatten(treedef, [computation(known(xs[0], axes=axes), starts[0])])
+        return laid_out(tree.unflatten(treedef, [computation(known(xs[0], axes=axes), starts[0])]), out_sharding)
     totals = _folded(_over_arrays(computation, treedef), [_rows(x, axes) for x in xs], starts)
-    return tree.unflatten(treedef, totals)
+    return laid_out(tree.unflatten(treedef, totals), out_sharding)
 
 
 def _rows(x: Array, axes: tuple[int, ...]) -> Array:

@@ -23,10 +23,12 @@ from rune.absent import of as _absent
 from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError
+from rune.numpy.arguments import laid_out
 from rune.random.keys import split, static_shape
 from rune.random.normals import PARTS
 from rune.random.sampler import floating
 from rune.random.streams import take_key
+from rune.sharding.shardings import Sharding
 from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike, DTypeLike
 
@@ -57,13 +59,19 @@ class Initializer:
     needs_key: bool = True
 
     def __call__(
-        self, key: Any = None, shape: object = (), dtype: DTypeLike | None = None, *, name: str | None = None
+        self,
+        key: Any = None,
+        shape: object = (),
+        dtype: DTypeLike | None = None,
+        out_sharding: Sharding | None = None,
+        *,
+        name: str | None = None,
     ) -> Array:
-        """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
+        """The array. `key`, `name`, `out_sharding`: as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
         kind = _inexact(self.name, None if wanted is None else dtypes.as_dtype(wanted))
         draw_key = take_key(self.name, key, name) if self.needs_key else key
-        return self.draw(draw_key, static_shape(self.name, shape), kind)
+        return laid_out(self.draw(draw_key, static_shape(self.name, shape), kind), out_sharding)
 
     def __repr__(self) -> str:
         return f"<initializer {self.name}>"

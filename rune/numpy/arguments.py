@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,9 +24,12 @@ from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, Trac
 from rune.ops.conventions import astype, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
-from rune.transforms.compile.placement import device_put
+from rune.sharding.shardings import Sharding
+from rune.transforms.compile.placement import device_put, put_each, wheres
 from rune.transforms.eval_shape import described
 from rune.typing import ArrayLike
+
+X = TypeVar("X")  # an array, or a tree of arrays
 
 
 def value(name: str, x: Any) -> Any:
@@ -43,15 +46,15 @@ def value(name: str, x: Any) -> Any:
     return as_array(operand_value) if isinstance(operand_value, np.ndarray) else operand_value
 
 
-def type_like(name: str, x: Any) -> ArrayType:
+def type_like(name: str, x: object) -> ArrayType:
     """The type of an array, or the one that an object without values tells of, which is never weak.
 
     Errors: ArgumentError for anything else.
     """
     if isinstance(x, Operators | Tracer):
         return type_of(x)
-    told = described(x)
-    return type_of(value(name, x)) if told is None else told.strong()
+    type = described(x)
+    return type_of(value(name, x)) if type is None else type.strong()
 
 
 def values(name: str, xs: object) -> list[Array]:
@@ -205,6 +208,13 @@ def _listed(xs: object) -> Sequence[Size]:
 def placed(x: Array, device: str | Device | None) -> Array:
     """`x` on a device and committed to it; unchanged for None. Errors: DeviceError."""
     return x if device is None else device_put(x, device)
+
+
+def laid_out(x: X, sharding: Sharding | None) -> X:
+    """`x` laid out on the devices of a mesh; unchanged for None. Errors: ShapeError."""
+    if sharding is None:
+        return x
+    return put_each("out_sharding", "", x, wheres("out_sharding", "out_sharding", sharding, x))
 
 
 def beside(out: Array, x: ArrayLike) -> Array:

@@ -19,12 +19,13 @@ from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, maximum
 from rune.errors import ArgumentError
-from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, type_like, value
+from rune.numpy.arguments import beside, in_dtype, laid_out, placed, refuse_order, shape_of, type_like, value
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 # --- host data --------------------------------------------------------------------------------
@@ -38,9 +39,11 @@ def array(
     ndmin: int = 0,
     *,
     device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: those of the data, with axes of size 1 in front up to ndmin.
     Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured.
     Errors: OverflowError for a Python integer out of range; ArgumentError for ragged lists.
@@ -54,7 +57,7 @@ def array(
     out = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
     missing = ndmin - type_of(out).ndim
     out = out if missing <= 0 else c.expand_dims(out, tuple(range(missing)))
-    return placed(out, device)
+    return laid_out(placed(out, device), out_sharding)
 
 
 def asarray(
@@ -64,9 +67,11 @@ def asarray(
     *,
     copy: bool | None = None,
     device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """`array` that passes arrays through. Data that another library exports by DLPack are copied.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: those of the data. Types: as `array`; an array keeps its own unless dtype is given.
     Errors: ArgumentError for copy=False where data has to be copied.
 
@@ -77,7 +82,7 @@ def asarray(
     if copy is False and not _is_kept(a, dtype):
         raise ArgumentError(f"asarray: cannot keep copy=False ({type(a).__name__} is copied)")
     out = array(a, dtype, order=order, device=device)
-    return ops.convert(out, dtype=type_of(out).dtype) if copy and out is a else out
+    return laid_out(ops.convert(out, dtype=type_of(out).dtype) if copy and out is a else out, out_sharding)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -181,9 +186,16 @@ def _filled(shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> Array:
     return ops.broadcast(fill, shape=shape, axes=())
 
 
-def zeros(shape: object, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
+def zeros(
+    shape: object,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Zeros.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
     Errors: ArgumentError for a size that is not an integer; ShapeError for a negative one;
             DtypeError for an unknown dtype.
@@ -193,12 +205,19 @@ def zeros(shape: object, dtype: DTypeLike | None = None, *, device: str | Device
     Array([0, 0], i32[2], cpu:0)
     """
     out = _filled(shape_of("zeros", shape), 0, dtype or dtypes.canonical(dtypes.f64))
-    return placed(out, device)
+    return laid_out(placed(out, device), out_sharding)
 
 
-def ones(shape: int | Shape, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
+def ones(
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Ones.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: as `zeros`. Types: f32 unless dtype is given.
     Errors: ArgumentError if `shape` is not an integer; DtypeError for an unknown dtype.
 
@@ -207,12 +226,19 @@ def ones(shape: int | Shape, dtype: DTypeLike | None = None, *, device: str | De
     Array([1., 1.], f32[2], cpu:0)
     """
     out = _filled(shape_of("ones", shape), 1, dtype or dtypes.canonical(dtypes.f64))
-    return placed(out, device)
+    return laid_out(placed(out, device), out_sharding)
 
 
-def empty(shape: int | Shape, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
+def empty(
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Zeros: memory is never left undefined.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: as `zeros`. Types: f32 unless dtype is given.
     Errors: ArgumentError if `shape` is not an integer; DtypeError for an unknown dtype.
 
@@ -220,14 +246,20 @@ def empty(shape: int | Shape, dtype: DTypeLike | None = None, *, device: str | D
     >>> rnp.empty(2)
     Array([0., 0.], f32[2], cpu:0)
     """
-    return zeros(shape, dtype, device=device)
+    return laid_out(zeros(shape, dtype, device=device), out_sharding)
 
 
 def full(
-    shape: int | Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: str | Device | None = None
+    shape: int | Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.
     Types:  a Python scalar without dtype gives a weak result.
     Errors: ArgumentError if an argument is not an array or `shape` is not an integer; DtypeError
@@ -239,12 +271,12 @@ def full(
     """
     sizes = shape_of("full", shape)
     if dtypes.scalar_type(fill_value) is not None:
-        return placed(_filled(sizes, fill_value, dtype), device)
+        return laid_out(placed(_filled(sizes, fill_value, dtype), device), out_sharding)
     if dtype is None:
         fill = value("full", fill_value)
     else:
         fill = in_dtype("full", fill_value, dtypes.as_dtype(dtype))
-    return placed(broadcast_to("full", fill, sizes), device)
+    return laid_out(placed(broadcast_to("full", fill, sizes), device), out_sharding)
 
 
 def _like(
@@ -264,9 +296,11 @@ def zeros_like(
     shape: int | Shape | None = None,
     *,
     device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Zeros of the shape and dtype of `a`, unless given.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
@@ -274,7 +308,7 @@ def zeros_like(
     >>> rnp.zeros_like(rnp.ones(2, "int8"))
     Array([0, 0], i8[2], cpu:0)
     """
-    return _like("zeros_like", a, 0, dtype, shape, device)
+    return laid_out(_like("zeros_like", a, 0, dtype, shape, device), out_sharding)
 
 
 def ones_like(
@@ -283,9 +317,11 @@ def ones_like(
     shape: int | Shape | None = None,
     *,
     device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Ones of the shape and dtype of `a`, unless given.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
 
@@ -293,7 +329,7 @@ def ones_like(
     >>> rnp.ones_like(rnp.zeros(2), bool)
     Array([ True,  True], bool[2], cpu:0)
     """
-    return _like("ones_like", a, 1, dtype, shape, device)
+    return laid_out(_like("ones_like", a, 1, dtype, shape, device), out_sharding)
 
 
 def empty_like(
@@ -322,9 +358,11 @@ def full_like(
     shape: object = None,
     *,
     device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """An array like `a`, of `fill_value` everywhere.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: that of `a` unless shape is given. Types: that of `a` unless dtype is given.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
@@ -332,7 +370,7 @@ def full_like(
     >>> rnp.full_like(rnp.zeros(2), 0.5)
     Array([0.5, 0.5], f32[2], cpu:0)
     """
-    return _like("full_like", a, fill_value, dtype, shape, device)
+    return laid_out(_like("full_like", a, fill_value, dtype, shape, device), out_sharding)
 
 
 # --- counting ---------------------------------------------------------------------------------
@@ -345,9 +383,11 @@ def arange(
     dtype: DTypeLike | None = None,
     *,
     device: str | Device | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: three scalars -> [ceil((stop - start) / step)].
     Types:  i32, f32 if one is a float, unless dtype is given.
     Errors: ConcretizationTypeError for traced bounds: the size would depend on data.
@@ -358,7 +398,7 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    return placed(_arange(start, stop, 1 if step is None else step, dtype), device)
+    return laid_out(placed(_arange(start, stop, 1 if step is None else step, dtype), device), out_sharding)
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:

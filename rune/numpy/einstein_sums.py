@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,11 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import listed, rank, refuse, together
+from rune.numpy.arguments import laid_out, listed, rank, refuse, together
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 # Axes that an ellipsis stands for get letters of their own, counted from the last.
@@ -49,9 +50,12 @@ def einsum(
     optimize: object = "auto",
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+    _dot_general: Callable[..., Array] | None = None,
 ) -> Array:
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes:   as the subscripts say: "ij,jk->ik" is [I, J], [J, K] -> [I, K]; "..." broadcasts.
     Types:    promoted together.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; False contracts
@@ -63,8 +67,10 @@ def einsum(
     Array([1., 2.], f32[2], cpu:0)
     """
     refuse("einsum", out=out)
+    if getattr(_dot_general, "__name__", "dot_general") != "dot_general":
+        raise ArgumentError(f"einsum: cannot contract by {_dot_general!r} (lax.dot_general alone)")
     terms, output = _read("einsum", subscripts, operands, preferred_element_type)
-    return _contracted(terms, output, _path(terms, output, optimize))
+    return laid_out(_contracted(terms, output, _path(terms, output, optimize)), out_sharding)
 
 
 def _read(name: str, subscripts: str, operands: Sequence[ArrayLike], dtype: DTypeLike | None) -> tuple[list[Term], str]:

@@ -17,7 +17,7 @@ from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import floating, known, listed, static_int, static_size, value
+from rune.numpy.arguments import floating, known, laid_out, listed, static_int, static_size, value
 from rune.numpy.logic import where
 from rune.numpy.reductions import diff
 from rune.ops import conventions as c
@@ -28,6 +28,7 @@ from rune.ops.index_values import signed
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike
 
 _Listed = (list, tuple)
@@ -57,9 +58,17 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
-def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """How often each of 0, 1, 2, … occurs, or the sum of its weights.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
             at least minlength. With it, larger values are left out. Negative ones count as 0.
     Types:  x integers or bools -> i32, or that of the weights.
@@ -83,7 +92,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         length = max(most, static_int("bincount", "minlength", minlength))
     counted = _weights("bincount", weights, x_type.shape, dtypes.canonical(dtypes.i64))
     size = static_size("bincount", "a length", length)
-    return segment_sum(counted, signed(places, size), size)
+    return laid_out(segment_sum(counted, signed(places, size), size), out_sharding)
 
 
 def _weights(name: str, weights: ArrayLike | None, shape: tuple, dtype: np.dtype) -> Any:

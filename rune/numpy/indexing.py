@@ -154,7 +154,7 @@ def take_along_axis(
 ) -> Array:
     """For every place of `indices`, the element at that position along `axis`.
 
-    wrap_negative_indices: whether a negative one counts from the end; else it is out of bounds.
+    wrap_negative_indices: whether a negative position counts from the end, or is out of bounds.
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
     Types:  that of `arr`.
     Errors: ShapeError where the ranks differ; DtypeError for indices that are not integers.
@@ -164,18 +164,9 @@ def take_along_axis(
     Array([[2],
            [3]], i32[2,1], cpu:0)
     """
-    array = value("take_along_axis", arr)
-    if not wrap_negative_indices:
-        indices = _without_negative(array, _index_array("take_along_axis", indices), axis, mode)
-    x, vectors, how = _along("take_along_axis", array, indices, axis, mode)
+    name = "take_along_axis"
+    x, vectors, how = _along(name, value(name, arr), indices, axis, mode, wrap_negative_indices)
     return ops.gather(x, vectors, absent(x, fill_value), **how)
-
-
-def _without_negative(x: Array, places: Array, axis: int | None, mode: str | None) -> Array:
-    """Positions not counted from the end: the first for mode "clip", else beyond the last."""
-    size = x.size if axis is None else x.shape[axis]
-    instead = constant(0, places) if mode == "clip" else size_value(size, type_of(places).dtype)
-    return ops.select(ops.lt(places, constant(0, places)), ops.fit(instead, type_of(places).shape), places)
 
 
 def put_along_axis(
@@ -207,7 +198,7 @@ def put_along_axis(
 
 
 def _along(
-    name: str, x: ArrayLike, indices: ArrayLike, axis: int | None, mode: str | None
+    name: str, x: ArrayLike, indices: ArrayLike, axis: int | None, mode: str | None, from_the_end: bool = True
 ) -> tuple[Array, Array, dict[str, Array]]:
     """The array, index vectors along `axis`, and how a gather or scatter uses them."""
     kind, places = _mode(name, mode), _index_array(name, indices)
@@ -217,7 +208,7 @@ def _along(
     if rank(places) != rank(x):
         index_type = type_of(value(name, indices))
         raise ShapeError(f"{name}: cannot index {type_of(x)} by {index_type} (ranks differ)")
-    counted = "wrap" if kind == "wrap" else "fill"  # from the end also where they are clipped
+    counted = "wrap" if kind == "wrap" else "fill" if from_the_end else "clip"  # from the end also where clipped
     places = _positions(name, places, type_of(x).shape[at], counted)
     x, places = _others_broadcast(name, x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)

@@ -284,19 +284,24 @@ def _blocked(part: Any, depth: int, ndim: int) -> Array:
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of the flattened array where the flattened condition is nonzero.
 
-    Shapes: condition and arr any -> [K], or [size]; a condition beyond `arr` is not looked at.
+    Shapes: condition and arr any -> [K], or [size]; what a traced condition says of
+            elements beyond `arr` is not looked at.
     Types:  that of `arr`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
-    Errors: ConcretizationTypeError for a traced condition without `size`.
+    Errors: ConcretizationTypeError for a traced condition without `size`; AxisError where a
+            condition holds beyond `arr`.
 
     >>> import rune.numpy as rnp
     >>> rnp.extract(rnp.array([0, 1, 1]), rnp.array([7, 8, 9]))
     Array([8, 9], i32[2], cpu:0)
     """
     flat, elements = (c.reshape(value("extract", x), -1) for x in (condition, arr))
-    surplus = type_of(flat).shape[0] > type_of(elements).shape[0]
-    mask = cut_out(flat, 0, 0, type_of(elements).shape[0]) if surplus else flat
-    return compress(mask, elements, size=size, fill_value=fill_value)
+    count, length = type_of(elements).shape[0], type_of(flat).shape[0]
+    if length > count:
+        if not isinstance(flat, Tracer) and np.asarray(flat)[count:].any():
+            raise AxisError(f"extract: cannot take elements beyond {type_of(elements)} ({type_of(flat)} holds there)")
+        flat = cut_out(value("extract", flat), 0, 0, count)
+    return compress(flat, elements, size=size, fill_value=fill_value)
 
 
 def compress(

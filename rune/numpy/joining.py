@@ -13,12 +13,13 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
-from rune.numpy.arguments import members, rank, refuse, static_int, static_sizes, together, value
+from rune.numpy.arguments import laid_out, members, rank, refuse, static_int, static_sizes, together, value
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
 from rune.ops.statistics import cumsum
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -281,10 +282,16 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
 
 
 def repeat(
-    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+    a: ArrayLike,
+    repeats: ArrayLike,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
     total_repeat_length: the size of the result along the axis, which traced `repeats` need: what is
                          too much is cut off, what is missing shows the last element.
@@ -300,16 +307,16 @@ def repeat(
     at = c.normalised_axis("repeat", axis, type_of(x))
     if total_repeat_length is not None:
         total = static_int("repeat", "total_repeat_length", total_repeat_length)
-        return _repeated_to(x, value("repeat", repeats), at, total)
+        return laid_out(_repeated_to(x, value("repeat", repeats), at, total), out_sharding)
     counts = static_sizes("repeat", "a count", repeats)
     if any(n < 0 for n in counts):
         raise ArgumentError(f"repeat: cannot repeat {counts} times (a count is negative)")
     if len(counts) == 1:
-        return repeated(x, counts[0], at)
+        return laid_out(repeated(x, counts[0], at), out_sharding)
     if len(counts) != type_of(x).shape[at]:
         raise ShapeError(f"repeat: cannot repeat {type_of(x)} {len(counts)} times along axis {at}")
     parts = [repeated(cut_out(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
-    return _joined("repeat", parts, at, None) if parts else x
+    return laid_out(_joined("repeat", parts, at, None) if parts else x, out_sharding)
 
 
 def _repeated_to(x: Array, counts: Array, axis: int, total: int) -> Array:

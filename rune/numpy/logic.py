@@ -33,10 +33,12 @@ _NO_COMPLEX, _NO_FLOATS = "DtypeError for complex numbers", "DtypeError for floa
 
 
 def _compare(name: str, row: Row) -> Binary:
-    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        return apply(row.primitive, x1, x2)
+    compared = apply if row.takes == ANY else c.ordered
 
-    return documented_row(function, name, row, broadcast("bool", "" if row.takes == ANY else _NO_COMPLEX), "rnp")
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return compared(row.primitive, x1, x2)
+
+    return documented_row(function, name, row, broadcast("bool"), "rnp")
 
 
 equal = _compare("equal", ROWS["eq"])

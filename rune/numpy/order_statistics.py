@@ -23,12 +23,13 @@ from rune.core.values import Value
 from rune.dims import is_static, product
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import arithmetic, logic
-from rune.numpy.arguments import floating, refuse, value
+from rune.numpy.arguments import floating, laid_out, refuse, value
 from rune.ops import conventions as c
 from rune.ops.conventions import Axis
 from rune.ops.family import size_value, wide
 from rune.ops.promote import as_type, broadcast_to, constant
 from rune.ops.sorting import search_sorted, take_last
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike
 
 # --- places -----------------------------------------------------------------------------------
@@ -310,9 +311,11 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """`quantile` with q in hundredths.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
     Errors: ArgumentError if an argument is not an array or `method` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.
@@ -323,7 +326,7 @@ def percentile(
     """
     _checked("percentile", method, weights, out, overwrite_input)
     _require_elements("percentile", a, axis)
-    return _quantile("percentile", a, _hundredth(q), axis, method, keepdims, weights, False)
+    return laid_out(_quantile("percentile", a, _hundredth(q), axis, method, keepdims, weights, False), out_sharding)
 
 
 def nanquantile(

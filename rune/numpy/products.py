@@ -14,10 +14,11 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.dims import product as size_product
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import rank, static_int, together, value
+from rune.numpy.arguments import laid_out, rank, static_int, together, value
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.promote import apply
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -30,10 +31,16 @@ def _pair(name: str, a: ArrayLike, b: ArrayLike, dtype: DTypeLike | None) -> lis
 
 
 def matmul(
-    a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Matrix product; leading axes broadcast, rank 1 is a vector.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N]. Types: promoted together.
     Errors: ShapeError names both shapes and the axes that conflict.
 
@@ -41,14 +48,20 @@ def matmul(
     >>> rnp.matmul(rnp.eye(2), rnp.array([1.0, 2.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    return c.matmul(*_pair("matmul", a, b, preferred_element_type))
+    return laid_out(c.matmul(*_pair("matmul", a, b, preferred_element_type)), out_sharding)
 
 
 def dot(
-    a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Sum of products over the last axis of `a` and the last but one of `b`.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -57,7 +70,7 @@ def dot(
     >>> rnp.dot(rnp.array([1, 2]), rnp.array([3, 4]))
     Array(11, i32[], cpu:0)
     """
-    return c.dot(*_pair("dot", a, b, preferred_element_type))
+    return laid_out(c.dot(*_pair("dot", a, b, preferred_element_type)), out_sharding)
 
 
 def vdot(
@@ -181,10 +194,12 @@ def tensordot(
     *,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """Sum of products over chosen axes.
 
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: the axes of `a` that are left, then those of `b`.
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -197,7 +212,7 @@ def tensordot(
     of_x, of_y = _tensordot_axes(axes, type_of(x), type_of(y))
     if len(of_x) != len(of_y):
         raise ArgumentError(f"tensordot: cannot pair axes {of_x} with {of_y} (counts differ)")
-    return _contract("tensordot", x, y, of_x, of_y)
+    return laid_out(_contract("tensordot", x, y, of_x, of_y), out_sharding)
 
 
 def _tensordot_axes(axes: object, x: ArrayType, y: ArrayType) -> tuple[tuple[int, ...], tuple[int, ...]]:

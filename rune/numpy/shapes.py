@@ -11,18 +11,22 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Value
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
-from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
+from rune.numpy.arguments import laid_out, rank, refuse, shape_of, static_int, static_sizes, value
 from rune.ops import conventions as c
 from rune.ops import promote
 from rune.ops.family import size_value
 from rune.ops.promote import constant
 from rune.ops.scalars import int_bounds
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, Axis
 
 
-def reshape(a: ArrayLike, shape: object, order: str = "C", *, copy: bool | None = None) -> Array:
+def reshape(
+    a: ArrayLike, shape: object, order: str = "C", *, copy: bool | None = None, out_sharding: Sharding | None = None
+) -> Array:
     """The same elements in another shape; one size may be -1.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: any -> `shape`. Types: that of `a`.
     order:  "C" reads and writes rows first, "F" columns first.
     Errors: ShapeError when the numbers of elements differ.
@@ -36,15 +40,16 @@ def reshape(a: ArrayLike, shape: object, order: str = "C", *, copy: bool | None 
     entries = shape if isinstance(shape, tuple | list) else (shape,)
     sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in entries)
     if order == "F":
-        return c.transpose(c.reshape(c.transpose(x), sizes[::-1]))
+        return laid_out(c.transpose(c.reshape(c.transpose(x), sizes[::-1])), out_sharding)
     if order not in ("C", "A"):
         refuse("reshape", order=order)
-    return c.reshape(x, sizes)
+    return laid_out(c.reshape(x, sizes), out_sharding)
 
 
-def ravel(a: ArrayLike, order: str = "C") -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """All elements along one axis.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: any of N elements -> [N]. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
 
@@ -52,7 +57,7 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     >>> rnp.ravel(rnp.zeros((2, 1)))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return reshape(a, -1, order)
+    return laid_out(reshape(a, -1, order), out_sharding)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -177,9 +182,10 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast_to(array: ArrayLike, shape: object) -> Array:
+def broadcast_to(array: ArrayLike, shape: object, *, out_sharding: Sharding | None = None) -> Array:
     """`array` stretched to `shape` by NumPy's rules.
 
+    out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: any -> `shape`. Types: that of `array`.
     Errors: ShapeError when it does not fit.
 
@@ -189,7 +195,7 @@ def broadcast_to(array: ArrayLike, shape: object) -> Array:
            [0, 1]], i32[2,2], cpu:0)
     """
     x = value("broadcast_to", array)
-    return promote.broadcast_to("broadcast_to", x, shape_of("broadcast_to", shape))
+    return laid_out(promote.broadcast_to("broadcast_to", x, shape_of("broadcast_to", shape)), out_sharding)
 
 
 def broadcast_shapes(*shapes: object) -> tuple:

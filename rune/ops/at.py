@@ -23,7 +23,7 @@ from rune.ops import arithmetic as a
 from rune.ops import indexing, scatters
 from rune.ops.conventions import power, true_divide
 from rune.ops.family import fit
-from rune.ops.promote import apply, as_type, scalar_kind, unrounded
+from rune.ops.promote import apply, as_type, refuse_sharding, scalar_kind, unrounded
 from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar_mask
 from rune.ops.updates import change_window, most_times, scattered
 
@@ -52,12 +52,14 @@ class How(TypedDict, total=False):
     unique_indices: a promise that no element is named twice
     indices_are_sorted: a promise that makes nothing faster here
     wrap_negative_indices: whether a negative index counts from the end (the default)
+    out_sharding: None; `rune.lax.with_sharding_constraint` lays the result out
     """
 
     mode: str | None
     unique_indices: bool
     indices_are_sorted: bool
     wrap_negative_indices: bool
+    out_sharding: None
 
 
 class At(Generic[A]):
@@ -123,6 +125,7 @@ class AtIndex(Generic[A]):
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         wrap_negative_indices: bool = True,
+        out_sharding: None = None,
     ) -> A:
         """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`, with
         "wrap" it counts round and round.
@@ -133,6 +136,7 @@ class AtIndex(Generic[A]):
         >>> rnp.arange(3.0).at[5].get(mode="fill", fill_value=-1.0)
         Array(-1., f32[], cpu:0)
         """
+        refuse_sharding("at", out_sharding)
         fill = absent(self._x, fill_value)
         how: How = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
         return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
@@ -343,6 +347,7 @@ def _check(how: How) -> str:
     if unknown:
         names, known = ", ".join(sorted(unknown)), ", ".join(How.__annotations__)
         raise ArgumentError(f"at: cannot use {names}= (one of {known})")
+    refuse_sharding("at", how.get("out_sharding"))
     return _mode(how.get("mode"))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Size, UndecidedComparison, divides, equal, product, ranges
@@ -247,6 +248,16 @@ def conj(x: Any) -> Any:
     """The complex conjugate; a real value itself."""
     _require_numbers("conj", x)
     return cn.conj(x) if cn.is_complex(x) else x
+
+
+def ordered(comparison: Primitive, x: Operand, y: Operand) -> Any:
+    """A comparison by order; complex numbers by their real parts, those alike by the imaginary."""
+    name = comparison.name
+    if dtypes.COMPLEX.isdisjoint(scalar_kind(unrounded(name, v))[0] for v in (x, y)):
+        return apply(comparison, x, y)
+    x, y = promoted(name, x, y)
+    left, right = real(x), real(y)
+    return a.select(a.eq(left, right), comparison(imag(x), imag(y)), comparison(left, right))
 
 
 def by_parts(rule: Callable[[Any], Any], x: Operand) -> Array:

@@ -55,6 +55,18 @@ def _forward(primitive: Primitive) -> _Binary[A]:
     return method
 
 
+def _comparison(primitive: Primitive) -> _Binary[A]:
+    def method(self: Any, other: Any) -> Any:
+        if self.type.dtype.kind != "c":
+            if getattr(other, "type", None) is self.type:
+                return primitive(self, other)
+            if other.__class__ is float or other.__class__ is int:
+                return apply(primitive, self, other)
+        return c.ordered(primitive, self, other) if _is_operand(self, other) else NotImplemented
+
+    return method
+
+
 def _reflected(function: Callable[[Any, Any], Any]) -> _Binary[A]:
     def method(self: Any, other: Any) -> Any:
         return function(other, self) if _is_operand(self, other) else NotImplemented
@@ -231,10 +243,10 @@ class Operators:
     __rlshift__ = _reflected(_pair(shl))
     __rshift__ = _forward(shr)
     __rrshift__ = _reflected(_pair(shr))
-    __lt__ = _forward(lt)
-    __le__ = _forward(le)
-    __gt__ = _forward(gt)
-    __ge__ = _forward(ge)
+    __lt__ = _comparison(lt)
+    __le__ = _comparison(le)
+    __gt__ = _comparison(gt)
+    __ge__ = _comparison(ge)
     __eq__ = _forward(eq)  # type: ignore[assignment]
     __ne__ = _forward(ne)  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]

@@ -78,6 +78,15 @@ def refuse_mask(name: str, value: object) -> None:
         )
 
 
+def refuse_sharding(name: str, out_sharding: None) -> None:
+    """Errors: ArgumentError for a sharding, which functions below the room of meshes cannot give."""
+    if out_sharding is not None:
+        raise ArgumentError(
+            f"{name}: cannot use out_sharding={out_sharding!r} (None alone)",
+            hint="rune.lax.with_sharding_constraint lays a result out",
+        )
+
+
 def stands_for_array(value: object) -> bool:
     """Whether an object gives an array by `__rune_array__`, or by JAX's `__jax_array__`."""
     return hasattr(type(value), "__rune_array__") or hasattr(type(value), "__jax_array__")

@@ -23,7 +23,7 @@ from rune.errors import ArgumentError, DtypeError, ShapeError, TracerIntegerConv
 from rune.ops.family import fit, reshape
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import scatter_add
-from rune.ops.promote import operand
+from rune.ops.promote import operand, refuse_sharding
 from rune.ops.reduction import reduce_max
 from rune.ops.scalars import int_bounds
 from rune.ops.scatters import multiply_at, scatter_max, scatter_min
@@ -88,7 +88,9 @@ def _segments(
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: str | None = None,
+        out_sharding: None = None,
     ) -> Any:
+        refuse_sharding(name, out_sharding)
         x, ids = operand(name, data), operand(name, segment_ids)
         ids_type, rows = type_of(ids), type_of(x)
         if ids_type.dtype not in dtypes.INTEGER:

@@ -18,7 +18,7 @@ from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, UndecidedComparison, product
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import value as value_of
+from rune.numpy.arguments import laid_out, value as value_of
 from rune.ops.conventions import normalised_axis
 from rune.ops.random import random_bits
 from rune.random.inverses import gumbel
@@ -27,6 +27,7 @@ from rune.random.sampler import Sampler, in_dtype, real_kind, shape_for, shape_o
 from rune.random.streams import take_key
 from rune.random.uniforms import UNSIGNED, randint, unit_interval
 from rune.transforms.batching.vmap import vmap
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike
 
 LAST_WORD = (1 << 32) - 1
@@ -131,11 +132,18 @@ def _permuted(key: Array, x: Array, axis: int, independent: bool) -> Array:
 
 
 def permutation(
-    key: ArrayLike | None = None, x: Any = None, axis: int = 0, independent: bool = False, *, name: str | None = None
+    key: ArrayLike | None = None,
+    x: Any = None,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    name: str | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array:
     """The slices of `x` along an axis in a random order; of range(x) for an integer.
 
     independent:  every line along the axis gets an order of its own.
+    out_sharding:  a sharding that the result is given.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
     Shapes: x any, kept; [x] for an integer. Types: that of `x`; i32 for an integer.
     Errors: ArgumentError if `x` is neither an array nor an integer; AxisError.
@@ -147,10 +155,10 @@ def permutation(
     """
     draw_key = take_key("permutation", key, name)
     if _is_size(x):
-        return _positions(draw_key, _as_size(x))
+        return laid_out(_positions(draw_key, _as_size(x)), out_sharding)
     array = _array("permutation", x)
     place = normalised_axis("permutation", axis, type_of(array))
-    return _permuted(draw_key, array, place, bool(independent))
+    return laid_out(_permuted(draw_key, array, place, bool(independent)), out_sharding)
 
 
 def _is_size(x: object) -> bool:

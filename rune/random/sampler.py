@@ -21,8 +21,10 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import DtypeError, ShapeError
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
+from rune.numpy.arguments import laid_out
 from rune.random.keys import static_shape
 from rune.random.streams import take_key
+from rune.sharding.shardings import Sharding
 from rune.transforms.compile.jit import jit
 from rune.typing import ArrayLike, DTypeLike
 
@@ -34,6 +36,7 @@ class Sampler:
 
     key:   a key, or None to draw one.
     name:  for a draw without a key: makes it independent of the draws before it.
+    out_sharding:  a sharding that the result is given.
     """
 
     def __init__(self, function: Callable[..., Any], static: tuple[str, ...] = ()):
@@ -45,7 +48,14 @@ class Sampler:
         functools.update_wrapper(self, function)
         self.__signature__ = _with_name(self._signature)
 
-    def __call__(self, key: Any = None, *args: object, name: str | None = None, **kwargs: object) -> Array:
+    def __call__(
+        self,
+        key: Any = None,
+        *args: object,
+        name: str | None = None,
+        out_sharding: Sharding | None = None,
+        **kwargs: object,
+    ) -> Array:
         """Random numbers, as the function says."""
         draw_key = take_key(self.core.__name__, key, name)
         arguments = {**dict(zip(self._names, args)), **kwargs}
@@ -56,7 +66,8 @@ class Sampler:
         compiled = self._compiled.get((static, names))
         if compiled is None:
             compiled = self._compiled[static, names] = self._specialised(static, names)
-        return compiled(draw_key, *[_wide(v) if type(v) is int else v for v in arguments.values()])
+        out = compiled(draw_key, *[_wide(v) if type(v) is int else v for v in arguments.values()])
+        return out if out_sharding is None else laid_out(out, out_sharding)
 
     def _fixed(self, name: str, value: object) -> Any:
         """A static argument as part of a key."""
@@ -90,8 +101,8 @@ def _wide(number: int) -> int | Array:
 
 
 def _with_name(signature: inspect.Signature) -> inspect.Signature:
-    name = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return signature.replace(parameters=[*signature.parameters.values(), name])
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("name", "out_sharding")]
+    return signature.replace(parameters=[*signature.parameters.values(), *more])
 
 
 # --- arguments --------------------------------------------------------------------------------

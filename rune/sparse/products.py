@@ -74,20 +74,20 @@ def bcoo_dot_general(
     >>> product(rune.sparse.eye(2), rnp.array([3.0, 4.0]), dimension_numbers=dims)
     Array([3., 4.], f32[2], cpu:0)
     """
-    (left, right), (left_batch, right_batch) = dimension_numbers
+    (lhs_axes, rhs_axes), (left_batch, right_batch) = dimension_numbers
     a: Any = lhs if isinstance(lhs, Coordinates) else rnp.asarray(lhs)
     b: Any = rhs if isinstance(rhs, Coordinates) else rnp.asarray(rhs)
-    for i, j in (*zip(left, right, strict=True), *zip(left_batch, right_batch, strict=True)):
+    for i, j in (*zip(lhs_axes, rhs_axes, strict=True), *zip(left_batch, right_batch, strict=True)):
         if a.shape[i] != b.shape[j]:
             raise ShapeError(f"bcoo_dot_general: cannot multiply {a.shape} and {b.shape} (axes {i} and {j})")
     if isinstance(a, Coordinates) and isinstance(b, Coordinates):
-        result: Any = _sparse_product(a, b, (left, right), (left_batch, right_batch))
+        result: Any = _sparse_product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
     elif isinstance(a, Coordinates):
-        result = _product(a, b, (left, right), (left_batch, right_batch))
+        result = _product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
     else:
-        turned = _product(b, a, (right, left), (right_batch, left_batch))
+        turned = _product(b, a, (rhs_axes, lhs_axes), (right_batch, left_batch))
         first = len(left_batch)
-        middle = b.ndim - first - len(right)
+        middle = b.ndim - first - len(rhs_axes)
         order = (*range(first), *range(first + middle, turned.ndim), *range(first, first + middle))
         result = rnp.transpose(turned, order)
     return result if preferred_element_type is None else result.astype(preferred_element_type)

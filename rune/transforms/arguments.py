@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -16,6 +17,29 @@ from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
 from rune.ops.promote import operand, refuse_mask, stands_for_array
+
+
+@dataclass(frozen=True, slots=True)
+class _Void:
+    """A float0 array as a part of a tree's structure: it has a shape and nothing that could flow."""
+
+    shape: tuple[int, ...]
+
+
+tree.register_node(_Void, lambda void: ((), void.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
+
+
+def is_float0(value: object) -> TypeGuard[np.ndarray]:
+    """Whether a leaf is the tangent of an integer."""
+    return type(value) is np.ndarray and value.dtype == dtypes.float0
+
+
+def flatten_values(values: object) -> tuple[list[Value], tree.TreeDef]:
+    """The leaves of a tree, and its structure, of which float0 arrays are a part."""
+    leaves, treedef = tree.flatten(values)
+    if True in [type(x) is np.ndarray and is_float0(x) for x in leaves]:
+        return tree.flatten(tree.map(lambda x: _Void(x.shape) if is_float0(x) else x, values))
+    return leaves, treedef
 
 
 def value_leaves(name: str, leaves: Sequence[Operand], treedef: tree.TreeDef) -> list[Any]:

@@ -21,8 +21,14 @@ from rune.errors import ArgumentError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
 from rune.sharding.shardings import Sharding
-from rune.transforms.arguments import function_name, refuse_other, require_callable, value_leaves
-from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.arguments import (
+    array_leaves,
+    function_name,
+    is_float0,
+    refuse_other,
+    require_callable,
+    value_leaves,
+)
 from rune.transforms.effect_boundaries import recorder
 
 
@@ -79,7 +85,7 @@ class ShapeDtypeStruct:
         sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         return cls(type.shape, type.dtype, sharding=sharding, weak_type=type.weak)
 
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
+    def update(self, **changes: object) -> ShapeDtypeStruct:
         """The same with other fields. Errors: TypeError for a field that there is not.
 
         >>> import rune
@@ -87,7 +93,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
         """
         present = {f.name: getattr(self, f.name) for f in fields(self)}
-        return ShapeDtypeStruct(**{**present, **changes})
+        return ShapeDtypeStruct(**{**present, **changes})  # type: ignore[arg-type]
 
     @property
     def array_type(self) -> ArrayType:
@@ -120,8 +126,8 @@ def abstract(type: ArrayType) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak)
 
 
-def described(x: Any) -> ArrayType | None:
-    """The type that an object tells of without being an array: it has a shape and a dtype.
+def described(x: object) -> ArrayType | None:
+    """The type that an object tells of without being an array: it has a shape and a dtype, or is float0.
 
     None for arrays, traced values, numbers, and anything else.
     """
@@ -129,11 +135,14 @@ def described(x: Any) -> ArrayType | None:
         return x
     if isinstance(x, ShapeDtypeStruct):
         return x.array_type
+    if is_float0(x):
+        return ArrayType(x.shape, dtypes.float0)
     if isinstance(x, Operators | Tracer | np.ndarray | np.generic) or hasattr(type(x), "__rune_array__"):
         return None
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if shape is None or dtype is None:
         return None
-    return ArrayType(tuple(x.shape), dtypes.available(dtypes.named(x.dtype)), bool(getattr(x, "weak_type", False)))
+    return ArrayType(tuple(shape), dtypes.available(dtypes.named(dtype)), bool(getattr(x, "weak_type", False)))
 
 
 def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[ArrayType]:
@@ -143,16 +152,16 @@ def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[
     """
     # Types are replaced by a number that passes, so that `value_leaves` rejects every other leaf
     # with its path.
-    told = [described(x) for x in leaves]
-    values = value_leaves(name, [x if t is None else 0.0 for x, t in zip(leaves, told)], treedef)
-    return [type_of(v) if t is None else t for v, t in zip(values, told)]
+    types = [described(x) for x in leaves]
+    values = value_leaves(name, [x if t is None else 0.0 for x, t in zip(leaves, types)], treedef)
+    return [type_of(v) if t is None else t for v, t in zip(values, types)]
 
 
 def eval_shape(function: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype. Results may be types, too.
+    anything else that has a shape and a dtype; so may results be.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -162,22 +171,20 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     require_callable("eval_shape", function)
     leaves, treedef = tree.flatten((args, kwargs))
     types = leaf_types("eval_shape", leaves, treedef)
-    told: dict[int, ArrayType] = {}
-
-    def without_structs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves, out_tree = tree.flatten(function(*args, **kwargs))
-        told.update((i, t) for i, x in enumerate(leaves) if (t := described(x)) is not None)
-        return tree.unflatten(out_tree, [0.0 if i in told else x for i, x in enumerate(leaves)])
-
-    flat = Flat("eval_shape", without_structs, treedef)
+    results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []
 
     def unheard(*values: Value) -> Any:
+        positional, named = tree.unflatten(treedef, values)
         with recorder(current()):  # what it draws is recorded and dropped
-            return flat(*values)
+            outs, out_tree = tree.flatten(function(*positional, **named))
+        described_types = [described(x) for x in outs]
+        results.append((out_tree, described_types))
+        return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, described_types)], out_tree)
 
     staged = stage(unheard, types, function_name(function))
-    out_types = [told.get(i, t) for i, t in enumerate(staged.program.output_types)]
-    return tree.unflatten(flat.out_tree, map(abstract, out_types))
+    out_tree, described_types = results[-1]
+    out_types = [traced if t is None else t for traced, t in zip(staged.program.output_types, described_types)]
+    return tree.unflatten(out_tree, map(abstract, out_types))
 
 
 def typeof(x: object) -> ArrayType:

@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune",),
     ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed", "rune.extend"),
     ("rune.checkify", "rune.image", "rune.sparse", "rune.test_util", "rune.profiler", "rune.ref"),
-    ("rune.array_methods", "rune.array_state"),
+    ("rune.array_methods",),
     ("rune.lax", "rune.random"),
     ("rune.scipy",),
     ("rune.flatten_util",),
@@ -35,6 +35,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.transforms",),
     ("rune.typing",),
     ("rune.array",),
+    ("rune.array_state",),
     ("rune.sharding",),
     ("rune.backends",),
     ("rune.lowering",),
@@ -46,8 +47,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.absent", "rune.options", "rune.profiling", "rune.tracebacks"),
     ("rune.processes",),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
-    ("rune.frames",),
-    ("rune.scopes",),
+    ("rune.scopes", "rune.frames"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}

@@ -20,14 +20,14 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import frames
+from rune import errors
 from rune.core import axes, interpreter
 from rune.dims import guards
 
 PACKAGE = os.path.dirname(rune.__file__)
 FILES = (contextlib.__file__, PACKAGE)
 METHODS = {"reset", "run", "set"}  # of variables and contexts
-VARIABLES = (interpreter._current, frames._line, axes._batching, guards._questions)
+VARIABLES = (interpreter._current, errors._line, axes._batching, guards._questions)
 X = rnp.arange(3.0)
 
 

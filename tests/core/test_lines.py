@@ -13,7 +13,8 @@ import rune.numpy as rnp
 from rune.backends import device_named
 from rune.core.higher import subprograms
 from rune.core.program import Program
-from rune.errors import Frame, at_line, pass_over, user_frame
+from rune.errors import Frame, at_line, user_frame
+from rune.frames import pass_over
 from rune.lowering.pipeline import stages
 
 X = np.ones(4, np.float32)

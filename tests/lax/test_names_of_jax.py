@@ -28,10 +28,9 @@ page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX]
 `jax.numpy` has in [missing.md](missing.md). All of `jax.nn` and `jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
-    "grad, value_and_grad, vjp, linear_transpose": ("reduce_axes", "sum with `lax.psum`"),
-    "vmap": ("spmd_axis_name sum_match", "none: they are for sharding"),
+    "grad, value_and_grad, vjp": ("reduce_axes", "sum with `lax.psum`"),
     "pmap": ("backend", "`devices=`"),
-    "checkpoint, remat": ("concrete static_argnames", "say `static_argnums`"),
+    "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (
         "use_color scale min_width max_width color_map",
@@ -43,21 +42,15 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
     "lax.all_gather": ("to", "pvary marks what is each device's own"),
-    "numpy.*, random.*, nn.initializers.*, lax.*, ops.*, pure_callback": (
-        "out_sharding sharding",
-        "none: they are for sharding",
-    ),
     "numpy.trunc": ("x", "give it by position, as in NumPy"),
     "lax.mul": ("out_dtype", "convert the operands"),
     "lax.nextafter, lax.unstack, scipy.special.kl_div, scipy.special.rel_entr": (
         "x1 x2 x p q",
         "give it by position, or by the name it has here",
     ),
-    "lax.scan": ("_split_transpose", "none: how it is differentiated is not said"),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
     "numpy.*": ("out where", "elementwise functions take their operands alone; use `numpy.where`"),
-    "numpy.einsum": ("_dot_general", "none: it is JAX's own"),
     "random.key_dtype": ("impl_spec", "say `impl`"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
     "scipy.linalg.dft": ("dtype", "convert the result"),

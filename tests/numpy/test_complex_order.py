@@ -114,3 +114,26 @@ def test_numbers_without_nan_are_sorted_as_by_numpy(way: str):
     order = WAYS[way](lambda z: rnp.argsort(z))(array(SHUFFLED))
 
     assert order.tolist() == np.argsort(SHUFFLED, kind="stable").tolist()
+
+
+COMPARISONS = {"less": "__lt__", "less_equal": "__le__", "greater": "__gt__", "greater_equal": "__ge__"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_numbers_are_compared_by_their_real_parts_and_then_the_imaginary(name: str, way: str):
+    # Written out, since NumPy's own loops differ between its releases where a part is NaN.
+    on_parts = getattr(np, name)
+    by_imaginary = on_parts(FIRST.imag, SECOND.imag)
+    expected = np.where(FIRST.real == SECOND.real, by_imaginary, on_parts(FIRST.real, SECOND.real))
+
+    for compare in (getattr(rnp, name), lambda x, y: getattr(x, COMPARISONS[name])(y)):
+        np.testing.assert_array_equal(WAYS[way](compare)(array(FIRST), array(SECOND)), expected)
+
+
+def test_complex_numbers_are_compared_with_real_ones_and_in_lanes():
+    z = array(NUMBERS)
+
+    np.testing.assert_array_equal(z > 1, NUMBERS > 1)
+    np.testing.assert_array_equal(2.0 >= z, 2.0 >= NUMBERS)
+    np.testing.assert_array_equal(rune.vmap(lambda v: v < 1j)(z), NUMBERS < 1j)

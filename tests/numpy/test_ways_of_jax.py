@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import lax
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, AxisError
 
 RNG = np.random.default_rng(0)
 
@@ -34,7 +35,9 @@ def test_distinct_traced_positions_are_deleted():
 
 
 def test_a_condition_may_be_longer_than_what_it_chooses_of():
-    np.testing.assert_array_equal(rnp.extract(rnp.array([1, 0, 1, 0, 0, 1]), rnp.arange(3)), [0, 2])
+    np.testing.assert_array_equal(rnp.extract(rnp.array([1, 0, 1, 0, 0]), rnp.arange(3)), [0, 2])
+    with pytest.raises(AxisError, match="beyond i32"):
+        rnp.extract(rnp.array([1, 0, 1, 0, 1]), rnp.arange(3))
 
 
 def test_a_function_pads_along_one_axis_after_the_other():
@@ -90,7 +93,7 @@ def test_any_accuracy_is_that_of_no_accuracy_said():
 
 
 def test_scalar_conditions_choose_a_function_for_all_elements():
-    functions = [lambda x: x * 0, lambda x: x * 10, lambda x: x * 100]
+    functions: Any = [lambda x: x * 0, lambda x: x * 10, lambda x: x * 100]
 
     np.testing.assert_array_equal(
         rnp.piecewise(rnp.arange(4), rnp.array([False, True, False]), functions), [0, 10, 20, 30]

@@ -119,3 +119,16 @@ def test_results_of_eval_shape_may_be_types():
         {"rows": ROWS},
         weak,
     )
+
+
+def test_a_function_that_returns_structs_has_their_types():
+    out = rune.eval_shape(lambda x: (x + 1, ROWS, {"k": DUCK}), rune.ShapeDtypeStruct((3,), "int8"))
+
+    assert out == (rune.ShapeDtypeStruct((3,), "int8"), ROWS, {"k": ROWS})
+
+
+def test_a_struct_is_no_result_of_a_program():
+    f: Any = rune.jit(lambda: ROWS)
+
+    with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):
+        f()

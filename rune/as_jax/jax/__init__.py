@@ -2,6 +2,7 @@
 
 from jax import (
     ad_checkpoint,
+    api_util,
     core,
     custom_batching,
     custom_derivatives,
@@ -46,10 +47,11 @@ from rune.as_jax.devices import (
     process_index,
     process_indices,
 )
-from rune.as_jax.flags import Configuration, State
+from rune.as_jax.flags import Configuration, State, disable_jit
 from rune.as_jax.jaxprs import make_jaxpr
 from rune.as_jax.platforms import copy_to_host_async, print_environment_info, smap
 from rune.backends import Device
+from rune.ref import empty_ref, free_ref
 
 config = Configuration()
 make_mesh = _make_mesh  # of JAX's kind of axes
@@ -67,7 +69,6 @@ debug_nans = State("jax_debug_nans")
 default_device = State("jax_default_device")
 default_matmul_precision = State("jax_default_matmul_precision")
 default_prng_impl = State("jax_default_prng_impl")
-disable_jit = State("jax_disable_jit", True)
 enable_checks = State("jax_enable_checks")
 enable_custom_prng = State("jax_enable_custom_prng")
 enable_x64 = State("jax_enable_x64", True)

@@ -41,4 +41,4 @@ def flatten_fun_nokwargs(in_tree: TreeDef, *flat: Any) -> Generator[Any, Any, An
     yield tree.flatten((yield tree.unflatten(in_tree, flat), {}))
 
 
-__getattr__ = absent.of("jax.api_util")
+__getattr__ = absent.of(__name__)

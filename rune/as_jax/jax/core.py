@@ -4,6 +4,7 @@ from rune import ensure_compile_time_eval, eval_jaxpr, typeof
 from rune.as_jax.avals import AbstractValue, ShapedArray
 from rune.as_jax.jaxprs import (
     DropVar,
+    Effect,
     check_jaxpr,
     concrete_or_error,
     eval_context,
@@ -16,7 +17,6 @@ from rune.as_jax.jaxprs import (
 )
 from rune.as_jax.traces import Trace
 from rune.core.interpreter import Tracer
-from rune.core.primitive import Effect
 from rune.core.program import Atom
 from rune.core.values import Value
 from rune.dims import maximum as max_dim

@@ -20,7 +20,7 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
 from rune.ops import concatenate, reshape, slice_
 from rune.transforms import references
-from rune.transforms.arguments import key_path, require_callable, value_leaves
+from rune.transforms.arguments import key_path, refuse_other, require_callable, value_leaves
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
@@ -37,6 +37,7 @@ def scan(
     length: Any = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
     """Apply `carry, y = f(carry, x)` to one row of `xs` after another; (last carry, stacked ys).
 
@@ -57,6 +58,7 @@ def scan(
     >>> rune.scan(lambda total, x: (total + x, total), 0.0, rnp.arange(4.0))
     (Array(6., f32[], cpu:0), Array([0., 0., 1., 3.], f32[4], cpu:0))
     """
+    refuse_other("scan", _split_transpose=(_split_transpose, False))
     _, treedef = tree.flatten(init)
     return scan_named(Carry("scan", treedef), f, init, xs, length, reverse, unroll)
 

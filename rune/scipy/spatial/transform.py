@@ -323,6 +323,11 @@ class Slerp:
             raise ShapeError(f"Slerp: cannot use times {times.shape} (one for each rotation)")
         object.__setattr__(self, "times", times)
 
+    @classmethod
+    def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
+        """What `Slerp(times, rotations)` gives: the name that it has in JAX. Errors: as of that."""
+        return cls(rnp.asarray(times), rotations)
+
     def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at times [*T]."""
         (at,) = reals("Slerp", times)

@@ -12,6 +12,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar
 
+import numpy as np
+
 from rune import dtypes, effects, tree
 from rune.array import Array
 from rune.core import axes
@@ -26,7 +28,7 @@ from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops import convert, iota
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
-from rune.transforms.arguments import array_leaves, is_object, named
+from rune.transforms.arguments import array_leaves, is_float0, is_object, named, refuse_other
 from rune.transforms.batching.across import numbers, over_lanes_of_devices
 from rune.transforms.effect_boundaries import lanes
 from rune.transforms.programs.memo import per_program
@@ -164,6 +166,8 @@ def vmap(
     out_axes: object = 0,
     axis_name: axes.Name | None = None,
     axis_size: int | None = None,
+    spmd_axis_name: None = None,
+    sum_match: bool = False,
     *,
     randomness: Literal["different", "same"] = "different",
 ) -> Callable[P, R]:
@@ -185,6 +189,7 @@ def vmap(
     if randomness not in ("different", "same"):
         raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
+    refuse_other("vmap", spmd_axis_name=(spmd_axis_name, None), sum_match=(sum_match, False))
     axis = None if axis_name is None else axes.LaneAxis(axis_name)
 
     def batched_function(*args: object, **kwargs: object) -> R:
@@ -199,6 +204,7 @@ class Lanes:
     """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
 
     objects: leaves that are no arrays, by number; no lane has its own, so the function is given them.
+    voids:   numbers among the arrays of those that stand for float0, which has only a shape.
     """
 
     leaves: Sequence[Value]
@@ -206,10 +212,11 @@ class Lanes:
     axes: Sequence[int | None]
     size: Size
     objects: Mapping[int, object]
+    voids: frozenset[int]
 
     def arguments(self, values: Sequence[Value]) -> tuple[tuple[object, ...], dict[str, object]]:
         """The arguments with other arrays."""
-        following = iter(values)
+        following = iter(_with_voids(values, self.voids))
         leaves = [self.objects[i] if i in self.objects else next(following) for i in range(self.treedef.num_leaves)]
         return tree.unflatten(self.treedef, leaves)
 
@@ -220,10 +227,27 @@ def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, objec
     wanted = _spread_axes(in_axes, tuple(args), kwargs)
     objects = {i: x for i, (x, a) in enumerate(zip(leaves, wanted, strict=True)) if a is None and is_object(x)}
     stand_ins = [0.0 if i in objects else x for i, x in enumerate(leaves)] if objects else leaves
+    stand_ins, voids = _without_voids(stand_ins)
     values = [x for i, x in enumerate(array_leaves("vmap", stand_ins, treedef)) if i not in objects]
+    voids = frozenset(i - sum(k < i for k in objects) for i in voids)
     wanted = [a for i, a in enumerate(wanted) if i not in objects]
     where = [_checked_axis(x, a) for x, a in zip(values, wanted, strict=True)]
-    return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects)
+    return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects, voids)
+
+
+def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
+    """The leaves with bools in the place of float0, which has no bytes; and where those are."""
+    voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
+    return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
+
+
+def _with_voids(values: Sequence[Value], voids: frozenset[int]) -> Sequence[Value]:
+    """The values with float0 again."""
+    return (
+        [np.zeros(type_of(x).shape, dtypes.float0) if i in voids else x for i, x in enumerate(values)]
+        if voids
+        else values
+    )
 
 
 def on_lanes(
@@ -234,12 +258,15 @@ def on_lanes(
     are_different: whether draws without a key differ between lanes
     """
     out_tree: list[tree.TreeDef] = []
+    out_voids: list[frozenset[int]] = []
 
     def flat(*values: Value) -> list[Value]:
         args, kwargs = lanes.arguments(values)
         with _each_lane() if are_different else nullcontext():
             outs, result_tree = tree.flatten(function(*args, **kwargs))
+        outs, voids = _without_voids(outs)
         out_tree.append(result_tree)
+        out_voids.append(voids)
         return array_leaves("vmap", outs, result_tree)
 
     leading = [x if a is None else move_axis(x, a, 0) for x, a in zip(lanes.leaves, lanes.axes, strict=True)]
@@ -247,7 +274,7 @@ def on_lanes(
     # The tree of results is known now that `flat` has run.
     wanted = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
     placed = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
-    return tree.unflatten(out_tree[0], placed)
+    return tree.unflatten(out_tree[0], _with_voids(placed, out_voids[0]))
 
 
 def _each_lane() -> effects.Each:

@@ -29,7 +29,15 @@ from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.branch import apart_as_branch
 from rune.ops.promote import opened
-from rune.transforms.arguments import array_leaves, function_name, named, require_callable, unshared, value_leaves
+from rune.transforms.arguments import (
+    array_leaves,
+    function_name,
+    named,
+    refuse_other,
+    require_callable,
+    unshared,
+    value_leaves,
+)
 from rune.transforms.checkpoint.policies import Policy, Saves, as_policy, name_primitive
 from rune.transforms.checkpoint.saved_values import split_kept
 from rune.transforms.derivatives.flat_functions import Flat
@@ -47,6 +55,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Saves | None = None,
     static_argnums: int | Sequence[int] = (),
+    concrete: bool = False,
 ) -> Any:
     """The same function, whose derivative saves only the arguments and recomputes other values.
 
@@ -59,6 +68,7 @@ def checkpoint(
     >>> rune.grad(rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))))(0.0)
     Array(1., f32[], cpu:0)
     """
+    refuse_other("checkpoint", concrete=(concrete, False))
     options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if function is None:

@@ -26,7 +26,7 @@ from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
 from rune.sharding.memory import Spread
 from rune.transforms import late_modules, references
-from rune.transforms.arguments import function_name, named, value_leaves
+from rune.transforms.arguments import flatten_values, function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
 from rune.transforms.compile.declared_sizes import SymbolicAxes
@@ -38,7 +38,7 @@ from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
-from rune.transforms.eval_shape import abstract, leaf_types
+from rune.transforms.eval_shape import leaf_types
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
 from rune.transforms.sharding.laid_out import laid_out
@@ -150,7 +150,7 @@ class Jitted(Generic[P, R]):
 
     def _lookup(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Traced, list[Value]]:
         dynamic, statics = self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
-        leaves, treedef = tree.flatten(dynamic)
+        leaves, treedef = flatten_values(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
         return self._find(leaves, treedef, statics)
 
@@ -178,7 +178,7 @@ class Jitted(Generic[P, R]):
         dynamic, statics = self.marked.split(args, kwargs)
         leaves, treedef = tree.flatten(dynamic)
         types = leaf_types("jit", leaves, treedef)
-        traced, _ = self._find([*map(abstract, types)], treedef, statics)  # type: ignore[arg-type]
+        traced, _ = self._fitting(tuple(types), treedef, statics)
         return stages.Traced(self, traced, treedef, tuple(types), statics)
 
     def lower(self, *args: object, **kwargs: object) -> stages.Lowered:
@@ -263,7 +263,11 @@ class Jitted(Generic[P, R]):
 
     def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
-        types = tuple([type_of(x) for x in leaves])
+        traced, hidden = self._fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
+        return traced, [*leaves, *hidden]
+
+    def _fitting(self, types: tuple[ArrayType, ...], treedef: TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
+        """The trace for arguments of these types, and its hidden inputs."""
         if self.symbolic is not None:
             positions = tuple(where for where, *_ in statics if isinstance(where, int))
             name = function_name(self.function)
@@ -279,7 +283,7 @@ class Jitted(Generic[P, R]):
                     entry = shared.automatic.find(key, traces)
                 else:
                     entry = self._get(key)
-        return entry[0], [*leaves, *entry[1]]
+        return entry
 
     def _get(self, key: Key) -> tuple[Traced, list[Value]]:
         entry = self._shared.fitting(key)
@@ -312,7 +316,7 @@ class Jitted(Generic[P, R]):
             scopes.set_scope("")  # and serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording, references.closed("jit"):
-                outs, out_tree = tree.flatten(self.function(*args, **kwargs))
+                outs, out_tree = flatten_values(self.function(*args, **kwargs))
             recorders.append(recording)
             out_trees.append(out_tree)
             return value_leaves("jit", outs, out_tree)

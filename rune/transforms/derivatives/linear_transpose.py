@@ -18,7 +18,7 @@ from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import stop_gradient
-from rune.transforms.arguments import function_name, key_path, require_callable
+from rune.transforms.arguments import function_name, key_path, refuse_other, require_callable
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.tangents import cotangents_of, filled_as
@@ -28,7 +28,9 @@ from rune.transforms.eval_shape import leaf_types
 NAME = "linear_transpose"
 
 
-def linear_transpose(function: Callable[..., object], *primals: object) -> Callable[..., Any]:
+def linear_transpose(
+    function: Callable[..., object], *primals: object, reduce_axes: Sequence[object] = ()
+) -> Callable[..., Any]:
     """The transposed function: from a cotangent of the result to those of the arguments.
 
     primals: arrays or ShapeDtypeStructs; only their types count.
@@ -40,6 +42,7 @@ def linear_transpose(function: Callable[..., object], *primals: object) -> Calla
     (Array([2., 2.], f32[2], cpu:0),)
     """
     require_callable(NAME, function)
+    refuse_other(NAME, reduce_axes=(tuple(reduce_axes), ()))
     leaves, treedef = tree.flatten(primals)
     types = leaf_types(NAME, leaves, treedef)
     _require_inexact(types, treedef)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rune.errors import ArgumentError
 from rune.transforms.compile.jit import jit
 from rune.transforms.derivatives.grad import vjp
 
 Forward = Callable[..., tuple]
-Backward = Callable[..., object]
+Backward = Callable[..., Any]
 
 
 def fwd_and_bwd(
@@ -40,7 +41,8 @@ def fwd_and_bwd(
                 inputs[place] = value
             return function(*inputs, **kwargs)
 
-        return vjp(of_chosen, *(args[p] for p in places), has_aux=has_aux)
+        options: dict[str, Any] = {"has_aux": has_aux}
+        return vjp(of_chosen, *(args[p] for p in places), **options)
 
     def backward(residuals: Callable[[object], tuple], cotangents: object) -> object:
         results = residuals(cotangents)

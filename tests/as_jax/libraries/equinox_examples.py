@@ -486,39 +486,3 @@ def one_program_for_the_same_subprogram():
 def omega_notation():
     tree = {"a": jnp.arange(3.0), "b": jnp.ones(2)}
     return ((eqxi.ω(tree) * 2 + eqxi.ω(tree)) ** 2).ω
-
-
-def training_of_a_recurrent_classifier():
-    class Model(eqx.Module):
-        cell: eqx.nn.GRUCell
-        linear: eqx.nn.Linear
-        bias: jax.Array
-
-        def __init__(self, key):
-            first, second = jr.split(key)
-            self.cell = eqx.nn.GRUCell(2, 6, key=first)
-            self.linear = eqx.nn.Linear(6, 1, use_bias=False, key=second)
-            self.bias = jnp.zeros(1)
-
-        def __call__(self, x):
-            final, _ = jax.lax.scan(lambda h, x: (self.cell(x, h), None), jnp.zeros(6), x)
-            return jax.nn.sigmoid(self.linear(final) + self.bias)
-
-    @eqx.filter_value_and_grad
-    def loss(model, x, y):
-        p = jax.vmap(model)(x)[:, 0]
-        return -jnp.mean(y * jnp.log(p) + (1 - y) * jnp.log(1 - p))
-
-    @eqx.filter_jit
-    def step(model, x, y):
-        value, gradients = loss(model, x, y)
-        return value, eqx.apply_updates(model, jax.tree.map(lambda g: -0.3 * g, gradients))
-
-    t = jnp.linspace(0, 6, 8)
-    x = jnp.stack([jnp.stack([jnp.sin(t * s + p), jnp.cos(t * s + p)], 1) for s in (1, -1) for p in (0.0, 1.0, 2.0)])
-    y = jnp.array([1.0, 1, 1, 0, 0, 0])
-    model, losses = Model(_KEY), []
-    for _ in range(5):
-        value, model = step(model, x, y)
-        losses.append(value)
-    return losses

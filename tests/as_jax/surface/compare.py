@@ -36,6 +36,7 @@ class Parameters:
 def stored() -> Sections:
     """The sections of the stored text."""
     parts: Sections = {}
+    names: dict[str, str] = {}
     for line in STORED.read_text().splitlines():
         if line.startswith("["):
             names = parts.setdefault(line[1:-1], {})
@@ -47,7 +48,9 @@ def stored() -> Sections:
 
 def read(text: str) -> Parameters:
     """The parameters of a line."""
-    arguments = ast.parse(f"def f{text}: pass").body[0].args
+    function = ast.parse(f"def f{text}: pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     values = [*zip(plain[::-1], arguments.defaults[::-1], strict=False)]
     values += [(a, v) for a, v in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if v is not None]

@@ -136,7 +136,7 @@ def _names_of_module(title: str, module: Any) -> Iterator[tuple[str, str]]:
 def _is_imported(title: str, value: Any) -> bool:
     """Whether a module that is no list of names has the value for its own use."""
     if isinstance(value, types.ModuleType):
-        return value.__name__.partition(".")[0] != "jax" or title in _WRITTEN_HERE
+        return value.__name__.partition(".")[0] not in ("jax", "rune") or title in _WRITTEN_HERE
     return _is_of_python(value) or (title in _WRITTEN_HERE and _home(value) != title)
 
 

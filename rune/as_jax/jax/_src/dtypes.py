@@ -16,4 +16,4 @@ class ExtendedDType:
     """A dtype that says by rules of its own how it is stored. No array of rune can have one."""
 
 
-__getattr__ = absent.of("jax._src.dtypes")
+__getattr__ = absent.of(__name__)

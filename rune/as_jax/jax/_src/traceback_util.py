@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from rune.errors import pass_over as register_exclusion
+from rune.frames import pass_over as register_exclusion
 from rune.tracebacks import is_of_the_package
 
 

@@ -301,4 +301,4 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     return _packed([p.subtree for p in points], structure)
 
 
-__getattr__ = absent.of("jax.example_libraries.optimizers")
+__getattr__ = absent.of(__name__)

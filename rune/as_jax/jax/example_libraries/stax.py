@@ -244,4 +244,4 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     )
 
 
-__getattr__ = absent.of("jax.example_libraries.stax")
+__getattr__ = absent.of(__name__)

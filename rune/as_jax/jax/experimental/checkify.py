@@ -3,4 +3,4 @@
 from rune import absent
 from rune.checkify import *
 
-__getattr__ = absent.of("rune.checkify")
+__getattr__ = absent.of(__name__)

@@ -65,4 +65,4 @@ def aval_method(method: T) -> T:
     return method
 
 
-__getattr__ = absent.of("jax.experimental.hijax")
+__getattr__ = absent.of(__name__)

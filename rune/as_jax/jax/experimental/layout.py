@@ -21,4 +21,4 @@ class Format:
             raise ArgumentError(f"Format: cannot use layout={self.layout!r} (rune chooses how arrays are stored)")
 
 
-__getattr__ = absent.of("jax.experimental.layout")
+__getattr__ = absent.of(__name__)

@@ -1,3 +1,5 @@
 """`jax.experimental.ode`."""
 
 from rune.scipy.integrate import odeint
+
+__all__ = ["odeint"]

@@ -3,4 +3,4 @@
 from rune import absent
 from rune.sparse import *
 
-__getattr__ = absent.of("rune.sparse")
+__getattr__ = absent.of(__name__)

@@ -4,4 +4,4 @@ from jax.extend import core, linear_util
 
 from rune import absent
 
-__getattr__ = absent.of("jax.extend")
+__getattr__ = absent.of(__name__)

@@ -4,4 +4,4 @@ from jax._src.traceback_util import register_exclusion
 
 from rune import absent
 
-__getattr__ = absent.of("jax.extend.source_info_util")
+__getattr__ = absent.of(__name__)

@@ -2,6 +2,9 @@
 
 from jax.numpy import fft, linalg
 
+# Flax names these two when it is imported; an array of them is refused.
+from ml_dtypes import float8_e4m3fnuz, float8_e5m2fnuz
+
 from rune import absent
 from rune.numpy import *
 

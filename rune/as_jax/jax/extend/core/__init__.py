@@ -9,6 +9,7 @@ from rune.as_jax.avals import mapped_aval, unmapped_aval
 from rune.as_jax.jaxprs import (
     ClosedJaxpr,
     DropVar,
+    Effect,
     Jaxpr,
     JaxprEqn,
     array_types,
@@ -30,7 +31,6 @@ from rune.as_jax.jaxprs import (
 )
 from rune.as_jax.primitive import Primitive
 from rune.as_jax.traces import TraceTag, find_top_trace, set_current_trace, take_current_trace
-from rune.core.primitive import Effect
 from rune.core.program import Literal, Var
 from rune.errors import CheckError as JaxprTypeError
 from rune.errors import DimensionError as InconclusiveDimensionOperation

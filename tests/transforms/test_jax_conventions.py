@@ -1,0 +1,214 @@
+"""What programs written for JAX hand over: defaults, objects, and what stands for an array."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import lax, random
+from rune.errors import ArgumentError, ShapeError
+from rune.sharding import NamedSharding, P, make_mesh
+
+X = rnp.arange(6.0).reshape(2, 3)
+KEY = random.key(0)
+Y: Any = X  # for calls that a type checker would refuse
+
+# --- arguments at JAX's defaults --------------------------------------------------------------
+
+LAID_OUT = {
+    "zeros": lambda s: rnp.zeros((2, 3), out_sharding=s),
+    "ones": lambda s: rnp.ones((2, 3), out_sharding=s),
+    "full": lambda s: rnp.full((2, 3), 7.0, out_sharding=s),
+    "zeros_like": lambda s: rnp.zeros_like(X, out_sharding=s),
+    "arange": lambda s: rnp.arange(4, out_sharding=s),
+    "array": lambda s: rnp.array([1, 2], out_sharding=s),
+    "asarray": lambda s: rnp.asarray(np.ones(2), out_sharding=s),
+    "reshape": lambda s: rnp.reshape(X, (6,), out_sharding=s),
+    "x.reshape": lambda s: Y.reshape(6, out_sharding=s),
+    "ravel": lambda s: rnp.ravel(X, out_sharding=s),
+    "repeat": lambda s: rnp.repeat(X, 2, axis=0, out_sharding=s),
+    "broadcast_to": lambda s: rnp.broadcast_to(X, (2, 2, 3), out_sharding=s),
+    "dot": lambda s: rnp.dot(X, X.T, out_sharding=s),
+    "x.dot": lambda s: X.dot(X.T, precision=None, out_sharding=s),
+    "matmul": lambda s: rnp.matmul(X, X.T, out_sharding=s),
+    "tensordot": lambda s: rnp.tensordot(X, X.T, 1, out_sharding=s),
+    "einsum": lambda s: rnp.einsum("ij,kj", X, X, out_sharding=s, _dot_general=lax.dot_general),
+    "lax.dot": lambda s: lax.dot(X, X.T, out_sharding=s),
+    "lax.dot_general": lambda s: lax.dot_general(X, X, (((1,), (1,)), ((), ())), out_sharding=s),
+    "lax.broadcast": lambda s: lax.broadcast(X, (2,), out_sharding=s),
+    "lax.reshape": lambda s: lax.reshape(X, (6,), out_sharding=s),
+    "lax.full": lambda s: lax.full((2,), 1.0, sharding=s),
+    "lax.reduce_sum": lambda s: lax.reduce_sum(X, (1,), out_sharding=s),
+    "normal": lambda s: random.normal(KEY, (2,), out_sharding=s),
+    "permutation": lambda s: random.permutation(KEY, 4, out_sharding=s),
+    "initializer": lambda s: rune.nn.initializers.he_normal()(KEY, (2, 3), out_sharding=s),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_a_result_is_laid_out_as_asked(name: str):
+    rows = NamedSharding(make_mesh((1,), ("data",)), P("data"))
+    plain = LAID_OUT[name](None)
+
+    for out in (LAID_OUT[name](rows), rune.jit(lambda: LAID_OUT[name](rows))()):
+        assert out.sharding == rows
+        np.testing.assert_array_equal(out, plain)
+
+
+AT_DEFAULTS = {
+    "linear_transpose": lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=())(3.0)[0],
+    "vmap": lambda: rune.vmap(lambda v: 2 * v, spmd_axis_name=None, sum_match=False)(rnp.full(1, 3.0))[0],
+    "checkpoint": lambda: rune.checkpoint(lambda v: 2 * v, concrete=False)(3.0),
+    "scan": lambda: lax.scan(lambda c, _: (c + 1.0, None), 4.0, length=2, _split_transpose=False)[0],
+    "at.get": lambda: rnp.full(1, 6.0).at[0].get(out_sharding=None),
+    "at.set": lambda: rnp.zeros(1).at[0].set(6.0, out_sharding=None)[0],
+    "segment_sum": lambda: rune.ops.segment_sum(rnp.full(1, 6.0), rnp.array([0]), 1, out_sharding=None)[0],
+}
+
+
+@pytest.mark.parametrize("name", AT_DEFAULTS)
+def test_an_argument_at_its_default_changes_nothing(name: str):
+    assert AT_DEFAULTS[name]() == 6.0
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=("data",)), "reduce_axes"),
+        (lambda: rune.vmap(rnp.sin, spmd_axis_name=Y), "spmd_axis_name"),
+        (lambda: rune.checkpoint(rnp.sin, concrete=True), "concrete"),
+        (lambda: lax.scan(lambda c, _: (c, c), 0.0, length=2, _split_transpose=True), "_split_transpose"),
+        (lambda: Y.at[0].set(1.0, out_sharding="data"), "out_sharding"),
+        (lambda: rnp.einsum("i,i", X[0], X[0], _dot_general=lambda *a: X), "contract by"),
+    ],
+)
+def test_another_value_is_refused_by_name(call: Any, argument: str):
+    with pytest.raises(ArgumentError, match=f"cannot .*{argument}"):
+        call()
+
+
+def test_negative_positions_are_out_of_bounds_where_they_do_not_wrap():
+    last = -np.ones((2, 1), int)
+
+    np.testing.assert_array_equal(rnp.take_along_axis(X, last, 1), [[2], [5]])
+    np.testing.assert_array_equal(rnp.take_along_axis(X, last, 1, wrap_negative_indices=False), [[np.nan], [np.nan]])
+    out = rnp.take_along_axis(X, last, 1, mode="clip", wrap_negative_indices=False)
+    np.testing.assert_array_equal(out, [[0], [3]])
+
+
+# --- a branch for each operand ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pred", "expected"), [(True, 3.0), (False, 12.0)])
+def test_each_branch_of_cond_may_have_its_own_operand(pred: bool, expected: float):
+    cond: Any = rune.cond
+
+    def f(p: Any) -> Any:
+        return cond(p, {"x": 2.0}, lambda t: t["x"] + 1.0, (3.0, 4.0), lambda t: t[0] * t[1])
+
+    assert f(pred) == rune.jit(f)(pred) == expected
+    assert rune.vmap(f)(rnp.array([pred]))[0] == expected
+
+
+def test_the_derivative_of_cond_reaches_the_operand_of_the_branch_that_ran():
+    cond: Any = rune.cond
+
+    gradients = rune.grad(lambda x, y: cond(False, x, rnp.sin, y, lambda v: v * v), argnums=(0, 1))(1.0, 3.0)
+
+    assert [float(g) for g in gradients] == [0.0, 6.0]
+
+
+# --- objects in vmap --------------------------------------------------------------------------
+
+
+def test_an_object_goes_to_every_lane_where_in_axes_is_none():
+    settings = SimpleNamespace(scale=3.0)
+
+    out = rune.vmap(lambda x, s: x * s.scale, in_axes=(0, None))(rnp.arange(3.0), settings)
+
+    np.testing.assert_array_equal(out, [0, 3, 6])
+
+
+def test_objects_and_arrays_of_one_tree_keep_their_places():
+    def f(tree: dict[str, Any], x: Any) -> Any:
+        return tree["function"](x) * tree["scale"] + len(tree["name"])
+
+    parts = {"function": rnp.negative, "name": "ab", "scale": rnp.array([1.0, 10.0])}
+    axes = {"function": None, "name": None, "scale": 0}
+
+    out = rune.vmap(f, in_axes=(axes, None))(parts, 3.0)
+
+    np.testing.assert_array_equal(out, [-1, -28])
+
+
+def test_an_object_that_would_be_split_over_lanes_is_refused():
+    f: Any = rune.vmap(lambda x, name: x)
+
+    with pytest.raises(ArgumentError, match="cannot take str as an array"):
+        f(rnp.ones(2), "name")
+
+
+# --- what stands for an array -----------------------------------------------------------------
+
+
+class Variable:
+    """An object that JAX's functions take for an array."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __jax_array__(self) -> Any:
+        return self.value
+
+
+V: Any = Variable(rnp.array([1.0, 2.0, 3.0]))
+AS_ARRAY = {
+    "sin": lambda v: rnp.sin(v),
+    "add": lambda v: X + v,
+    "matmul": lambda v: X @ v,
+    "compare": lambda v: X < v,
+    "equal": lambda v: X == v,
+    "asarray": lambda v: rnp.asarray(v),
+    "dtype": lambda v: rnp.asarray(v, "int32"),
+    "array": lambda v: rnp.array([v, v]),
+    "stack": lambda v: rnp.stack([v, X[0]]),
+    "where": lambda v: rnp.where(X > 1, v, X),
+    "set": lambda v: X.at[0].set(v),
+    "lax": lambda v: lax.mul(v, X[0]),
+    "jit": lambda v: rune.jit(lambda a: a * 2)(v),
+    "shape": lambda v: rnp.asarray(rnp.shape(v)),
+    "zeros_like": lambda v: rnp.zeros_like(v),
+}
+
+
+@pytest.mark.parametrize("name", AS_ARRAY)
+def test_an_object_with_jax_array_is_one(name: str):
+    np.testing.assert_array_equal(AS_ARRAY[name](V), AS_ARRAY[name](V.value))
+
+
+# --- polynomials side by side -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("p", "x"), [((3, 2), (2,)), ((3, 2), ()), ((4, 2), (5, 2)), ((1, 3, 1), (2,)), ((0, 2), (2,)), ((3,), (2, 2))]
+)
+def test_polynomials_side_by_side_broadcast_with_their_points(p: tuple[int, ...], x: tuple[int, ...]):
+    draw = np.random.default_rng(0)
+    coefficients, points = draw.integers(-3, 4, p).astype(np.float32), draw.integers(-3, 4, x).astype(np.float32)
+
+    expected = np.zeros(np.broadcast_shapes(p[1:], x), np.float32)
+    for row in coefficients:
+        expected = expected * points + row
+
+    np.testing.assert_array_equal(rnp.polyval(coefficients, points), expected)
+    np.testing.assert_array_equal(rune.jit(rnp.polyval)(coefficients, points), expected)
+
+
+def test_polynomials_that_do_not_fit_their_points_are_refused():
+    with pytest.raises(ShapeError, match="polyval: cannot broadcast"):
+        rnp.polyval(np.ones((2, 3)), np.ones(2))
