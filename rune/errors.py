@@ -55,6 +55,7 @@ __all__ = [
     "UnhandledEffect",
 ]
 
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One line of the user's source: where an equation comes from.

@@ -16,9 +16,9 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import Array
+from rune.core import primitive as primitives
 from rune.core.check import check_program
 from rune.core.interpreter import Interpreter, Tracer, current, is_evaluating, use
-from rune.core import primitive as primitives
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, OpenProgram, Program, Var
 from rune.core.staging import Stage

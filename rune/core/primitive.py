@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from rune.core.interpreter import bind
 from rune.core.lower import Lowering
@@ -115,6 +115,8 @@ class Primitive:
     lower: Lowering | None = None
     expand: Rule | None = None
     multiple_results: bool = False
+    call_primitive: ClassVar[bool] = False  # JAX's word for what holds a function of its arguments
+    map_primitive: ClassVar[bool] = False
     jvp_equation: Rule | None = None
     dead_code: Rule | None = None
     effect: Rule | None = None

@@ -117,6 +117,8 @@ class Program(ProgramNames):
         """The values of the constants."""
         return [value for _, value in self.constants]
 
+    literals = consts  # JAX's other name of them, which Distrax reads
+
     @property
     def jaxpr(self) -> OpenProgram:
         """The program without the values of its constants; the same object each time."""

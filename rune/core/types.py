@@ -104,11 +104,6 @@ class ArrayType:
     to_tangent_aval = to_ct_aval = to_cotangent_aval = at_least_vspace = to_tangent  # JAX's names
 
     @property
-    def sharding(self) -> None:
-        """None: how an array is laid out over devices is no part of its type."""
-        return None
-
-    @property
     def vma(self) -> Axes:
         """JAX's name of `varying`."""
         return self.varying

@@ -71,7 +71,7 @@ def optimization_barrier(operand: object) -> Any:
 
 
 def dtype(x: ArrayLike) -> np.dtype:
-    """The dtype that an array or number has.
+    """The dtype that an array or number has; that of a dtype is itself.
 
     Shapes: any; the result is a NumPy dtype.
     Errors: ArgumentError if an argument is not an array.
@@ -80,6 +80,8 @@ def dtype(x: ArrayLike) -> np.dtype:
     >>> lax.dtype(1.5)
     dtype('float32')
     """
+    if isinstance(x, np.dtype | type):
+        return dtypes.public(dtypes.as_dtype(x))
     return type_of(value("dtype", x)).dtype
 
 

@@ -49,7 +49,7 @@ class ScalarType(type):
         return bool(cls.dtype == other)
 
     def __hash__(cls) -> int:
-        return hash(cls.dtype)
+        return hash(cls.dtype.type)  # as of NumPy's class, which it is equal to
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.dtype.type)

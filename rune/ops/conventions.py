@@ -63,7 +63,7 @@ def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple
     """All axes for None. Errors: AxisError when one is out of range or given twice."""
     if axis is None:
         return tuple(range(of.ndim + new))
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
     normalised = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
     twice = next((i for i in normalised if normalised.count(i) > 1), None)
     if twice is not None:
@@ -358,7 +358,7 @@ def _is_one(x: Value, axis: int) -> bool:
 def expand_dims(x: Operand, axis: int | Sequence[int]) -> Array:
     """Axes of size 1 inserted, so that they stand at `axis` of the result."""
     x = operand("expand_dims", x)
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
     ndim = type_of(x).ndim + len(axes)
     at = set(normalised_axes("expand_dims", axes, type_of(x), len(axes)))  # type: ignore[arg-type]
     sizes = iter(type_of(x).shape)

@@ -1,4 +1,4 @@
-"""`jax.api_util`: functions of flat arguments, for `linear_util` (Flax, NumPyro, Haiku, Distrax)."""
+"""`jax.api_util`: functions of flat arguments (Flax, NumPyro, Haiku, Distrax)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kw
 
 
 def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
-    """`f` of the elements of iterables that are equally long. Errors: ValueError if they are not."""
+    """`f` of the elements of equally long iterables. Errors: ValueError for other lengths."""
     return [f(*elements) for elements in zip(*args, strict=True)]
 
 
 @linear_util.transformation_with_aux
 def flatten_fun(in_tree: TreeDef, *flat: Any) -> Generator[Any, Any, Any]:
-    """The function of the leaves of (args, kwargs), with its leaves as results, and their structure."""
+    """The function from leaves of (args, kwargs) to leaves of its result, and their structure."""
     args, kwargs = tree.unflatten(in_tree, flat)
     yield tree.flatten((yield args, kwargs))
 
 
 @linear_util.transformation_with_aux
 def flatten_fun_nokwargs(in_tree: TreeDef, *flat: Any) -> Generator[Any, Any, Any]:
-    """The function of the leaves of args, with its leaves as results, and their structure."""
+    """The function from leaves of args to leaves of its result, and their structure."""
     yield tree.flatten((yield tree.unflatten(in_tree, flat), {}))
 
 

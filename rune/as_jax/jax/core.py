@@ -1,6 +1,7 @@
 """`jax.core`."""
 
 from rune import ensure_compile_time_eval, eval_jaxpr, typeof
+from rune.as_jax.array_classes import pytype_aval_mappings
 from rune.as_jax.avals import AbstractValue, ShapedArray
 from rune.as_jax.jaxprs import (
     DropVar,

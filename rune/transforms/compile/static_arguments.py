@@ -113,7 +113,7 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
 
 
 def call_inline(function: Callable[..., Any], marked: Marked, args: tuple, kwargs: Mapping[str, object]) -> Any:
-    """The function's own equations, where `jit` would write one that holds them: its arguments are arrays."""
+    """The function's own equations, where `jit` would write one that holds them."""
     dynamic, statics = marked.split(args, kwargs)
     leaves, treedef = tree.flatten(dynamic)
     values = [as_value(x) for x in value_leaves("jit", leaves, treedef)]

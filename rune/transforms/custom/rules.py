@@ -142,16 +142,16 @@ class CustomFunction:
 
     def __init__(
         self,
-        function: Callable[..., object],
+        fun: Callable[..., object],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ):
-        functools.update_wrapper(self, function, updated=())
-        self.function, self.signature = function, _signature(function)
-        self.name = function_name(function)
+        functools.update_wrapper(self, fun, updated=())
+        self.function, self.signature = fun, _signature(fun)
+        self.name = function_name(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
-        self.nondiff = frozenset((*numbers, *_positions(function, names)))
+        self.nondiff = frozenset((*numbers, *_positions(fun, names)))
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function; while a derivative is taken, its rule."""

@@ -1,4 +1,4 @@
-"""BlackJAX: samplers as pairs of functions, adaptation, sequential Monte Carlo, variational inference."""
+"""BlackJAX: samplers, adaptation, sequential Monte Carlo, variational inference."""
 
 import blackjax
 import blackjax.smc.resampling as resampling
@@ -252,7 +252,7 @@ def stein_variational_gradient_descent():
 
 
 def pathfinder_approximation():
-    result, info = blackjax.vi.pathfinder.approximate(
+    result, _info = blackjax.vi.pathfinder.approximate(
         jax.random.key(0), _logdensity, jnp.array([2.0, -1.0]), num_samples=20, maxiter=8
     )
     return {"position": result.position, "elbo": result.elbo}

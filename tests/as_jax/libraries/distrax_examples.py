@@ -1,4 +1,4 @@
-"""Distrax: distributions, bijectors, mixtures, hidden Markov models, TFP's distributions beside them."""
+"""Distrax: distributions, bijectors, mixtures, hidden Markov models, TFP's beside them."""
 
 import distrax
 import jax
@@ -131,7 +131,7 @@ def hidden_markov_model():
         obs_dist=distrax.Normal(jnp.array([0.0, 3.0]), jnp.array([1.0, 1.0])),
     )
     states, observations = model.sample(seed=jax.random.PRNGKey(KEY), seq_len=6)
-    alphas, betas, marginals, log_prob = model.forward_backward(observations)
+    _alphas, _betas, marginals, log_prob = model.forward_backward(observations)
     return {
         "states": states,
         "obs": observations,

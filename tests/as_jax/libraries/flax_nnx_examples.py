@@ -10,13 +10,13 @@ from flax.nnx import bridge
 
 class _MLP(nnx.Module):
     def __init__(self, din, dmid, dout, *, rngs):
+        self.bn = nnx.BatchNorm(din, rngs=rngs)
         self.linear1 = nnx.Linear(din, dmid, rngs=rngs)
         self.dropout = nnx.Dropout(rate=0.1, rngs=rngs)
-        self.bn = nnx.BatchNorm(dmid, rngs=rngs)
         self.linear2 = nnx.Linear(dmid, dout, rngs=rngs)
 
     def __call__(self, x):
-        x = nnx.gelu(self.dropout(self.bn(self.linear1(x))))
+        x = nnx.gelu(self.dropout(self.linear1(self.bn(x))))
         return self.linear2(x)
 
 
@@ -38,7 +38,7 @@ def _pure(state):
 
 def module_is_an_object():
     model = _MLP(2, 16, 5, rngs=nnx.Rngs(0))
-    y = model(jnp.ones((3, 2)))
+    y = model(jax.random.normal(jax.random.key(4), (3, 2)))
     return {"y": y, "kernel": model.linear1.kernel[...], "mean": model.bn.mean[...]}
 
 
@@ -66,7 +66,7 @@ def split_and_merge():
     graphdef, params, rest = nnx.split(model, nnx.Param, ...)
     doubled = jax.tree.map(lambda p: 2 * p, params)
     merged = nnx.merge(graphdef, doubled, rest)
-    return {"params": _pure(params), "y": merged(jnp.ones((2, 2)))}
+    return {"params": _pure(params), "y": merged(jnp.eye(2))}
 
 
 def functional_training_by_jax_grad():
@@ -371,7 +371,7 @@ def custom_gradient_of_a_module():
         return square(model, x), (model(x), x)
 
     def backward(residuals, cotangent):
-        (model_cotangent, y_cotangent), (y, x) = cotangent, residuals
+        (model_cotangent, y_cotangent), (y, _x) = cotangent, residuals
         return jax.tree.map(lambda v: v * 0 + 1, model_cotangent), y_cotangent * 2 * y
 
     square.defvjp(forward, backward)
@@ -395,7 +395,7 @@ def half_precision_of_a_layer():
 
 def variables_have_metadata_and_filters():
     model = _MLP(2, 4, 3, rngs=nnx.Rngs(0))
-    graphdef, params, statistics, others = nnx.split(model, nnx.Param, nnx.BatchStat, ...)
+    _graphdef, params, statistics, others = nnx.split(model, nnx.Param, nnx.BatchStat, ...)
     return {
         "params": len(jax.tree.leaves(params)),
         "statistics": _pure(statistics),

@@ -209,7 +209,7 @@ def attention_of_several_heads():
     model = hk.without_apply_rng(hk.transform(attend))
     x = jax.random.normal(jax.random.PRNGKey(4), (2, 5, 8))
     params = model.init(jax.random.PRNGKey(0), x)
-    return {"y": model.apply(params, x), "grad": jax.grad(lambda p: model.apply(p, x).mean())(params)}
+    return {"y": model.apply(params, x), "grad": jax.grad(lambda v: model.apply(params, v).mean())(x)}
 
 
 def transformer_block():

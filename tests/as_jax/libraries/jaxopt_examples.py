@@ -23,13 +23,13 @@ def _rosenbrock(x):
 
 def gradient_descent():
     solver = jaxopt.GradientDescent(fun=_ridge, maxiter=100)
-    params, state = solver.run(jnp.zeros(3), l2reg=0.1, data=_data())
+    params, _state = solver.run(jnp.zeros(3), l2reg=0.1, data=_data())
     return {"params": params, "value": _ridge(params, 0.1, _data())}
 
 
 def limited_memory_bfgs():
-    params, state = jaxopt.LBFGS(fun=_rosenbrock, maxiter=60).run(jnp.array([-1.0, 1.5]))
-    return {"params": params, "value": state.value}
+    params, _ = jaxopt.LBFGS(fun=_rosenbrock, maxiter=60).run(jnp.array([-1.0, 1.5]))
+    return params
 
 
 def bfgs_and_nonlinear_conjugate_gradients():

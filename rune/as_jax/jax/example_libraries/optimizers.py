@@ -22,7 +22,7 @@ Schedule = Callable[[Any], Any]
 
 
 class Optimizer(NamedTuple):
-    """How a state starts from parameters, follows from a step and a gradient, and holds parameters."""
+    """How a state starts from parameters, follows from a gradient, and gives parameters back."""
 
     init_fn: Callable[[Any], Any]
     update_fn: Callable[[Any, Any, Any], Any]
@@ -30,7 +30,7 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """The leaves of each array's state, the structure of the parameters, and those of the states."""
+    """The leaves of each array's state, and the structures of parameters and of states."""
 
     packed_state: Sequence[Any]
     tree_def: TreeDef
@@ -84,7 +84,7 @@ def _states(state: OptimizerState) -> list[Any]:
 
 
 def _from_zeros(count: int, step: Callable[..., tuple[Any, ...]]) -> tuple[Callable[..., Any], ...]:
-    """An optimizer whose state is the array and `count` more, zero at first: step(i, g, x, *more)."""
+    """An optimizer whose state is the array and `count` more: step(i, g, x, *more)."""
 
     def init(x: Any) -> tuple[Any, ...]:
         return (x, *(rnp.zeros_like(x) for _ in range(count)))
@@ -143,7 +143,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> tuple[Callable[..., Any], 
 
 @optimizer
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> tuple[Callable[..., Any], ...]:
-    """Gradients divided by the root of the running mean of their squares (Tieleman, Hinton 2012)."""
+    """Gradients over the root of the running mean of their squares (Tieleman, Hinton 2012)."""
     rate = make_schedule(step_size)
 
     def step(i: Any, g: Any, x: Any, squares: Any) -> tuple[Any, ...]:
@@ -170,7 +170,7 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> tuple[Callable[..., Any], ...]:
-    """Running means of gradients and of their squares, without their bias to 0 (Kingma, Ba 2015)."""
+    """Running means of gradients and of squares, without their bias to 0 (Kingma, Ba 2015)."""
     rate = make_schedule(step_size)
 
     def step(i: Any, g: Any, x: Any, mean: Any, squares: Any) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ def _weight(decay: float, i: Any, like: Any) -> Any:
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> tuple[Callable[..., Any], ...]:
-    """`adagrad` that keeps a maximum for each slice, in place of a sum for each element (Anil 2019)."""
+    """`adagrad` with a maximum for each slice in place of a sum for each element (Anil 2019)."""
     rate = make_schedule(step_size)
 
     def init(x: Any) -> tuple[Any, ...]:
@@ -251,7 +251,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     edges, levels = rnp.array(boundaries), rnp.array(values)
     if edges.ndim != 1 or levels.shape != (edges.size + 1,):
         raise ArgumentError(
-            f"piecewise_constant: cannot use boundaries {edges.shape} with values {levels.shape} (one value more required)"
+            f"piecewise_constant: cannot use boundaries {edges.shape} with {levels.shape} values (one more required)"
         )
     return lambda i: levels[rnp.sum(i > edges)]
 
@@ -261,9 +261,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if rnp.ndim(scalar_or_schedule) != 0:
-        raise ArgumentError(
-            f"make_schedule: cannot use {rnp.shape(scalar_or_schedule)} (a number or function required)"
-        )
+        raise ArgumentError(f"make_schedule: cannot use {rnp.shape(scalar_or_schedule)} (a number required)")
     return constant(scalar_or_schedule)
 
 

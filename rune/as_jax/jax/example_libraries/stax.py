@@ -28,7 +28,10 @@ randn = normal
 logsoftmax = nn.log_softmax
 
 
-def Dense(out_dim: int, W_init: Apply = glorot_normal(), b_init: Apply = normal()) -> Layer:
+_GLOROT, _SMALL, _TINY = glorot_normal(), normal(), normal(1e-6)
+
+
+def Dense(out_dim: int, W_init: Apply = _GLOROT, b_init: Apply = _SMALL) -> Layer:
     """inputs @ W + b."""
 
     def init(rng: Array, input_shape: Sequence[int]) -> tuple[Any, Any]:
@@ -51,7 +54,7 @@ def _convolution(
     strides: Sequence[int] | None = None,
     padding: Any = "VALID",
     W_init: Apply | None = None,
-    b_init: Apply = normal(1e-6),
+    b_init: Apply = _TINY,
 ) -> Layer:
     of_inputs, of_kernel, of_outputs = dimension_numbers
     make_kernel = W_init or glorot_normal(of_kernel.index("I"), of_kernel.index("O"))
@@ -186,7 +189,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Elements are kept, and divided by `rate`, with probability `rate`; all as they are unless training."""
+    """Elements stay with probability `rate`, divided by it; all are as they are unless training."""
 
     def apply(params: Params, inputs: Array, *, rng: Array | None = None, **kwargs: object) -> Array:
         if rng is None:

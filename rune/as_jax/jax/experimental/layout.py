@@ -1,4 +1,4 @@
-"""`jax.experimental.layout`: how a device stores an array (Flax asks whether a sharding says it)."""
+"""`jax.experimental.layout`: how a device stores an array (Flax asks for the class)."""
 
 from __future__ import annotations
 
