@@ -97,7 +97,7 @@ NAMES: Mapping[str, Table] = {
     "jax.extend.sharding": {_XLA: "*"},
     "jax.extend.source_info_util": {_INSIDE: "*"},
     "jax.extend.xla": {_XLA: "*"},
-    "jax.custom_derivatives": {_INSIDE: "*"},
+    "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
     "jax.example_libraries.stax": {"Examples of JAX; use Flax, Haiku or Equinox.": "*Pool GeneralConv*"},
     "jax.experimental": {
         _MUTABLE: "EArray cur_qdd primal_tangent_dtype",
@@ -150,7 +150,7 @@ NAMES: Mapping[str, Table] = {
     "jit(f).lower(x).compile()": {_MEMORIES: "*_formats", "Use `x.sharding` of the results.": "*_shardings"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
-    "make_jaxpr(f)(x)": {_INSIDE: "debug_info literals map_jaxpr replace", _MUTABLE: "*_aval_qdds is_high"},
+    "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "*_aval_qdds is_high"},
     "make_jaxpr(f)(x).jaxpr": {_INSIDE: "debug_info replace", _MUTABLE: "*_aval_qdds is_high"},
     "make_jaxpr(f)(x).eqns[0]": {_INSIDE: "ctx"},
     "typeof(x)": {"A type has a shape, a dtype and weak_type; methods are those of arrays.": "*"},
@@ -184,6 +184,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     _BY_POSITION: (
         "jax.*: fun",
         "jax.custom_batching.*: f*",
+        "jax.custom_derivatives.SymbolicZero: aval",
         "jax.*: x",
         "jax.lax.nextafter: x?",
         "jax.scipy.special.*: [pq]",
