@@ -108,6 +108,11 @@ class ArrayType:
         """JAX's name of `varying`."""
         return self.varying
 
+    @property
+    def sharding(self) -> None:
+        """None: how an array lies over devices is no part of its type."""
+        return None
+
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)
         axes = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""

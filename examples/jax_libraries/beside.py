@@ -1,0 +1,40 @@
+"""Run the scripts here on rune and on jax: python beside.py --jax PYTHON [script...]
+
+PYTHON is an interpreter with jax. The libraries are those on PYTHONPATH, for both. On jax a script
+runs without its line `import rune.as_jax`. Times are processor time, of all threads, in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+LINE = "import rune.as_jax  # noqa: F401  # isort: skip\n"
+
+
+def said(python: str, source: str) -> list[str]:
+    """What the program prints; what it complains of is shown."""
+    done = subprocess.run([python, "-W", "ignore", "-c", source], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def main() -> None:
+    """Print the lines of each script, rune's left and jax's right."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jax", required=True, metavar="PYTHON", help="an interpreter with jax")
+    scripts = sorted(path.stem for path in HERE.glob("*_*.py"))
+    parser.add_argument("scripts", nargs="*", default=scripts)
+    arguments = parser.parse_args()
+    for script in arguments.scripts:
+        source = (HERE / f"{script}.py").read_text()
+        print(script)
+        pairs = zip(said(sys.executable, source), said(arguments.jax, source.replace(LINE, "")), strict=True)
+        for on_rune, on_jax in pairs:
+            print(f"    rune  {on_rune}\n    jax   {on_jax}")
+
+
+if __name__ == "__main__":
+    main()
