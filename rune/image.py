@@ -13,11 +13,13 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi
+from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
 from rune.transforms.arguments import value_leaves
@@ -117,7 +119,7 @@ _KERNELS = {
 _LEAST_SUM = 1000.0 * float(np.finfo(np.float32).eps)
 
 
-def _weights(kernel: _Kernel, old: int, new: int, scale: Array, shift: Array, antialias: bool) -> Array:
+def _weights(kernel: _Kernel, old: Size, new: int, scale: Array, shift: Array, antialias: bool) -> Array:
     """[old, new]: what each old pixel gives to each new one."""
     # scale, shift: where an old coordinate comes to lie among the new, x * scale + shift
     step = 1.0 / scale
@@ -261,6 +263,6 @@ def _inexact(x: Array) -> Array:
     return x if rnp.issubdtype(x.dtype, rnp.inexact) else x.astype(rnp.result_type(x, 1.0))
 
 
-def _nearest(old: int, new: int) -> np.ndarray:
+def _nearest(old: Size, new: int) -> Any:
     """Which old pixel has each new centre: (i + 1/2) * old / new, rounded down."""
     return (2 * np.arange(new) + 1) * old // (2 * new)

@@ -45,13 +45,12 @@ def test_an_interpreter_of_jaxprs_inverts_a_function_under_transformations():
 
 def test_classes_of_jaxprs_tell_open_from_closed_ones():
     closed: Any = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x))(1.0)
+    opened: Any = closed.jaxpr
 
-    assert isinstance(closed, jex.ClosedJaxpr)
-    assert isinstance(closed.jaxpr, jex.Jaxpr)
-    assert not isinstance(closed, jex.Jaxpr)
-    assert not isinstance(closed.jaxpr, jex.ClosedJaxpr)
-    assert all(isinstance(e, jex.JaxprEqn) for e in closed.eqns)
-    (inner,) = jex.subjaxprs(closed.jaxpr)
+    assert [isinstance(p, jex.ClosedJaxpr) for p in (closed, opened)] == [True, False]
+    assert [isinstance(p, jex.Jaxpr) for p in (closed, opened)] == [False, True]
+    assert all(isinstance(e, jex.JaxprEqn) for e in opened.eqns)
+    (inner,) = jex.subjaxprs(opened)
     assert inner.eqns[0].primitive.name == "sin"
 
 

@@ -89,4 +89,5 @@ def test_lines_of_a_library_that_is_passed_over_are_those_that_called_it(tmp_pat
     pass_over(library)
     after = rune.make_program(lambda x: names["layer"](x))(X)
 
-    assert [p.equations[0].frame.short.split(":")[0] for p in (before, after)] == ["layers.py", "test_lines.py"]
+    frames = [p.equations[0].frame for p in (before, after)]
+    assert [f and f.short.split(":")[0] for f in frames] == ["layers.py", "test_lines.py"]

@@ -6,19 +6,21 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import Array
+from rune.backends import Device
 from rune.errors import DtypeError
 from rune.numpy import from_dlpack as _from_dlpack
+from rune.typing import DTypeLike
 
 _NARROW = (dtypes.bf16, *map(np.dtype, "?bhiqBHIQefdFD"))
 
 
-def from_dlpack(external_array: object, device: object = None, copy: bool | None = None) -> Array:
+def from_dlpack(external_array: object, device: str | Device | None = None, copy: bool | None = None) -> Array:
     """An array of what `external_array` holds, by its methods __dlpack__ and __dlpack_device__."""
     return _from_dlpack(external_array, device=device, copy=copy)
 
 
-def is_supported_dtype(dtype: object) -> bool:
+def is_supported_dtype(dtype: DTypeLike | None) -> bool:
     """Whether arrays of this dtype can be handed over."""
     if dtype is None:
         raise DtypeError("is_supported_dtype: cannot take None for a dtype")
-    return np.dtype(dtype) in _NARROW
+    return dtypes.named(dtype) in _NARROW

@@ -53,14 +53,14 @@ class _Descent(NamedTuple):
     residual: Array
     square: Array
     direction: Array
-    count: Array
+    steps: Array
 
 
 def _conjugate(system: Vectors) -> Array:
     limit = rnp.square(system.limit)
 
     def goes_on(s: _Descent) -> Array:
-        return (squared_length(s.residual) > limit) & (s.count < system.most)
+        return (squared_length(s.residual) > limit) & (s.steps < system.most)
 
     def step(s: _Descent) -> _Descent:
         product = system.product(s.direction)
@@ -69,7 +69,7 @@ def _conjugate(system: Vectors) -> Array:
         better = system.precondition(residual)
         square = rnp.real(rnp.vdot(residual, better))
         direction = better + (square / s.square) * s.direction
-        return _Descent(s.x + share * s.direction, residual, square, direction, s.count + 1)
+        return _Descent(s.x + share * s.direction, residual, square, direction, s.steps + 1)
 
     residual = system.b - system.product(system.start)
     direction = system.precondition(residual)
@@ -107,7 +107,7 @@ def bicgstab(
 
 
 class _Walk(NamedTuple):
-    """Names as in the source; v is A p̂. `count` is negative after a breakdown."""
+    """Names as in the source; v is A p̂. `steps` is negative after a breakdown."""
 
     x: Array
     r: Array
@@ -116,7 +116,7 @@ class _Walk(NamedTuple):
     omega: Array
     p: Array
     v: Array
-    count: Array
+    steps: Array
 
 
 def _stabilised(system: Vectors) -> Array:
@@ -124,7 +124,7 @@ def _stabilised(system: Vectors) -> Array:
     shadow = system.b - system.product(system.start)
 
     def goes_on(s: _Walk) -> Array:
-        return (squared_length(s.r) > limit) & (s.count < system.most) & (s.count >= 0)
+        return (squared_length(s.r) > limit) & (s.steps < system.most) & (s.steps >= 0)
 
     def step(s: _Walk) -> _Walk:
         rho = rnp.vdot(shadow, s.r)
@@ -141,7 +141,7 @@ def _stabilised(system: Vectors) -> Array:
         x = s.x + alpha * p_hat
         x, r = (rnp.where(is_done, u, w) for u, w in ((x, x + omega * half_hat), (half, half - omega * t)))
         is_broken = (rho == 0) | (alpha == 0) | (omega == 0)
-        return _Walk(x, r, rho, alpha, omega, p, v, rnp.where(is_broken, -1, s.count + 1))
+        return _Walk(x, r, rho, alpha, omega, p, v, rnp.where(is_broken, -1, s.steps + 1))
 
     one = rnp.ones((), system.b.dtype)
     zeros = rnp.zeros_like(system.b)

@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.control import fori_loop, while_loop
+from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.scipy.linalg import solve_triangular
 from rune.scipy.sparse.linalg.systems import T, Vectors, length, solved
@@ -97,7 +98,7 @@ def _restarted(restart: int, is_incremental: bool, system: Vectors) -> Array:
     return while_loop(goes_on, step, (system.start, of(system.start), rnp.asarray(0)))[0]
 
 
-def _nearest(system: Vectors, residual: Array, size: int, limit: Array | None) -> Array:
+def _nearest(system: Vectors, residual: Array, size: Size, limit: Array | None) -> Array:
     """What to add to x, from the Krylov space of this residual; `limit` is for the incremental."""
     norm, dtype, is_incremental = length(residual), residual.dtype, limit is not None
     first = rnp.zeros((residual.shape[0], size + 1), dtype).at[:, 0].set(residual / norm.astype(dtype))
