@@ -1,9 +1,9 @@
 """Dtypes: NumPy's dtype objects, their short names, and the promotion lattice.
 
-A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). The names that programs
-are printed in count bits, and `FROM_SHORT` reads them; a dtype that a user names is read by `named`,
-where what NumPy knows means what NumPy means ("i4" has four bytes), and by `as_dtype` where an array
-is made in it. Promotion is JAX's lattice: the result is the least upper bound, and weak (Python
+A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). The names in programs
+count bits, and `FROM_SHORT` reads them; a dtype that a user names is read by `named`, where what
+NumPy knows means what NumPy means ("i4" has four bytes), and by `as_dtype` where an array is made
+in it. Promotion is JAX's lattice: the result is the least upper bound, and weak (Python
 scalar) operands take the other side's width. The default types are 32-bit; an explicit 64-bit dtype
 is honoured, or truncated where the settings say so. Strict promotion (`rune.numpy_dtype_promotion`)
 is another lattice, in which only weak types have anything above.

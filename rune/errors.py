@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, TypeVar
 
 from rune.frames import PACKAGE, is_passed_over

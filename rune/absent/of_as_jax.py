@@ -27,18 +27,17 @@ _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_
 
 NAMES: Mapping[str, Table] = {
     "jax": {
-        _INSIDE: "ad api_util make_user_context",
+        _INSIDE: "ad make_user_context",
         "Use `jax.lax.dynamic_slice`, or a slice where the numbers are known.": "ds",
         "What exports XLA's programs, and calls into them. `rune.explain` shows a program at every stage.": "export",
         "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
         _MEMORIES: "memory",
-        "Use `jax.new_ref`.": "empty_ref free_ref",
     },
     "jax.numpy": {
         _TYPES: """
-            float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fnuz
-            float8_e5m2fnuz float8_e8m0fnu int1 int2 uint1 uint2
+            float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz
+            float8_e8m0fnu int1 int2 uint1 uint2
             """,
         "A warning that is an error here.": "ComplexWarning",
     },
@@ -81,7 +80,6 @@ NAMES: Mapping[str, Table] = {
     "jax.profiler": {"Readers of XLA's profiles; `rune.debug.profile` gives its own.": "Profile* register_subprocess"},
     "jax.export": {"What exports XLA's programs.": "*"},
     "jax.ffi": {"Calls into native code of XLA; `jax.pure_callback` calls Python.": "*"},
-    "jax.monitoring": {"Events of JAX's inside; `rune.counting` counts what rune does.": "*"},
     "jax.api_util": {_INSIDE: "*"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
@@ -99,7 +97,7 @@ NAMES: Mapping[str, Table] = {
     "jax.extend.sharding": {_XLA: "*"},
     "jax.extend.source_info_util": {_INSIDE: "*"},
     "jax.extend.xla": {_XLA: "*"},
-    "jax.custom_derivatives": {_INSIDE: "*"},
+    "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
     "jax.example_libraries.stax": {"Examples of JAX; use Flax, Haiku or Equinox.": "*Pool GeneralConv*"},
     "jax.experimental": {
         _MUTABLE: "EArray cur_qdd primal_tangent_dtype",
@@ -152,7 +150,7 @@ NAMES: Mapping[str, Table] = {
     "jit(f).lower(x).compile()": {_MEMORIES: "*_formats", "Use `x.sharding` of the results.": "*_shardings"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
-    "make_jaxpr(f)(x)": {_INSIDE: "debug_info literals map_jaxpr replace", _MUTABLE: "*_aval_qdds is_high"},
+    "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "*_aval_qdds is_high"},
     "make_jaxpr(f)(x).jaxpr": {_INSIDE: "debug_info replace", _MUTABLE: "*_aval_qdds is_high"},
     "make_jaxpr(f)(x).eqns[0]": {_INSIDE: "ctx"},
     "typeof(x)": {"A type has a shape, a dtype and weak_type; methods are those of arrays.": "*"},
@@ -178,7 +176,7 @@ _BY_POSITION = "Give it by position, or by the name it has here."
 _SHARDING = "Layouts are said by `jax.lax.with_sharding_constraint`."
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.vmap: s*_*", "jax.Shard: *"),
+    _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
     "Elementwise functions take their operands alone; use `jax.numpy.where`.": (
         "jax.numpy.*: out*",
         "jax.numpy.*: where*",
@@ -186,6 +184,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     _BY_POSITION: (
         "jax.*: fun",
         "jax.custom_batching.*: f*",
+        "jax.custom_derivatives.SymbolicZero: aval",
         "jax.*: x",
         "jax.lax.nextafter: x?",
         "jax.scipy.special.*: [pq]",
@@ -201,7 +200,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "custom_jvp(f).defjvp: jvp",
         "jax.lax.all_gather: to",
         "jax.explain_cache_misses: *",
-        "jax.disable_jit: *",
     ),
     "Classes that programs are given, and do not make.": (
         "jax.stages.*: *",
@@ -242,12 +240,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.debug.print: fmt*",
     ),
     "None: boxes are as wide as what they say.": ("jax.debug.visualize_sharding: *",),
-    "JAX's own, or its libraries'.": (
-        "jax.numpy.einsum: _dot_general",
-        "jax.lax.scan: _split_transpose*",
-        "jax.lax.linalg.qr: use_magma",
-        "jax.dtypes.result_type: return_weak_type_flag",
-    ),
+    "JAX's own, or its libraries'.": ("jax.lax.linalg.qr: use_magma", "jax.dtypes.result_type: return_weak_type_flag"),
     "Convert the operands, or the result.": ("jax.lax.mul: out_dtype", "jax.scipy.linalg.dft: dtype"),
     "One format, unsorted: the arguments of others are not taken.": ("jax.experimental.sparse.*: *",),
     "Change the diagonal.": ("jax.lax.linalg.tridiagonal_solve: perturb_singular",),

@@ -25,7 +25,7 @@ class Typed(Protocol):
 
 
 class SupportsArray(Protocol):
-    """An object that stands for an array, as `Quantized` does; JAX's `__jax_array__` does as well."""
+    """An object that stands for an array, as `Quantized` does; `__jax_array__` serves as well."""
 
     def __rune_array__(self) -> Any:
         """The array that it stands for."""

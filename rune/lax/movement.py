@@ -23,10 +23,12 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
+Layout = Sharding | None  # None: where the operands are
+
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Sharding | None = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Layout = None) -> Any:
     """The array repeated along new leading axes of these sizes.
 
     Shapes: operand [*S] -> [*sizes, *S].
@@ -44,11 +46,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Shardi
 
 
 def broadcast_in_dim(
-    operand: ArrayLike,
-    shape: Sequence[Size],
-    broadcast_dimensions: Sequence[int],
-    *,
-    out_sharding: Sharding | None = None,
+    operand: ArrayLike, shape: Sequence[Size], broadcast_dimensions: Sequence[int], *, out_sharding: Layout = None
 ) -> Array:
     """The array at these axes of `shape`, in ascending order; size 1 stretches.
 
@@ -146,7 +144,7 @@ def reshape(
     new_sizes: Sequence[Size],
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: Sharding | None = None,
+    out_sharding: Layout = None,
 ) -> Array:
     """The elements, in row-major order, in another shape.
 
@@ -421,7 +419,7 @@ def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 def full(
-    shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None
+    shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Layout = None
 ) -> Array:
     """An array of one value.
 
@@ -443,7 +441,7 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
     *,
-    sharding: Sharding | None = None,
+    sharding: Layout = None,
 ) -> Array:
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
@@ -458,7 +456,7 @@ def full_like(
     return laid_out(creation.full_like(x, fill_value, dtype, shape), sharding)
 
 
-def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: Sharding | None = None) -> Array:
+def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: Layout = None) -> Array:
     """An array of zeros: nothing here is ever uninitialised.
 
     Shapes: `shape`. Types: `dtype`.
@@ -484,9 +482,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(
-    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Sharding | None = None
-) -> Array:
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Layout = None) -> Array:
     """0, 1, 2, … along one axis, the same along all others.
 
     Shapes: `shape`. Types: `dtype`, numeric.

@@ -18,9 +18,9 @@ from rune.lax.movement import reshape, transpose
 from rune.numpy.arguments import laid_out, value
 from rune.numpy.transcendental import logaddexp
 from rune.ops.family import types_text
+from rune.sharding.shardings import Sharding
 from rune.transforms.batching.vmap import vmap
 from rune.tree import TreeDef
-from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 Reduction = Callable[..., Any]

@@ -67,7 +67,7 @@ class Initializer:
         *,
         name: str | None = None,
     ) -> Array:
-        """The array. `key`, `name`, `out_sharding`: as for samplers. Errors: ShapeError, DtypeError."""
+        """The array; names and `out_sharding` as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
         kind = _inexact(self.name, None if wanted is None else dtypes.as_dtype(wanted))
         draw_key = take_key(self.name, key, name) if self.needs_key else key

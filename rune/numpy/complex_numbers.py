@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
@@ -115,7 +117,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
     >>> rnp.iscomplexobj(rnp.array([1 + 0j])), rnp.iscomplexobj(1.0)
     (True, False)
     """
-    return type_like("iscomplexobj", x).dtype in dtypes.COMPLEX
+    dtype = getattr(x, "dtype", None)  # of dtype classes as well
+    return (dtype if isinstance(dtype, np.dtype) else type_like("iscomplexobj", x).dtype) in dtypes.COMPLEX
 
 
 def isrealobj(x: ArrayLike) -> bool:

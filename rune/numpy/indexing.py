@@ -22,7 +22,7 @@ from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import from_end, modulo, signed
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, unrounded
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, unrounded
 from rune.ops.subscript import absent, read
 from rune.typing import ArrayLike
 

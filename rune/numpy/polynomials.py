@@ -164,7 +164,8 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
-    Shapes: [N], [*S] -> [*S]; [N, *P], [*S] -> *P and *S broadcast: polynomials side by side. Types: promoted together.
+    Shapes: [N], [*S] -> [*S]; [N, *P], [*S] -> *P and *S broadcast: polynomials side by side.
+    Types: promoted together.
     unroll: how many coefficients one step of the compiled loop takes.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 

@@ -14,7 +14,6 @@ import numpy as np
 from rune import dtypes
 from rune.array import Array, as_array
 from rune.backends import Device
-from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import placed, type_like, value

@@ -250,14 +250,16 @@ def conj(x: Any) -> Any:
     return cn.conj(x) if cn.is_complex(x) else x
 
 
-def ordered(comparison: Primitive, x: Operand, y: Operand) -> Any:
+def ordered(comparison: Primitive, x: Operand, y: Operand) -> Array:
     """A comparison by order; complex numbers by their real parts, those alike by the imaginary."""
-    name = comparison.name
+    name, x_type = comparison.name, getattr(x, "type", None)
+    if type(x_type) is ArrayType and x_type.dtype.kind != "c" and x_type is getattr(y, "type", None):
+        return comparison(x, y)  # the common case
     if dtypes.COMPLEX.isdisjoint(scalar_kind(unrounded(name, v))[0] for v in (x, y)):
         return apply(comparison, x, y)
     x, y = promoted(name, x, y)
-    left, right = real(x), real(y)
-    return a.select(a.eq(left, right), comparison(imag(x), imag(y)), comparison(left, right))
+    first, second = real(x), real(y)
+    return a.select(a.eq(first, second), comparison(imag(x), imag(y)), comparison(first, second))
 
 
 def by_parts(rule: Callable[[Any], Any], x: Operand) -> Array:

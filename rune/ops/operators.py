@@ -10,7 +10,6 @@ import numpy as np
 from rune import dtypes
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Operand
 from rune.dims import Dim
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
@@ -39,6 +38,7 @@ from rune.ops.reinterpret import view
 from rune.ops.subscript import read
 
 if TYPE_CHECKING:
+    from rune.array import Array
     from rune.backends import Device
     from rune.typing import DTypeLike
 
@@ -55,8 +55,8 @@ def _forward(primitive: Primitive) -> _Binary[A]:
     return method
 
 
-def _comparison(primitive: Primitive) -> _Binary[A]:
-    def method(self: Any, other: Any) -> Any:
+def _comparison(primitive: Primitive) -> Callable[..., Array]:
+    def method(self: Operators, other: Operand) -> Array:
         if self.type.dtype.kind != "c":
             if getattr(other, "type", None) is self.type:
                 return primitive(self, other)

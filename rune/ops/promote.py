@@ -79,7 +79,7 @@ def refuse_mask(name: str, value: object) -> None:
 
 
 def refuse_sharding(name: str, out_sharding: None) -> None:
-    """Errors: ArgumentError for a sharding, which functions below the room of meshes cannot give."""
+    """Errors: ArgumentError for a sharding, which a room below that of meshes cannot give."""
     if out_sharding is not None:
         raise ArgumentError(
             f"{name}: cannot use out_sharding={out_sharding!r} (None alone)",
@@ -93,7 +93,7 @@ def stands_for_array(value: object) -> bool:
 
 
 def opened(value: Any) -> Any:
-    """The array that a leaf stands for by `__rune_array__` or `__jax_array__`; all else as it is."""
+    """The array that a leaf stands for (`__rune_array__`, `__jax_array__`); all else as it is."""
     cls = type(value)
     stands_for = getattr(cls, "__rune_array__", None) or getattr(cls, "__jax_array__", None)
     return value if stands_for is None else stands_for(value)

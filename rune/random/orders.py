@@ -18,7 +18,8 @@ from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, UndecidedComparison, product
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import laid_out, value as value_of
+from rune.numpy.arguments import laid_out
+from rune.numpy.arguments import value as value_of
 from rune.ops.conventions import normalised_axis
 from rune.ops.random import random_bits
 from rune.random.inverses import gumbel
@@ -26,8 +27,8 @@ from rune.random.keys import Key, single_key, split, static_shape
 from rune.random.sampler import Sampler, in_dtype, real_kind, shape_for, shape_of, with_static
 from rune.random.streams import take_key
 from rune.random.uniforms import UNSIGNED, randint, unit_interval
-from rune.transforms.batching.vmap import vmap
 from rune.sharding.shardings import Sharding
+from rune.transforms.batching.vmap import vmap
 from rune.typing import ArrayLike
 
 LAST_WORD = (1 << 32) - 1

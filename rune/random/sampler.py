@@ -20,8 +20,8 @@ from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import DtypeError, ShapeError
-from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.numpy.arguments import laid_out
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.random.keys import static_shape
 from rune.random.streams import take_key
 from rune.sharding.shardings import Sharding

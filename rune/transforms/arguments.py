@@ -21,7 +21,7 @@ from rune.ops.promote import operand, refuse_mask, stands_for_array
 
 @dataclass(frozen=True, slots=True)
 class _Void:
-    """A float0 array as a part of a tree's structure: it has a shape and nothing that could flow."""
+    """A float0 array as a part of a tree's structure: it has a shape, and nothing flows."""
 
     shape: tuple[int, ...]
 

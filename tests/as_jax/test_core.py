@@ -44,7 +44,7 @@ def test_an_interpreter_of_jaxprs_inverts_a_function_under_transformations():
 
 
 def test_classes_of_jaxprs_tell_open_from_closed_ones():
-    closed = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x))(1.0)
+    closed: Any = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x))(1.0)
 
     assert isinstance(closed, jex.ClosedJaxpr)
     assert isinstance(closed.jaxpr, jex.Jaxpr)

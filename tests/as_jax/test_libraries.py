@@ -11,7 +11,20 @@ import pytest
 from tests.as_jax.libraries import catalogue, own_tests, run
 from tests.test_readme import JAX_LIBRARIES, require_true
 
-SAMPLE = (("tree_math", "sum_and_multiple_of_vectors"),)
+SAMPLE = (
+    ("diffrax", "quick_start_of_the_readme"),
+    ("diffrax", "stochastic_equation_of_the_readme"),
+    ("equinox", "all_of_equinox_in_one_model"),
+    ("equinox", "quick_start_linear_regression"),
+    ("flax_linen", "linear_regression_by_gradient_descent"),
+    ("flax_nnx", "state_is_updated_in_place"),
+    ("lineax", "quick_start_solve_of_a_matrix"),
+    ("numpyro", "handlers_trace_seed_condition_substitute"),
+    ("numpyro", "potential_energy_and_its_gradient"),
+    ("optax", "first_page_adam_on_a_quadratic"),
+    ("optax", "optimizers_of_running_squares"),
+    ("optimistix", "quick_start_an_implicit_euler_step"),
+)
 REPORT = """<testsuites><testsuite>
 <testcase classname="a.A" name="one"/>
 <testcase classname="a.A" name="two"><failure/></testcase>

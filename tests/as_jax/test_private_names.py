@@ -28,7 +28,7 @@ def test_frames_of_a_file_may_be_excluded():
 
 def test_dtypes_without_a_common_one_raise_its_error():
     with jax.numpy_dtype_promotion("strict"), pytest.raises(jax._src.dtypes.TypePromotionError):
-        jnp.ones(2, jnp.float16) + jnp.ones(2, jnp.int32)
+        jnp.add(jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32))
 
 
 def test_waiting_for_tokens_waits_for_effects():

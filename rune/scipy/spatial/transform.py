@@ -326,7 +326,7 @@ class Slerp:
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
         """What `Slerp(times, rotations)` gives: the name that it has in JAX. Errors: as of that."""
-        return cls(rnp.asarray(times), rotations)
+        return cls(rnp.array(times), rotations)
 
     def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at times [*T]."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
+from typing import Any
 
 from rune import counts
 from rune.array import COMMITTED_CPU, CPU, Array, Place
@@ -46,3 +47,14 @@ def release(value: Value, device: Device | None) -> None:
 
 def _share_mesh(a: Device | None, b: Device | None) -> bool:
     return isinstance(a, Spread) and isinstance(b, Spread) and a.sharding.device_set == b.sharding.device_set
+
+
+class Bound:
+    """A jitted method bound to its instance."""
+
+    def __init__(self, jitted: Callable[..., object], instance: object):
+        self.jitted, self.instance = jitted, instance
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Call with the instance first."""
+        return self.jitted(self.instance, *args, **kwargs)

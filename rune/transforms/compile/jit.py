@@ -30,7 +30,7 @@ from rune.transforms.arguments import flatten_values, function_name, named, valu
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
 from rune.transforms.compile.declared_sizes import SymbolicAxes
-from rune.transforms.compile.direct_runs import release, run_on_cpu
+from rune.transforms.compile.direct_runs import Bound, release, run_on_cpu
 from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.placement import place_of_call
@@ -47,11 +47,9 @@ from rune.tree import TreeDef
 if TYPE_CHECKING:
     from rune.backends.cpu.calls.describe import Kept
 
-
 WITHOUT_SEARCH = ("stored", "off")  # of the values of `rune.configure(search=...)`
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
 DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
-
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -110,9 +108,7 @@ class Jitted(Generic[P, R]):
         traced = self._plain.get(key)
         if traced is not None:
             return self._run_again(traced, leaves, args, kwargs)
-        if key[1].disable_jit:
-            return self.function(*args)
-        if references.are_there():
+        if key[1].disable_jit or references.are_there():
             return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container since the key was made.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
@@ -205,7 +201,7 @@ class Jitted(Generic[P, R]):
     def __get__(self: Jitted[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
     def __get__(self, instance: object, owner: object = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
-        return self if instance is None else _Bound(self, instance)
+        return self if instance is None else Bound(self, instance)
 
     # --- calls by native code ---------------------------------------------------------------
 
@@ -409,17 +405,6 @@ class Jitted(Generic[P, R]):
 
 
 _GENERAL = Jitted.__call__  # as it is defined
-
-
-class _Bound:
-    """A jitted method bound to its instance."""
-
-    def __init__(self, jitted: Jitted, instance: object):
-        self.jitted, self.instance = jitted, instance
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Call with the instance first."""
-        return self.jitted(self.instance, *args, **kwargs)
 
 
 @functools.cache

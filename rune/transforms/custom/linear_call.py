@@ -32,14 +32,14 @@ KIND = "linear_call"
 Function = Callable[[Any, Any], object]
 
 
-def linear_call(function: Function, function_transpose: Function, residuals: object, linear: object) -> Any:
-    """`function(residuals, linear)`, linear in its second argument, with a transpose of its own.
+def linear_call(function: Function, fun_transpose: Function, residual_args: object, linear_args: object) -> Any:
+    """`function(residual_args, linear_args)`, linear in the latter, with a transpose of its own.
 
-    function_transpose(residuals, cotangent) gives a cotangent of `linear`. Neither closes over
+    fun_transpose(residual_args, cotangent) gives a cotangent of `linear_args`. Neither closes over
     values that are differentiated, and the residuals are not differentiated.
 
-    Errors: TransformError if the transpose does not give what is like `linear`; MissingRule for
-            a derivative with respect to the residuals.
+    Errors: TransformError if the transpose does not give what is like `linear_args`; MissingRule
+            for a derivative with respect to the residuals.
 
     >>> import rune, rune.numpy as rnp
     >>> def scaled(scale, x):
@@ -47,9 +47,9 @@ def linear_call(function: Function, function_transpose: Function, residuals: obj
     >>> rune.grad(lambda x: scaled(3.0, x))(2.0)
     Array(3., f32[], cpu:0)
     """
-    res_leaves = tree.leaves(residuals)
-    lin_leaves, lin_tree = tree.flatten(linear)
-    pair = tree.structure((residuals, linear))
+    res_leaves = tree.leaves(residual_args)
+    lin_leaves, lin_tree = tree.flatten(linear_args)
+    pair = tree.structure((residual_args, linear_args))
     values = array_leaves(KIND, [*res_leaves, *lin_leaves], pair)
     types = [type_of(x) for x in values]
     res_types, lin_types = types[: len(res_leaves)], types[len(res_leaves) :]
@@ -57,8 +57,8 @@ def linear_call(function: Function, function_transpose: Function, residuals: obj
     staged = stage(forward, [*res_types, *lin_types], function_name(function)).closed()
     out_types = [tangent_type(t) for t in staged.output_types]
     out = tree.unflatten(forward.out_tree, range(len(out_types)))
-    backward = Flat(KIND, function_transpose, tree.structure((residuals, out)))
-    transposed = stage(backward, [*res_types, *out_types], function_name(function_transpose)).closed()
+    backward = Flat(KIND, fun_transpose, tree.structure((residual_args, out)))
+    transposed = stage(backward, [*res_types, *out_types], function_name(fun_transpose)).closed()
     _check(function_name(function), backward.out_tree, transposed, lin_tree, lin_types)
     outs = linear_call_primitive(*values, program=staged, transposed=transposed, residuals=len(res_types))
     return tree.unflatten(forward.out_tree, outs)

@@ -83,7 +83,7 @@ class SymbolicZero:
         return symbolic_or_zeros(False, self.type)
 
 
-def zero_from_primal(value: object, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     """The zero tangent of a value or a tree: arrays, or SymbolicZero objects if `symbolic_zeros`.
 
     Errors: ArgumentError if a leaf is not an array.
@@ -92,7 +92,7 @@ def zero_from_primal(value: object, symbolic_zeros: bool = False) -> Any:
     >>> rune.zero_from_primal(rnp.ones(2))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return tree.map(lambda x: symbolic_or_zeros(symbolic_zeros, tangent_type(typeof(x))), value)
+    return tree.map(lambda x: symbolic_or_zeros(symbolic_zeros, tangent_type(typeof(x))), val)
 
 
 def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ class Library:
     needs: tuple[str, ...]  # libraries of this file, or distributions
     is_in_sample: bool
     tests: tuple[str, ...]
+    variables: Mapping[str, str]  # of the environment that its tests need
 
 
 def _read() -> tuple[dict[str, Library], dict[str, str]]:
@@ -40,7 +41,16 @@ def _library(name: str, table: dict) -> Library:
     distribution = table.get("distribution", name.replace("_", "-"))
     needs, tests = tuple(table["needs"]), tuple(table.get("tests", ()))
     package = table.get("package", name)
-    return Library(name, package, table["title"], distribution, needs, table.get("sample", False), tests)
+    return Library(
+        name,
+        package,
+        table["title"],
+        distribution,
+        needs,
+        table.get("sample", False),
+        tests,
+        table.get("variables", {}),
+    )
 
 
 LIBRARIES, VERSIONS = _read()

@@ -7,9 +7,11 @@ a name may end in `*`.
 from __future__ import annotations
 
 import fnmatch
+import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -63,13 +65,13 @@ def fetch(requirement: str, folder: Path) -> Path:
     return target
 
 
-def run(sources: Path, folders: tuple[str, ...]) -> Results:
+def run(sources: Path, folders: tuple[str, ...], variables: Mapping[str, str]) -> Results:
     """Run the tests in these folders of an unpacked sdist, with `import jax` giving rune."""
     report = sources.with_suffix(".xml")
     options = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}"]
     tests = [str(sources / folder) for folder in folders]
     command = [sys.executable, "-m", "rune.as_jax", "-m", "pytest", *options, *tests]
-    subprocess.run(command, cwd=sources, timeout=LIMIT_S, check=False)
+    subprocess.run(command, cwd=sources, env={**os.environ, **variables}, timeout=LIMIT_S, check=False)
     return read(report)
 
 
