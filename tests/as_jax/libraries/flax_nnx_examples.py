@@ -63,9 +63,9 @@ def training_with_an_optimizer():
 
 def split_and_merge():
     model = _MLP(2, 4, 3, rngs=nnx.Rngs(0))
-    graphdef, params, rest = nnx.split(model, nnx.Param, ...)
+    graphdef, params, others = nnx.split(model, nnx.Param, ...)
     doubled = jax.tree.map(lambda p: 2 * p, params)
-    merged = nnx.merge(graphdef, doubled, rest)
+    merged = nnx.merge(graphdef, doubled, others)
     return {"params": _pure(params), "y": merged(jnp.eye(2))}
 
 

@@ -131,10 +131,10 @@ def neighbor_list_of_a_fluid():
     )
     r = _positions()
     neighbors = neighbor_fn.allocate(r)
-    moved = r + 0.01
-    neighbors = neighbors.update(moved)
+    displaced = r + 0.01
+    neighbors = neighbors.update(displaced)
     return {
-        "energy": potential(moved, neighbor=neighbors),
+        "energy": potential(displaced, neighbor=neighbors),
         "overflow": neighbors.did_buffer_overflow,
         "counts": (neighbors.idx < 16).sum(1),
     }
