@@ -13,7 +13,6 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi
-from typing import Any
 
 import numpy as np
 
@@ -134,8 +133,8 @@ def _weights(kernel: _Kernel, old: Size, new: int, scale: Array, shift: Array, a
         stretch = rnp.maximum(step, 1.0) if antialias else 1.0
         weights = kernel.weight(rnp.abs(centres - pixels) / stretch)
     if kernel.border:
-        nearest = np.clip(np.arange(-kernel.border, old + kernel.border), 0, old - 1)
-        weights = rnp.asarray(np.arange(old)[:, None] == nearest, dtype) @ weights
+        nearest = rnp.clip(rnp.arange(-kernel.border, old + kernel.border), 0, rnp.asarray(old - 1))
+        weights = (rnp.arange(old)[:, None] == nearest).astype(dtype) @ weights
     total = rnp.sum(weights, axis=0)
     # At borders a part of the kernel lies outside: what is inside counts as the whole.
     is_known = rnp.abs(total) > _LEAST_SUM
@@ -170,7 +169,7 @@ def resize(
     axes = [k for k in range(x.ndim) if x.shape[k] != sizes[k]]
     if how is ResizeMethod.NEAREST:
         for k in axes:
-            x = rnp.take(x, _nearest(x.shape[k], sizes[k]), axis=k)
+            x = rnp.take(x, _nearest(int(x.shape[k]), sizes[k]), axis=k)
         return x
     scales = [sizes[k] / x.shape[k] if sizes[k] else 1.0 for k in axes]
     return _resampled(_inexact(x), sizes, axes, scales, [0.0] * len(axes), how, antialias)
@@ -263,6 +262,6 @@ def _inexact(x: Array) -> Array:
     return x if rnp.issubdtype(x.dtype, rnp.inexact) else x.astype(rnp.result_type(x, 1.0))
 
 
-def _nearest(old: Size, new: int) -> Any:
+def _nearest(old: int, new: int) -> np.ndarray:
     """Which old pixel has each new centre: (i + 1/2) * old / new, rounded down."""
     return (2 * np.arange(new) + 1) * old // (2 * new)

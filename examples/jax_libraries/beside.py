@@ -23,7 +23,7 @@ def said(python: str, source: str) -> list[str]:
 
 def main() -> None:
     """Print the lines of each script, rune's left and jax's right."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="scripts of JAX's libraries on rune, beside jax")
     parser.add_argument("--jax", required=True, metavar="PYTHON", help="an interpreter with jax")
     scripts = sorted(path.stem for path in HERE.glob("*_*.py"))
     parser.add_argument("scripts", nargs="*", default=scripts)

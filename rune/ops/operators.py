@@ -10,6 +10,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand
 from rune.dims import Dim
 from rune.errors import ArgumentError
 from rune.ops import conventions as c

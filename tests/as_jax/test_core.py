@@ -161,12 +161,12 @@ def test_arrays_are_put_where_they_are_asked_for():
     x = jnp.ones(3)
 
     there = jax.device_put(x, jax.devices("reference")[0], donate=True)
-    own = jax.device_put(there, jax.devices("reference")[0], may_alias=False)
+    copy = jax.device_put(there, jax.devices("reference")[0], may_alias=False)
 
     assert x.is_deleted()
-    np.testing.assert_array_equal(own, [1, 1, 1])
-    assert any(own is y for y in jax.live_arrays("reference"))
-    assert all(own is not y for y in jax.live_arrays("cpu"))
+    np.testing.assert_array_equal(copy, [1, 1, 1])
+    assert any(copy is y for y in jax.live_arrays("reference"))
+    assert all(copy is not y for y in jax.live_arrays("cpu"))
 
 
 def test_environment_and_effects_are_asked_for_by_jax_names():

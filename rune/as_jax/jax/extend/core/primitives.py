@@ -70,4 +70,4 @@ def __getattr__(name: str) -> core.Primitive:
     return RECORDS[name] if name in RECORDS else _missing(name)
 
 
-__all__ = list(RECORDS)
+__all__ = list(RECORDS)  # pyright: ignore[reportUnsupportedDunderAll]
