@@ -45,12 +45,16 @@ if "RUNE_TEST_CUDA_EMULATOR" in os.environ:  # before anybody looks for devices
 
     cuda_emulator.install()
 
+from rune.as_jax import SETTINGS
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
 from tests.support.order import by_case
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
+
+with SETTINGS:  # its import, here or in an example, is no statement for the process from here on
+    pass
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW)

@@ -29,7 +29,6 @@ NAMES: Mapping[str, Table] = {
     "jax": {
         _INSIDE: "ad make_user_context",
         "Use `jax.lax.dynamic_slice`, or a slice where the numbers are known.": "ds",
-        "What exports XLA's programs, and calls into them. `rune.explain` shows a program at every stage.": "export",
         "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
         _MEMORIES: "memory",

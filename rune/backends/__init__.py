@@ -172,7 +172,12 @@ _PLATFORMS = {"gpu": "cuda"}
 
 
 def platform_name(platform: str | None) -> str | None:
-    """The backend that a platform of JAX is, None for none: "gpu" is "cuda"."""
+    """The backend that a platform of JAX is, None for none: "gpu" is "cuda".
+
+    Errors: ArgumentError if it is not a name.
+    """
+    if not isinstance(platform, str | None):
+        raise ArgumentError(f"devices: cannot look for {type(platform).__name__} {platform!r} (the name of a backend)")
     return None if platform is None else _PLATFORMS.get(platform, platform)
 
 

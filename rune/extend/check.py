@@ -25,7 +25,7 @@ from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.core.types import ArrayType
-from rune.errors import MissingRule, RuneError
+from rune.errors import ArgumentError, MissingRule, RuneError
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.compile.jit import jit
 from rune.transforms.derivatives.directional import jvp
@@ -104,7 +104,8 @@ def check(operation: Primitive, samples: Iterable[Any], device: str | None = Non
     device:  where the compiled operation runs
 
     Types: those that the operation takes, as they are in the samples.
-    Errors:  Disagreement (an AssertionError) names the rule, the sample and what differs.
+    Errors:  Disagreement (an AssertionError) names the rule, the sample and what differs;
+             ArgumentError if `operation` is not one.
 
     >>> import numpy as np
     >>> from rune import extend
@@ -117,6 +118,8 @@ def check(operation: Primitive, samples: Iterable[Any], device: str | None = Non
     ...     print(error.message[:50])
     extend.check: cannot accept the rule 'jvp' of squa
     """
+    if not isinstance(operation, Primitive):
+        raise ArgumentError(f"extend.check: cannot try {type(operation).__name__} (an operation required)")
     trial = _Trial(operation)
     for number, sample in enumerate(samples):
         tried = _sample(number, sample if isinstance(sample, tuple) else (sample,))

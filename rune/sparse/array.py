@@ -234,8 +234,8 @@ def eye(
     [[0, 1], [1, 2]]
     """
     width = N if M is None else M
-    rows = np.arange(max(-k, 0), max(min(N, width - k), max(-k, 0)))
-    indices = rnp.asarray(np.stack([rows, rows + k], -1), index_dtype)
+    rows = rnp.arange(max(-k, 0), max(min(N, width - k), max(-k, 0)))
+    indices = rnp.stack([rows, rows + k], -1).astype(index_dtype)
     return BCOO(
         (rnp.ones(len(rows), dtype or float), indices), shape=(N, width), indices_sorted=True, unique_indices=True
     )

@@ -11,7 +11,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.core.types import ArrayType
-from rune.errors import ShapeError
+from rune.errors import ArgumentError, ShapeError
 
 
 class Coordinates:
@@ -115,6 +115,16 @@ S = TypeVar("S", bound=Coordinates)
 
 def layout(m: Coordinates) -> tuple[int, int]:
     return m.n_batch, m.n_dense
+
+
+def require_sparse(name: str, *values: object) -> None:
+    """Errors: ArgumentError if a value is not a sparse array."""
+    for value in values:
+        if not isinstance(value, Coordinates):
+            raise ArgumentError(
+                f"{name}: cannot take {type(value).__name__} for a sparse array",
+                hint="rune.sparse.bcoo_fromdense makes one of an array",
+            )
 
 
 def spread(m: S) -> S:

@@ -11,7 +11,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
-from rune.sparse.coordinates import Coordinates, S, columns_of, listed, spread
+from rune.sparse.coordinates import Coordinates, S, columns_of, listed, require_sparse, spread
 from rune.typing import ArrayLike
 
 
@@ -19,13 +19,14 @@ def bcoo_todense(mat: Coordinates) -> Array:
     """The dense array.
 
     Shapes: those of `mat`. Types: those of its data.
-    Errors: none.
+    Errors: ArgumentError if it is not a sparse array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.bcoo_todense(rune.sparse.eye(2))
     Array([[1., 0.],
            [0., 1.]], f32[2,2], cpu:0)
     """
+    require_sparse("bcoo_todense", mat)
     m = spread(mat)
     columns = columns_of(m)
     zeros = rnp.zeros(m.shape, m.dtype)
@@ -44,6 +45,7 @@ def bcoo_extract(sparr: S, arr: ArrayLike) -> S:
     >>> rune.sparse.bcoo_extract(rune.sparse.eye(2), rnp.array([[1.0, 2.0], [3.0, 4.0]])).data
     Array([1., 4.], f32[2], cpu:0)
     """
+    require_sparse("bcoo_extract", sparr)
     dense = rnp.asarray(arr)
     if dense.shape != sparr.shape:
         raise ShapeError(f"bcoo_extract: cannot take elements of {dense.type} (at positions of {sparr!r})")
@@ -63,6 +65,7 @@ def bcoo_transpose(mat: S, *, permutation: Sequence[int]) -> S:
     >>> rune.sparse.bcoo_transpose(rune.sparse.empty((2, 3)), permutation=(1, 0))
     BCOO(f32[3,2], nse=0)
     """
+    require_sparse("bcoo_transpose", mat)
     order = normalised_axes("bcoo_transpose", tuple(permutation), mat.dense_type())
     first, end = mat.n_batch, mat.n_batch + mat.n_sparse
     batch, sparse, dense = order[:first], order[first:end], order[end:]
@@ -79,13 +82,14 @@ def bcoo_sort_indices(mat: S) -> S:
     """The elements in the order of their positions.
 
     Shapes: those of `mat`. Types: those of `mat`.
-    Errors: none.
+    Errors: ArgumentError if it is not a sparse array.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.BCOO((rnp.array([1.0, 2.0]), rnp.array([[1], [0]])), shape=(3,))
     >>> rune.sparse.bcoo_sort_indices(m).data
     Array([2., 1.], f32[2], cpu:0)
     """
+    require_sparse("bcoo_sort_indices", mat)
     m = spread(mat)
     order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
     indices = rnp.take_along_axis(m.indices, order[..., None], axis=-2)
@@ -107,6 +111,7 @@ def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = Tru
     >>> rune.sparse.bcoo_sum_duplicates(m).data
     Array([1., 2.], f32[2], cpu:0)
     """
+    require_sparse("bcoo_sum_duplicates", mat)
     if mat.n_batch:
         raise ArgumentError(f"bcoo_sum_duplicates: cannot join elements of {mat!r} (no batch required)")
     sparse = mat.shape[: mat.n_sparse]
@@ -140,6 +145,7 @@ def bcoo_reduce_sum(mat: S, *, axes: Sequence[int]) -> S:
     >>> rune.sparse.bcoo_reduce_sum(rune.sparse.eye(3), axes=(0,)).todense()
     Array([1., 1., 1.], f32[3], cpu:0)
     """
+    require_sparse("bcoo_reduce_sum", mat)
     chosen = normalised_axes("bcoo_reduce_sum", tuple(axes), mat.dense_type())
     m = listed(mat)
     others = [k for k in range(m.ndim) if k not in chosen]

@@ -10,7 +10,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ShapeError
-from rune.sparse.coordinates import Coordinates, S, listed, spread
+from rune.sparse.coordinates import Coordinates, S, listed, require_sparse, spread
 from rune.sparse.forms import bcoo_extract
 from rune.typing import ArrayLike, DTypeLike
 
@@ -27,6 +27,7 @@ def bcoo_multiply_dense(sp_mat: S, v: ArrayLike) -> S:
     >>> rune.sparse.bcoo_multiply_dense(rune.sparse.eye(2), rnp.array([3.0, 4.0])).data
     Array([3., 4.], f32[2], cpu:0)
     """
+    require_sparse("bcoo_multiply_dense", sp_mat)
     dense = rnp.broadcast_to(rnp.asarray(v), sp_mat.shape)
     m = spread(sp_mat)
     return m.with_data(m.data * bcoo_extract(m, dense).data)
@@ -42,6 +43,7 @@ def bcoo_multiply_sparse(lhs: S, rhs: S) -> S:
     >>> rune.sparse.bcoo_multiply_sparse(rune.sparse.eye(2), rune.sparse.eye(2)).data
     Array([1., 1.], f32[2], cpu:0)
     """
+    require_sparse("bcoo_multiply_sparse", lhs, rhs)
     if lhs.shape != rhs.shape:
         raise ShapeError(f"bcoo_multiply_sparse: cannot multiply {lhs!r} and {rhs!r} (shapes differ)")
     a, b = listed(lhs), listed(rhs)

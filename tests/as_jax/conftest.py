@@ -8,9 +8,6 @@ import pytest
 
 from rune.as_jax import SETTINGS
 
-with SETTINGS:  # from here on it is no statement for the process
-    pass
-
 
 @pytest.fixture(autouse=True)
 def settings_of_jax() -> Iterator[None]:

@@ -33,8 +33,10 @@ LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLoc
 # They write files, speak of the process or set something for it.
 NOT_CALLED = frozenset(
     """
-    clear_caches configure device doctor enable_x64 initialize measure_devices numpy_dtype_promotion print
-    register_static save save_checkpoint savetxt savez savez_compressed set_printoptions shutdown
+    check_tracer_leaks checking_leaks clear_backends clear_caches configure debug_infs debug_nans default_device device
+    disable_jit doctor enable_x64 initialize log_compiles measure_devices numpy_dtype_promotion numpy_rank_promotion
+    pass_over print register_static save save_checkpoint savetxt savez savez_compressed set_mesh set_printoptions
+    shutdown start_server start_trace stop_trace trace
     """.split()
 )
 

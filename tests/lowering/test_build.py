@@ -15,8 +15,9 @@ import pytest
 from rune import dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
-from rune.lowering.build import build_by_default
+from rune.lowering.build import build, build_by_default
 from rune.lowering.build import heuristics as choices
+from rune.lowering.build.schedule import Schedule, Squares
 from rune.lowering.build.tile_choice import rows_dividing
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
@@ -248,14 +249,19 @@ TRANSPOSED = {
 }
 
 
+def squares_of(type: ArrayType):
+    """The loops of a transposition in squares of 16."""
+    kernels = kernelize(program_of(lambda x: ops.transpose(x, permutation=(1, 0)), type), PLAIN)
+    return build(only_kernel(kernels), Schedule(squares=Squares("i0", 16)), PLAIN)
+
+
 @pytest.mark.parametrize("name", TRANSPOSED)
-def test_a_transposition_in_squares_is_right(name: str):
+def test_a_transposition_is_right(name: str):
     hold(lambda x: ops.exp(ops.transpose(x, permutation=(1, 0))), f32(*TRANSPOSED[name]))
 
 
 def test_a_transposition_walks_squares():
-    kernel = code_of(lambda x: ops.transpose(x, permutation=(1, 0)), f32(64, 48))
-    edges = code_of(lambda x: ops.transpose(x, permutation=(1, 0)), f32(67, 45))
+    kernel, edges = (squares_of(f32(*TRANSPOSED[name])) for name in ("whole squares", "edges on both sides"))
 
     assert grid(kernel) == [3, 4]
     assert not any(isinstance(s, If) for s in walk(kernel.body))

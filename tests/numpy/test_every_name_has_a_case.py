@@ -30,6 +30,7 @@ ELSEWHERE: dict[str, str] = {
     "from_dlpack": "tests/numpy/test_interchange.py",
     "mutable": "tests/numpy/test_dispatch.py",
     "special.bessel_jn": "tests/scipy/test_special_domain.py",
+    "sparse.linalg.bicgstab sparse.linalg.cg sparse.linalg.gmres": "tests/scipy/test_krylov.py",
     "integrate.odeint integrate.quad integrate.solve_ivp optimize.bisect optimize.brentq "
     "optimize.golden optimize.least_squares optimize.minimize optimize.newton optimize.root": """
         tests/scipy/test_functions_of_functions.py

@@ -12,6 +12,7 @@ from jax import (
     dtypes,
     errors,
     experimental,
+    export,
     extend,
     flatten_util,
     image,

@@ -18,14 +18,16 @@ def eval_jaxpr(
     """The outputs of an open program for these constants and arguments, in the current context.
 
     propagate_source_info: errors name the lines that the program came from, always.
-    Errors: ArgumentError for another number of constants or arguments than the program has, and
-            for an argument that is not an array.
+    Errors: ArgumentError for what is not a program, for another number of constants or arguments
+            than it has, and for an argument that is not an array.
 
     >>> import rune, rune.numpy as rnp
     >>> program = rune.make_jaxpr(lambda x: x * rnp.arange(2.0))(3.0)
     >>> rune.eval_jaxpr(program.jaxpr, program.consts, 5.0)
     [Array([0., 5.], f32[2], cpu:0)]
     """
+    if not isinstance(jaxpr, OpenProgram | Program):
+        raise ArgumentError(f"eval_jaxpr: cannot evaluate {type(jaxpr).__name__} (a program required)")
     if isinstance(jaxpr, Program):
         jaxpr = jaxpr.jaxpr if consts or not jaxpr.constants else OpenProgram(jaxpr, 0)
     if len(consts) != jaxpr.count or len(args) != len(jaxpr.inputs):
