@@ -50,7 +50,7 @@ def donated() -> null.NullBuffer:
 def device_without_counts() -> Device:
     """A device of another package, whose backend has the least that it must have."""
     target = replace(PLAIN, name="other:0", backend="other")
-    return Device(target, SimpleNamespace(open_device=lambda target: object()))
+    return Device(target, SimpleNamespace(open_device=lambda target: SimpleNamespace(synchronize=lambda: None)))
 
 
 NAMES: dict[str, Any] = {
