@@ -321,7 +321,7 @@ def check_error(error: Error) -> None:
     """Raise JaxRuntimeError if there is a failure; in a checkified function, fail as it did.
 
     Shapes: of one call, or of batches. Types: an Error.
-    Errors: ArgumentError for what is no Error; inside of a checkified function also for an Error
+    Errors: ArgumentError if it is not an Error; inside of a checkified function also for an Error
             of watched operations.
 
     >>> import rune
@@ -352,7 +352,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
     It may be jitted, or check a jitted function. Functions with `nan_checks` and the like have no
     derivatives and are not batched: check the derivative, or the batch.
     Shapes: those of `f`. Types: those of `f`.
-    Errors: TransformError for what is no function; ArgumentError for another set of errors.
+    Errors: TransformError if it is not a function; ArgumentError for another set of errors.
 
     >>> import rune
     >>> from rune import checkify

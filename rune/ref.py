@@ -46,7 +46,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
 
     Shapes: those of the array, kept.
     Types:  those of the array, kept.
-    Errors: ArgumentError for what is no array.
+    Errors: ArgumentError if it is not an array.
 
     >>> import rune, rune.numpy as rnp
     >>> @rune.jit
@@ -86,7 +86,7 @@ def freeze(ref: Ref) -> Array:
     """The last value of a reference, which is not to be used any more.
 
     Shapes: those of the array. Types: those of the array.
-    Errors: ArgumentError for what is no reference.
+    Errors: ArgumentError if it is not a reference.
 
     >>> import rune
     >>> rune.freeze(rune.new_ref(3.0))
@@ -98,7 +98,7 @@ def freeze(ref: Ref) -> Array:
 def free_ref(ref: Ref) -> None:
     """Say that a reference is not used any more: its memory goes with it in any case.
 
-    Shapes: any. Errors: ArgumentError for what is no reference.
+    Shapes: any. Errors: ArgumentError if it is not a reference.
 
     >>> import rune
     >>> rune.ref.free_ref(rune.new_ref(3.0))
@@ -110,7 +110,7 @@ def get(ref: Ref, idx: object = ...) -> Array:
     """ref[idx].
 
     Shapes: of the part. Types: of the array.
-    Errors: ArgumentError for what is no reference; those of an index.
+    Errors: ArgumentError if it is not a reference; those of an index.
 
     >>> import rune
     >>> rune.ref.get(rune.new_ref(rune.numpy.arange(3.0)), 1)
@@ -123,7 +123,7 @@ def set(ref: Ref, idx: object, value: ArrayLike) -> None:
     """ref[idx] = value.
 
     Shapes: value as the part. Types: value as the array.
-    Errors: ArgumentError for what is no reference; those of `Ref`.
+    Errors: ArgumentError if it is not a reference; those of `Ref`.
 
     >>> import rune
     >>> ref = rune.new_ref(rune.numpy.arange(3.0))

@@ -36,7 +36,7 @@ def axis_types_of(
 ) -> tuple[AxisType, ...]:
     """The kind of each axis; Auto where nothing is said.
 
-    Errors: ArgumentError for another number of kinds than of axes, and for what is no AxisType.
+    Errors: ArgumentError for another number of kinds than of axes, and if it is not an AxisType.
     """
     if axis_types is None:
         return (AxisType.Auto,) * len(axis_names)

@@ -17,7 +17,7 @@ def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
     """The mesh by which a PartitionSpec alone is read, for the process or a block.
 
     None for no mesh. It is the mesh of a `shard_map` that names none, too.
-    Errors: ArgumentError for what is no mesh.
+    Errors: ArgumentError if it is not a mesh.
 
     >>> import rune, rune.numpy as rnp
     >>> from rune.sharding import P, make_mesh, set_mesh
@@ -33,7 +33,7 @@ def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
 def use_abstract_mesh(mesh: AbstractMesh) -> Setting[AbstractMesh]:
     """As `set_mesh`, of a mesh without devices: `get_abstract_mesh` gives it.
 
-    Errors: ArgumentError for what is no AbstractMesh.
+    Errors: ArgumentError if it is not an AbstractMesh.
 
     >>> from rune.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
     >>> with use_abstract_mesh(AbstractMesh((8,), ("data",))):

@@ -37,7 +37,7 @@ class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist; usable where only these matter.
 
     sharding: which block each device would hold, if that is said.
-    Errors: DtypeError for an unknown dtype; ArgumentError for none, and for what is no sharding.
+    Errors: DtypeError for an unknown dtype; ArgumentError for none, and if it is not a sharding.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
 from rune.core.axes import LaneAxis, own_axis
@@ -41,16 +41,13 @@ from rune.transforms.custom.rules import (
     require_types,
     run_rule,
     symbolic_or_zeros,
+    transpose_of_program,
 )
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.tangents import is_layout, tangent_type
-from rune.transforms.derivatives.transpose import backward
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ
-
-if TYPE_CHECKING:
-    from rune.array import Array
 
 J = TypeVar("J", bound=Callable[..., object])
 
@@ -267,19 +264,12 @@ def _partial(
         return eval_program(params["program"], args)
 
 
-def _transpose(
-    cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
-) -> list[Array | None]:
-    linear_cts = iter(backward(program, linear, inputs, cts))
-    return [next(linear_cts) if is_linear else None for is_linear in linear]
-
-
 custom_jvp_call = HigherOrder(
     "custom_jvp",
     "program",
     call_rules.type_rule,
     calls=call_rules.calls,
-    transpose=_transpose,
+    transpose=transpose_of_program,
     batch=_batch,
     multiple_results=True,
     run=lambda *args, program, **_: call_rules.evaluated(program, args),

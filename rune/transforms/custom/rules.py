@@ -20,8 +20,9 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import default_place, put
+from rune.array import Array, default_place, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
+from rune.core.program import Program
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
@@ -31,6 +32,7 @@ from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.jvp import Jvp
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.tangents import float0_zeros, is_layout, tangent_type, zeros
+from rune.transforms.derivatives.transpose import backward
 from rune.transforms.eval_shape import typeof
 
 
@@ -369,3 +371,11 @@ def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: 
         raise TransformError(
             f"{kind}: cannot use the rule of {name} (its results are {shown}, the function's {wanted})"
         )
+
+
+def transpose_of_program(
+    cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
+) -> list[Array | None]:
+    """The transposition rule of a primitive that holds a program and means what that computes."""
+    linear_cts = iter(backward(program, linear, inputs, cts))
+    return [next(linear_cts) if is_linear else None for is_linear in linear]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import tree
-from rune.array import Array
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_differentiable, is_evaluating, type_of, use
@@ -29,11 +28,10 @@ from rune.errors import TransformError
 from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import array_leaves, as_value
-from rune.transforms.custom.rules import Arguments, CustomFunction, Rule, run_rule
+from rune.transforms.custom.rules import Arguments, CustomFunction, Rule, run_rule, transpose_of_program
 from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.derivatives.transpose import backward
 from rune.transforms.programs import call_rules
 from rune.transforms.tree_difference import results_differ
 
@@ -199,19 +197,12 @@ def _partial(
     return [*values, *outs[len(values) :]]
 
 
-def _transpose(
-    cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
-) -> list[Array | None]:
-    linear_cts = iter(backward(program, linear, inputs, cts))
-    return [next(linear_cts) if is_linear else None for is_linear in linear]
-
-
 custom_vmap_call = HigherOrder(
     "custom_vmap",
     "program",
     call_rules.type_rule,
     calls=call_rules.calls,
-    transpose=_transpose,
+    transpose=transpose_of_program,
     batch=_batch,
     multiple_results=True,
     run=lambda *args, program, **_: call_rules.evaluated(program, args),

@@ -33,7 +33,7 @@ def cg(
 
     Shapes: x as b.
     Types:  of b; integers become floats.
-    Errors: ShapeError if A is not square or x0 unlike b; ArgumentError for what is no operator.
+    Errors: ShapeError if A is not square or x0 unlike b; ArgumentError if it is not an operator.
     Source: Hestenes & Stiefel 1952; with M, Golub & Van Loan, 4th edition, §11.5.2.
 
     >>> import rune.numpy as rnp
