@@ -19,7 +19,7 @@ from rune.core.types import ArrayType
 from rune.errors import ArgumentError, FileError, RuneError
 from rune.files import notes, npz, safetensors
 from rune.files.notes import Leaf
-from rune.files.stored import Contents, Entry, Unreadable, decoded, stored_form
+from rune.files.stored import Entry, Unreadable, decoded, stored_form
 from rune.sharding import NamedSharding, Sharding
 from rune.transforms.compile.placement import device_put
 from rune.transforms.sharding.assemble import make_array_from_callback
@@ -50,15 +50,7 @@ def open(path: str | os.PathLike[str]) -> File:
     ...     rune.files.open(path).types
     mappingproxy({'b': i32[2], 'w': f32[3]})
     """
-    path = Path(path)
-    format = suffix("open", path)
-    with builtins.open(path, "rb") as file:
-        try:
-            buffer = _mapped(file)
-            contents = safetensors.read(buffer) if format == ".safetensors" else npz.read(file, buffer)
-            return File(path, buffer, contents)
-        except Unreadable as error:
-            raise FileError(f"load: cannot read {path} ({error})") from None
+    return File(path)
 
 
 def _mapped(file: BinaryIO) -> np.ndarray:
@@ -76,8 +68,8 @@ class File(Mapping[str, Array]):
     if somebody shortens it. int4 arrays are unpacked, and compressed ones inflated, into memory.
 
     Types:  those of the arrays that were saved.
-    Errors: KeyError for a name that the file has not; FileError for truth values that are neither
-            0 nor 1.
+    Errors: those of `open`; KeyError for a name that the file has not; FileError for truth values
+            that are neither 0 nor 1.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -88,14 +80,22 @@ class File(Mapping[str, Array]):
     (['0', '1'], Array([1., 1., 1.], f32[3], cpu:0), 'me')
     """
 
-    def __init__(self, path: Path, buffer: np.ndarray, contents: Contents):
-        self.path, self._buffer, self._contents = path, buffer, contents
-        metadata = dict(contents.metadata)
-        self.notes = notes.read(metadata.pop(notes.KEY, None))
-        self.metadata: Mapping[str, str] = MappingProxyType(metadata)
-        self.leaves: Mapping[str, Leaf] = MappingProxyType(
-            {name: self._leaf(name, entry) for name, entry in contents.entries.items()}
-        )
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        format = suffix("open", self.path)
+        try:
+            with builtins.open(self.path, "rb") as file:
+                self._buffer = _mapped(file)
+                is_npz = format == ".npz"
+                contents = npz.read(file, self._buffer) if is_npz else safetensors.read(self._buffer)
+            self._entries, metadata = contents.entries, dict(contents.metadata)
+            self.notes = notes.read(metadata.pop(notes.KEY, None))
+            self.metadata: Mapping[str, str] = MappingProxyType(metadata)
+            self.leaves: Mapping[str, Leaf] = MappingProxyType(
+                {name: self._leaf(name, entry) for name, entry in self._entries.items()}
+            )
+        except Unreadable as error:
+            raise FileError(f"load: cannot read {self.path} ({error})") from None
 
     def _leaf(self, name: str, entry: Entry) -> Leaf:
         """What was saved under a name. Errors: Unreadable if it cannot be stored as it is."""
@@ -142,7 +142,7 @@ class File(Mapping[str, Array]):
 
     def host(self, name: str) -> np.ndarray:
         """An array as NumPy's, read-only. Errors: KeyError, FileError."""
-        entry, leaf = self._contents.entries[name], self.leaves[name]
+        entry, leaf = self._entries[name], self.leaves[name]
         data = self._buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
         stored = dtypes.native(data.view(entry.dtype).reshape(entry.shape, order=entry.order))
         try:
