@@ -21,6 +21,7 @@ PLACEMENT = ROOT / "docs" / "guide" / "placement.md"  # sharding/test_pages.py r
 JAX_LIBRARIES = ROOT / "docs" / "guide" / "jax-libraries.md"  # as_jax/test_libraries.py runs it
 PAGES = [
     ROOT / "README.md",
+    ROOT / "docs" / "index.md",
     ROOT / "docs" / "architecture.md",
     ROOT / "docs" / "symbolic.md",
     ROOT / "docs" / "reverse-mode-of-while.md",

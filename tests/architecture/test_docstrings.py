@@ -23,7 +23,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from docs.site import ROOMS, members
+from docs.rooms import ROOMS, members
 from rune import errors
 from rune.array import Array
 from tests.architecture.sources import sources
