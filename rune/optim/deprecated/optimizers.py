@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import rune.numpy as rnp
 from rune.optim.deprecated.clipping import clip_by_block_rms, ema
 from rune.optim.deprecated.factored import scale_by_factored_rms
 from rune.optim.deprecated.scaling import (
@@ -258,4 +257,4 @@ def adafactor(
 def _uphill(learning_rate: Rate) -> Optimizer:
     """Updates times the learning rate, the sign kept."""
     rate: Any = learning_rate
-    return scale_by_learning_rate(lambda count: rnp.negative(rate(count))) if callable(rate) else scale(rate)
+    return scale_by_learning_rate(lambda count: -rate(count)) if callable(learning_rate) else scale(rate)
