@@ -32,7 +32,7 @@ BUDGETS: dict[str, int] = {
     "rune.nn": 61,
     "rune.numpy": 284,
     "rune.ops": 156,
-    "rune.optim": 34,
+    "rune.optim": 33,
     "rune.options": 5,
     "rune.profiler": 1,
     "rune.quantized": 8,

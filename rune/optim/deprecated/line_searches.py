@@ -11,8 +11,7 @@ program, however many lengths it tries, and keeps what it found at the new point
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +20,9 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.leaves import filled, in_dtypes, real_leaves
-from rune.optim.transforms import ExtraArgsOptimizer, Tree, apply_updates, inner_product, no_steps, scaled
+from rune.optim.deprecated.states import ExtraArgsOptimizer, filled, inner_product, no_steps
+from rune.optim.leaves import Tree, in_dtypes, real_leaves, scaled
+from rune.optim.transforms import accepted, apply_updates
 from rune.scipy.optimize.line_search import Line, strong_wolfe
 from rune.transforms.derivatives.grad import value_and_grad
 from rune.typing import ArrayLike
@@ -57,13 +57,6 @@ def _known(name: str, **arguments: object) -> None:
         )
 
 
-def _taken(function: Callable[..., Any], extra: Mapping[str, object]) -> dict[str, Any]:
-    """Of the arguments of an update those that the loss knows by name; all, if it takes any."""
-    known = inspect.signature(function).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    return {name: value for name, value in extra.items() if takes_any or name in known}
-
-
 def scale_by_zoom_linesearch(
     max_linesearch_steps: int, slope_rtol: float = 1e-4, curv_rtol: float = 0.9, initial_guess_strategy: str = "keep"
 ) -> ExtraArgsOptimizer:
@@ -79,9 +72,10 @@ def scale_by_zoom_linesearch(
     Errors: ArgumentError unless update is given params, value, grad and value_fn.
     Source: Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
     >>> loss = lambda p: rnp.sum(p**2)
-    >>> o, g, p = optim.scale_by_zoom_linesearch(20), rnp.array([2.0]), rnp.array([1.0])
+    >>> o, g, p = deprecated.scale_by_zoom_linesearch(20), rnp.array([2.0]), rnp.array([1.0])
     >>> o.update(-g, o.init(p), p, value=loss(p), grad=g, value_fn=loss)[0]
     Array([-1.], f32[1], cpu:0)
     """
@@ -103,7 +97,7 @@ def scale_by_zoom_linesearch(
     ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         grad = in_dtypes(name, grad, params)
-        evaluate, known = value_and_grad(value_fn), _taken(value_fn, extra)
+        evaluate, known = value_and_grad(value_fn), accepted(value_fn, extra)
         number = state.learning_rate.dtype
 
         def at(length: Array) -> Line:
@@ -164,10 +158,10 @@ def scale_by_backtracking_linesearch(
     Errors: ArgumentError unless update is given params, value, grad and value_fn; for factors that
     do not shorten or lengthen. Source: Nocedal & Wright 2006, Numerical Optimization, 3.1.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> loss = lambda p: rnp.sum(p**2)
-    >>> o, g, p = optim.scale_by_backtracking_linesearch(20), rnp.array([2.0]), rnp.array([1.0])
-    >>> rnp.round(o.update(-g, o.init(p), p, value=loss(p), grad=g, value_fn=loss)[0], 4)
+    >>> import rune.numpy as rnp; from rune.optim import deprecated
+    >>> loss, p = lambda p: rnp.sum(p**2), rnp.array([1.0])
+    >>> o = deprecated.scale_by_backtracking_linesearch(20)
+    >>> rnp.round(o.update(-2 * p, o.init(p), p, value=loss(p), grad=2 * p, value_fn=loss)[0], 4)
     Array([-1.6], f32[1], cpu:0)
     """
     name = "scale_by_backtracking_linesearch"
@@ -184,9 +178,9 @@ def scale_by_backtracking_linesearch(
         **extra: object,
     ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
-        known, number = _taken(value_fn, extra), state.learning_rate.dtype
+        number = state.learning_rate.dtype
         slope, here = rnp.astype(inner_product(grad, updates), number), rnp.astype(value, number)
-        value_at = _values_along(params, updates, value_fn, known, number)
+        value_at = _values_along(params, updates, value_fn, accepted(value_fn, extra), number)
 
         def is_enough(length: Array, loss: Array) -> Array:
             return loss <= (1 + rtol) * here + slope_rtol * length * slope + atol
@@ -198,7 +192,7 @@ def scale_by_backtracking_linesearch(
         length, loss = rnp.where(is_met, length, 0.0), rnp.where(is_met, loss, here)
         step, rate = scaled(updates, length), rnp.where(is_met, length, first)
         slopes = value_and_grad(value_fn)
-        gradient = slopes(apply_updates(params, step), **known)[1] if store_grad else None
+        gradient = slopes(apply_updates(params, step), **accepted(value_fn, extra))[1] if store_grad else None
         return step, LineSearchState(rate, loss, gradient, steps, is_met)
 
     def init(params: Tree) -> LineSearchState:
@@ -234,9 +228,10 @@ def value_and_grad_from_state(value_fn: Callable[..., object]) -> Callable[..., 
     Shapes: value [], gradient a tree like the parameters. Types: as `rune.value_and_grad`.
     Errors: ArgumentError for a state without one search that keeps them, see `store_grad`.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> value_and_grad = optim.value_and_grad_from_state(lambda p: rnp.sum(p**2))
-    >>> value_and_grad(rnp.array([3.0]), state=optim.lbfgs().init(rnp.zeros(1)))
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> value_and_grad = deprecated.value_and_grad_from_state(lambda p: rnp.sum(p**2))
+    >>> value_and_grad(rnp.array([3.0]), state=deprecated.lbfgs().init(rnp.zeros(1)))
     (Array(9., f32[], cpu:0), Array([6.], f32[1], cpu:0))
     """
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import ops, tree
 from rune.array import Array
-from rune.optim.leaves import square_of
-from rune.optim.transforms import Optimizer, Tree, no_steps
+from rune.optim.deprecated.states import Optimizer, no_steps
+from rune.optim.leaves import Tree, square_of
 from rune.transforms.arguments import required_number
 
 
@@ -68,8 +68,9 @@ def scale_by_factored_rms(
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_factored_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_factored_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1., -1.], f32[2], cpu:0)
     """

@@ -12,23 +12,18 @@ import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.clipping import required
-from rune.optim.leaves import filled, filled_real, in_dtypes, square_of
-from rune.optim.transforms import (
-    AdamState,
-    Optimizer,
+from rune.optim.deprecated.clipping import required
+from rune.optim.deprecated.states import AdamState, Optimizer, filled, no_steps, two_moments, unbiased
+from rune.optim.leaves import Tree, in_dtypes, real_filled, square_of
+from rune.optim.parts import (
     Rate,
-    Tree,
     add_decayed_weights,
-    chain,
     correction,
-    no_steps,
     running_mean,
     running_squares,
     scale_by_learning_rate,
-    two_moments,
-    unbiased,
 )
+from rune.optim.transforms import chain
 from rune.transforms.arguments import required_number
 
 
@@ -65,8 +60,9 @@ def scale_by_belief(
     Source: Zhuang et al. 2020, arXiv:2010.07468, algorithm 2.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_belief(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_belief(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1.1111, -1.1111], f32[2], cpu:0)
     """
@@ -103,8 +99,9 @@ def adabelief(
     Source: Zhuang et al. 2020, arXiv:2010.07468.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.adabelief(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.adabelief(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5556,  0.5556], f32[2], cpu:0)
     """
@@ -120,8 +117,9 @@ def scale_by_amsgrad(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_
     Source: Reddi et al. 2018, arXiv:1904.09237, with both means corrected for their start.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_amsgrad(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_amsgrad(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1., -1.], f32[2], cpu:0)
     """
@@ -137,7 +135,7 @@ def scale_by_amsgrad(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_
         return updates, AmsgradState(count, mu, nu, most)
 
     def init(params: Tree) -> AmsgradState:
-        return AmsgradState(*two_moments(params), filled_real(params, 0.0))
+        return AmsgradState(*two_moments(params), real_filled(params, 0.0))
 
     return Optimizer(init, update)
 
@@ -152,8 +150,9 @@ def amsgrad(
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.amsgrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.amsgrad(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5,  0.5], f32[2], cpu:0)
     """
@@ -198,8 +197,9 @@ def scale_by_radam(
             variance of fewer gradients is not finite.
     Source: Liu et al. 2019, arXiv:1908.03265, algorithm 2.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_radam(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_radam(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 3., -4.], f32[2], cpu:0)
     """
@@ -246,8 +246,9 @@ def radam(
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.radam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.radam(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-1.5,  2. ], f32[2], cpu:0)
     """
@@ -270,8 +271,9 @@ def scale_by_novograd(
     Errors: ArgumentError without parameters.
     Source: Ginsburg et al. 2019, arXiv:1905.11286, algorithm 1.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_novograd(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_novograd(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
@@ -311,8 +313,9 @@ def novograd(
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.novograd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.novograd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.3,  0.4], f32[2], cpu:0)
     """
@@ -330,8 +333,9 @@ def scale_by_adan(
     Source: Xie et al. 2022, arXiv:2208.06677, algorithm 1.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_adan(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_adan(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1., -1.], f32[2], cpu:0)
     """
@@ -354,7 +358,7 @@ def scale_by_adan(
 
     def init(params: Tree) -> AdanState:
         m, v, g = (filled(params, 0.0) for _ in range(3))
-        return AdanState(m, v, filled_real(params, 0.0), g, no_steps())
+        return AdanState(m, v, real_filled(params, 0.0), g, no_steps())
 
     return Optimizer(init, update)
 
@@ -376,8 +380,9 @@ def adan(
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.adan(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.adan(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5,  0.5], f32[2], cpu:0)
     """

@@ -6,39 +6,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import rune.numpy as rnp
-from rune import ops, tree
+from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.clipping import beside_params
-from rune.optim.leaves import filled, filled_real, in_dtypes, square_of
-from rune.optim.transforms import (
-    AdamState,
-    CountState,
-    Optimizer,
-    Tree,
-    correction,
-    no_steps,
-    running_mean,
-    running_squares,
-    scaled,
-    stateless,
-    two_moments,
-)
+from rune.optim.deprecated.clipping import beside_params
+from rune.optim.deprecated.states import AdamState, CountState, Optimizer, no_steps, two_moments
+from rune.optim.leaves import Tree, in_dtypes, real_filled, scaled, square_of
+from rune.optim.parts import correction, running_mean, running_squares, scale_by_rms
+from rune.optim.transforms import stateless
 from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike
-
-
-class SquaresState(NamedTuple):
-    """Running mean, or sum, of squared gradients."""
-
-    nu: Tree
-
-
-class MomentsState(NamedTuple):
-    """Running means of gradients and of their squares."""
-
-    mu: Tree
-    nu: Tree
 
 
 class AdadeltaState(NamedTuple):
@@ -48,12 +25,6 @@ class AdadeltaState(NamedTuple):
     e_x: Tree
 
 
-class LionState(NamedTuple):
-    """Running mean of gradients."""
-
-    mu: Tree
-
-
 def scale(step_size: float) -> Optimizer:
     """Updates times a number.
 
@@ -61,8 +32,9 @@ def scale(step_size: float) -> Optimizer:
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale(2.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale(2.0), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 6., -8.], f32[2], cpu:0)
     """
@@ -78,7 +50,8 @@ def scale_by_schedule(step_size_fn: Callable[[Array], ArrayLike]) -> Optimizer:
     Errors: ArgumentError if an argument is not a function of the step.
 
     >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o = optim.scale_by_schedule(optim.constant_schedule(0.5))
+    >>> from rune.optim import deprecated
+    >>> o = deprecated.scale_by_schedule(optim.constant_schedule(0.5))
     >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1.5, -2. ], f32[2], cpu:0)
@@ -97,89 +70,11 @@ def scale_by_schedule(step_size_fn: Callable[[Array], ArrayLike]) -> Optimizer:
 # --- by squares -------------------------------------------------------------------------------
 
 
-def scale_by_rms(
-    decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True
-) -> Optimizer:
-    """Updates over the root of the running mean of squares.
-
-    eps_in_sqrt: eps is added below the root, else beside it.
-    Shapes: updates, and nu in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating or complex.
-    Source: Hinton 2012, Neural networks for machine learning, lecture 6a.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
-
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
-    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
-    Array([ 3.1623, -3.1623], f32[2], cpu:0)
-    """
-
-    def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
-        nu = running_squares("scale_by_rms", decay, state.nu, grads)
-        return tree.map(lambda g, v: g * _over_root(v, eps, eps_in_sqrt), grads, nu), (SquaresState(nu))
-
-    return Optimizer(lambda params: SquaresState(filled_real(params, initial_scale)), update)
-
-
-def _over_root(v: Array, eps: float, inside: bool) -> Array:
-    return ops.rsqrt(v + eps) if inside else 1 / (rnp.sqrt(v) + eps)
-
-
 def scale_by_stddev(
     decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True
 ) -> Optimizer:
-    """`scale_by_rms` with the squares taken about the running mean.
-
-    Shapes: updates, and mu and nu in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
-
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_stddev(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
-    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
-    Array([ 3.3333, -3.3333], f32[2], cpu:0)
-    """
-
-    def update(grads: Tree, state: MomentsState, params: Tree = None) -> tuple[Tree, MomentsState]:
-        mu = running_mean("scale_by_stddev", decay, state.mu, grads)
-        nu = running_squares("scale_by_stddev", decay, state.nu, grads)
-
-        def leaf(g: Array, m: Array, v: Array) -> Array:
-            return g * _over_root(v - square_of(m), eps, eps_in_sqrt)
-
-        return tree.map(leaf, grads, mu, nu), MomentsState(mu, nu)
-
-    return Optimizer(lambda params: MomentsState(filled(params, 0.0), filled_real(params, initial_scale)), update)
-
-
-def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> Optimizer:
-    """Updates over the root of the sum of all squares so far; 0 while that sum is 0.
-
-    Shapes: updates, and nu in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating or complex.
-    Source: Duchi et al. 2011, JMLR 12.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
-
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_rss(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
-    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
-    Array([ 0.9945, -0.9969], f32[2], cpu:0)
-    """
-
-    def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
-        total = tree.map(lambda g, v: square_of(g) + v, grads, state.nu)
-        total = in_dtypes("scale_by_rss", total, state.nu)
-
-        def leaf(g: Array, v: Array) -> Array:
-            some = v > 0
-            return g * rnp.where(some, ops.rsqrt(rnp.where(some, v, 1) + eps), 0)
-
-        return tree.map(leaf, grads, total), SquaresState(total)
-
-    def init(params: Tree) -> SquaresState:
-        return SquaresState(filled_real(params, initial_accumulator_value))
-
-    return Optimizer(init, update)
+    """`scale_by_rms` with the squares taken about the running mean."""
+    return scale_by_rms(decay, eps, initial_scale, eps_in_sqrt, centered=True)
 
 
 def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
@@ -190,8 +85,9 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     Source: Zeiler 2012, arXiv:1212.5701.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_adadelta(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_adadelta(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.0032, -0.0032], f32[2], cpu:0)
     """
@@ -201,7 +97,7 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
         updates = tree.map(lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x)
         return updates, AdadeltaState(squares, running_squares("scale_by_adadelta", rho, state.e_x, updates))
 
-    return Optimizer(lambda params: AdadeltaState(filled_real(params, 0.0), filled_real(params, 0.0)), update)
+    return Optimizer(lambda params: AdadeltaState(real_filled(params, 0.0), real_filled(params, 0.0)), update)
 
 
 # --- by moments -------------------------------------------------------------------------------
@@ -215,8 +111,9 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_adamax(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_adamax(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1., -1.], f32[2], cpu:0)
     """
@@ -247,8 +144,9 @@ def scale_by_yogi(
     Source: Zaheer et al. 2018, Adaptive methods for nonconvex optimization, NeurIPS.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_yogi(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_yogi(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.9996, -0.9997], f32[2], cpu:0)
     """
@@ -273,28 +171,6 @@ def scale_by_yogi(
     return Optimizer(lambda params: two_moments(params, initial_accumulator_value), update)
 
 
-def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
-    """The sign of the gradient's running mean. Source: Chen et al. 2023, arXiv:2302.06675.
-
-    Shapes: updates, and mu in the state, are trees like the parameters.
-    Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
-
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_lion(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
-    >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
-    Array([ 1., -1.], f32[2], cpu:0)
-    """
-
-    def update(grads: Tree, state: LionState, params: Tree = None) -> tuple[Tree, LionState]:
-        signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)
-        return in_dtypes("scale_by_lion", signs, state.mu), LionState(
-            running_mean("scale_by_lion", b2, state.mu, grads)
-        )
-
-    return Optimizer(lambda params: LionState(filled(params, 0.0)), update)
-
-
 # --- by the parameters ------------------------------------------------------------------------
 
 
@@ -306,8 +182,9 @@ def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0, 
     Types:  each leaf in its dtype, floating or complex.
     Source: You et al. 2017, arXiv:1708.03888.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_trust_ratio(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_trust_ratio(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 1.3416, -1.7889], f32[2], cpu:0)
     """
@@ -334,8 +211,10 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_param_block_rms(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o = deprecated.scale_by_param_block_rms()
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 4.7434, -6.3246], f32[2], cpu:0)
     """

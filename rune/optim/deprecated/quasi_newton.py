@@ -14,20 +14,12 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.clipping import required
-from rune.optim.leaves import filled, in_dtypes
-from rune.optim.line_searches import scale_by_zoom_linesearch
-from rune.optim.transforms import (
-    ExtraArgsOptimizer,
-    Optimizer,
-    Rate,
-    Tree,
-    chain,
-    inner_product,
-    no_steps,
-    scale_by_learning_rate,
-    scaled,
-)
+from rune.optim.deprecated.clipping import required
+from rune.optim.deprecated.line_searches import scale_by_zoom_linesearch
+from rune.optim.deprecated.states import ExtraArgsOptimizer, Optimizer, filled, inner_product, no_steps
+from rune.optim.leaves import Tree, in_dtypes, scaled
+from rune.optim.parts import Rate, scale_by_learning_rate
+from rune.optim.transforms import chain
 
 _ZOOM = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
 
@@ -57,8 +49,9 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
     Errors: ArgumentError for a memory of less than one change, or without parameters.
     Source: Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_lbfgs(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_lbfgs(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
@@ -140,8 +133,9 @@ def lbfgs(
     Source: Liu & Nocedal 1989, Mathematical Programming 45.
 
     >>> import rune, rune.numpy as rnp, rune.optim as optim
+    >>> from rune.optim import deprecated
     >>> loss = lambda p: rnp.sum((p - 3.0) ** 2)
-    >>> o, p = optim.lbfgs(), rnp.zeros(2)
+    >>> o, p = deprecated.lbfgs(), rnp.zeros(2)
     >>> value, g = rune.value_and_grad(loss)(p)
     >>> state = o.init(p)
     >>> updates, state = o.update(g, state, p, value=value, grad=g, value_fn=loss)

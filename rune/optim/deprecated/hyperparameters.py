@@ -13,7 +13,8 @@ from rune.array import Array
 from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
 from rune.ops.promote import opened
-from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, with_extra_args_support
+from rune.optim.deprecated.states import ExtraArgsOptimizer, Optimizer, no_steps, with_extra_args_support
+from rune.optim.leaves import Tree
 from rune.transforms.arguments import require_callable
 
 
@@ -39,8 +40,8 @@ def inject_hyperparams(
     Types:  as of the factory's optimizer; numbers f32, arrays in their dtypes.
     Errors: ArgumentError for a name that the factory does not have.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optimizer = optim.inject_hyperparams(optim.sgd)(learning_rate=1.0)
+    >>> import rune.numpy as rnp; from rune import optim; from rune.optim import deprecated
+    >>> optimizer = deprecated.inject_hyperparams(optim.sgd)(1.0)
     >>> state = optimizer.init(rnp.zeros(1))
     >>> state.hyperparams["learning_rate"] = rnp.float32(0.5)
     >>> optimizer.update(rnp.array([2.0]), state)[0]

@@ -14,9 +14,10 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.clipping import beside_params
-from rune.optim.leaves import in_dtypes, real_leaves
-from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, stateless, with_extra_args_support
+from rune.optim.deprecated.clipping import beside_params
+from rune.optim.deprecated.states import ExtraArgsOptimizer, Optimizer, no_steps, with_extra_args_support
+from rune.optim.leaves import Tree, in_dtypes, real_leaves
+from rune.optim.transforms import stateless
 from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike
 
@@ -65,7 +66,8 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
     >>> import rune.numpy as rnp, rune.optim as optim
-    >>> part = optim.masked(optim.sgd(1.0), {"a": True, "b": False})
+    >>> from rune.optim import deprecated
+    >>> part = deprecated.masked(optim.sgd(1.0), {"a": True, "b": False})
     >>> grads = {"a": rnp.ones(1), "b": rnp.ones(1)}
     >>> part.update(grads, part.init(grads))[0]
     {'a': Array([-1.], f32[1], cpu:0), 'b': Array([1.], f32[1], cpu:0)}
@@ -108,7 +110,8 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
     Errors: ArgumentError for a label without an optimizer.
 
     >>> import rune.numpy as rnp, rune.optim as optim
-    >>> both = optim.multi_transform({"x": optim.sgd(1.0), "y": optim.sgd(2.0)}, ["x", "y"])
+    >>> from rune.optim import deprecated
+    >>> both = deprecated.multi_transform({"x": optim.sgd(1.0), "y": optim.sgd(2.0)}, ["x", "y"])
     >>> grads = [rnp.ones(1), rnp.ones(1)]
     >>> both.update(grads, both.init(grads))[0]
     [Array([-1.], f32[1], cpu:0), Array([-2.], f32[1], cpu:0)]
@@ -152,8 +155,9 @@ def set_to_zero() -> Optimizer:
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optim.set_to_zero().update(rnp.array([3.0, -4.0]), ())[0]
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> deprecated.set_to_zero().update(rnp.array([3.0, -4.0]), ())[0]
     Array([0., 0.], f32[2], cpu:0)
     """
     return stateless(lambda grads, _: tree.map(rnp.zeros_like, grads))
@@ -166,9 +170,10 @@ def freeze(mask: Mask) -> ExtraArgsOptimizer:
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
     >>> grads = {"a": rnp.ones(1), "b": rnp.ones(1)}
-    >>> part = optim.freeze({"a": True, "b": False})
+    >>> part = deprecated.freeze({"a": True, "b": False})
     >>> part.update(grads, part.init(grads))[0]
     {'a': Array([0.], f32[1], cpu:0), 'b': Array([1.], f32[1], cpu:0)}
     """
@@ -182,8 +187,10 @@ def keep_params_nonnegative() -> Optimizer:
     Types:  each leaf in its dtype, floating.
     Errors: ArgumentError without parameters.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.keep_params_nonnegative(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o = deprecated.keep_params_nonnegative()
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> o.update(g, o.init(p), p)[0]
     Array([ 3., -2.], f32[2], cpu:0)
     """
@@ -203,8 +210,9 @@ def conditionally_transform(inner: Optimizer, should_transform_fn: Callable[[Arr
     Types:  as of `inner`, which keeps those of gradients and state.
     Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> part = optim.conditionally_transform(optim.scale(2.0), lambda step: step % 2 == 1)
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> part = deprecated.conditionally_transform(deprecated.scale(2.0), lambda step: step % 2 == 1)
     >>> state = part.init(rnp.zeros(1))
     >>> first, state = part.update(rnp.ones(1), state)
     >>> first, part.update(rnp.ones(1), state)[0]
@@ -232,8 +240,9 @@ def apply_every(k: int = 1) -> Optimizer:
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError for a k below 1.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> part = optim.apply_every(2)
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> part = deprecated.apply_every(2)
     >>> first, state = part.update(rnp.ones(1), part.init(rnp.zeros(1)))
     >>> first, part.update(rnp.ones(1), state)[0]
     (Array([0.], f32[1], cpu:0), Array([2.], f32[1], cpu:0))
@@ -261,7 +270,8 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Array], Arra
     Errors: ArgumentError for a k below 1.
 
     >>> import rune.numpy as rnp, rune.optim as optim
-    >>> slow = optim.multi_steps(optim.sgd(1.0), 2)
+    >>> from rune.optim import deprecated
+    >>> slow = deprecated.multi_steps(optim.sgd(1.0), 2)
     >>> state = slow.init(rnp.zeros(1))
     >>> first, state = slow.update(rnp.array([1.0]), state)
     >>> second, state = slow.update(rnp.array([3.0]), state)
@@ -312,7 +322,8 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
     Errors: ArgumentError for a negative number.
 
     >>> import rune.numpy as rnp, rune.optim as optim
-    >>> careful = optim.apply_if_finite(optim.sgd(1.0), 3)
+    >>> from rune.optim import deprecated
+    >>> careful = deprecated.apply_if_finite(optim.sgd(1.0), 3)
     >>> careful.update(rnp.array([rnp.inf]), careful.init(rnp.zeros(1)))[0]
     Array([0.], f32[1], cpu:0)
     """
@@ -335,3 +346,7 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
         return updates, FiniteState(in_a_row, in_all, fine, after)
 
     return ExtraArgsOptimizer(init, update)
+
+
+MultiSteps = multi_steps
+partition = multi_transform

@@ -9,20 +9,12 @@ import rune.numpy as rnp
 from rune import random, tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.clipping import ema
-from rune.optim.leaves import filled, in_dtypes, real_leaves
-from rune.optim.transforms import (
-    ExtraArgsOptimizer,
-    Optimizer,
-    Rate,
-    Tree,
-    chain,
-    global_norm,
-    no_steps,
-    scale_by_learning_rate,
-    stateless,
-)
-from rune.optim.transforms import scaled as scaled_by
+from rune.optim.deprecated.clipping import ema
+from rune.optim.deprecated.states import ExtraArgsOptimizer, Optimizer, filled, no_steps
+from rune.optim.leaves import Tree, in_dtypes, real_leaves
+from rune.optim.leaves import scaled as scaled_by
+from rune.optim.parts import Rate, scale_by_learning_rate
+from rune.optim.transforms import chain, global_norm, stateless
 from rune.random.keys import single_key
 from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike, DTypeLike
@@ -56,8 +48,9 @@ def scale_by_sign() -> Optimizer:
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optim.scale_by_sign().update(rnp.array([3.0, -4.0]), ())[0]
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> deprecated.scale_by_sign().update(rnp.array([3.0, -4.0]), ())[0]
     Array([ 1., -1.], f32[2], cpu:0)
     """
     return stateless(lambda grads, _: tree.map(rnp.sign, grads))
@@ -70,8 +63,9 @@ def sign_sgd(learning_rate: Rate) -> Optimizer:
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.sign_sgd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.sign_sgd(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5,  0.5], f32[2], cpu:0)
     """
@@ -85,8 +79,9 @@ def signum(learning_rate: Rate, beta: float = 0.9) -> Optimizer:
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.signum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.signum(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5,  0.5], f32[2], cpu:0)
     """
@@ -108,8 +103,9 @@ def scale_by_rprop(
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.5, -0.5], f32[2], cpu:0)
     """
@@ -155,8 +151,9 @@ def rprop(
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.rprop(0.5), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5,  0.5], f32[2], cpu:0)
     """
@@ -174,8 +171,10 @@ def normalize_by_update_norm(scale_factor: float = 1.0, eps: float = 1e-6) -> Op
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.normalize_by_update_norm(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o = deprecated.normalize_by_update_norm()
+    >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
@@ -191,8 +190,9 @@ def scale_by_polyak(f_min: float = 0.0, max_learning_rate: float = 1.0, eps: flo
     Errors: ArgumentError without it.
     Source: Loizou et al. 2021, arXiv:2002.10542.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_polyak(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_polyak(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p, value=5.0)[0], 4)
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
@@ -224,8 +224,9 @@ def polyak_sgd(
     Source: Loizou et al. 2021, arXiv:2002.10542.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.polyak_sgd(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.polyak_sgd(), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p, value=5.0)[0], 4)
     Array([-0.6,  0.8], f32[2], cpu:0)
     """
@@ -244,8 +245,9 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g, p = optim.scale_by_optimistic_gradient(), rnp.array([3.0]), rnp.array([1.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g, p = deprecated.scale_by_optimistic_gradient(), rnp.array([3.0]), rnp.array([1.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([3.], f32[1], cpu:0)
     """
@@ -273,8 +275,9 @@ def optimistic_gradient_descent(learning_rate: Rate, alpha: float = 1.0, beta: f
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o = optim.optimistic_gradient_descent(0.5)
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o = deprecated.optimistic_gradient_descent(0.5)
     >>> g, p = rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-1.5,  2. ], f32[2], cpu:0)
@@ -291,8 +294,9 @@ def add_noise(eta: float, gamma: float, key: ArrayLike) -> Optimizer:
     Source: Neelakantan et al. 2015, arXiv:1511.06807.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g = optim.add_noise(0.0, 0.55, 0), rnp.array([3.0, -4.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g = deprecated.add_noise(0.0, 0.55, 0), rnp.array([3.0, -4.0])
     >>> o.update(g, o.init(g))[0]
     Array([ 3., -4.], f32[2], cpu:0)
     """
@@ -330,8 +334,9 @@ def noisy_sgd(learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: 
     Types:  each leaf in its dtype, floating or complex.
     Errors: ArgumentError if an argument is not an array.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> o, g = optim.noisy_sgd(0.5, eta=0.0), rnp.array([3.0, -4.0])
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> o, g = deprecated.noisy_sgd(0.5, eta=0.0), rnp.array([3.0, -4.0])
     >>> o.update(g, o.init(g))[0]
     Array([-1.5,  2. ], f32[2], cpu:0)
     """

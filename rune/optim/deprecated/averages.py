@@ -8,15 +8,17 @@ import rune.numpy as rnp
 from rune import control, tree
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, same_shape, with_extra_args_support
+from rune.optim.deprecated.states import ExtraArgsOptimizer, Optimizer, no_steps, with_extra_args_support
+from rune.optim.leaves import Tree, same_shape
 from rune.typing import ArrayLike
 
 
 class LookaheadParams(NamedTuple):
     """The parameters that gradients are taken of, and the slow ones, to evaluate with.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optim.LookaheadParams(fast=rnp.ones(1), slow=rnp.zeros(1)).slow
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> deprecated.LookaheadParams(fast=rnp.ones(1), slow=rnp.zeros(1)).slow
     Array([0.], f32[1], cpu:0)
     """
 
@@ -27,8 +29,9 @@ class LookaheadParams(NamedTuple):
     def init_synced(cls, params: Tree) -> LookaheadParams:
         """Both copies at one point.
 
-        >>> import rune.numpy as rnp, rune.optim as optim
-        >>> optim.LookaheadParams.init_synced(rnp.ones(1)).slow
+        >>> import rune.numpy as rnp
+        >>> from rune.optim import deprecated
+        >>> deprecated.LookaheadParams.init_synced(rnp.ones(1)).slow
         Array([1.], f32[1], cpu:0)
         """
         return cls(params, params)
@@ -50,8 +53,9 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers as
             `new_tensors`.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optim.incremental_update(rnp.array([4.0]), rnp.array([2.0]), 0.5)
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> deprecated.incremental_update(rnp.array([4.0]), rnp.array([2.0]), 0.5)
     Array([3.], f32[1], cpu:0)
     """
 
@@ -68,8 +72,9 @@ def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: ArrayLike, upda
     Shapes: two trees alike -> one like them; steps []. Types: the same in both; steps an integer.
     Errors: ArgumentError for a period below 1.
 
-    >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optim.periodic_update(rnp.array([4.0]), rnp.array([2.0]), 3, 2)
+    >>> import rune.numpy as rnp
+    >>> from rune.optim import deprecated
+    >>> deprecated.periodic_update(rnp.array([4.0]), rnp.array([2.0]), 3, 2)
     Array([2.], f32[1], cpu:0)
     """
     period = _period("periodic_update", update_period)
@@ -99,8 +104,9 @@ def lookahead(
     Source: Zhang et al. 2019, arXiv:1907.08610.
 
     >>> import rune.numpy as rnp, rune.optim as optim
-    >>> optimizer = optim.lookahead(optim.sgd(1.0), 1, 0.5)
-    >>> params = optim.LookaheadParams.init_synced(rnp.zeros(1))
+    >>> from rune.optim import deprecated
+    >>> optimizer = deprecated.lookahead(optim.sgd(1.0), 1, 0.5)
+    >>> params = deprecated.LookaheadParams.init_synced(rnp.zeros(1))
     >>> updates, _ = optimizer.update(rnp.array([2.0]), optimizer.init(params), params)
     >>> updates
     LookaheadParams(fast=Array([-1.], f32[1], cpu:0), slow=Array([-1.], f32[1], cpu:0))
