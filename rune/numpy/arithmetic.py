@@ -276,7 +276,7 @@ around = round
 
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
+    """`arr` kept within [min, max]; None leaves a side open. At a bound the derivative is 1/2.
 
     Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError

@@ -372,7 +372,7 @@ def global_norm(updates: Tree) -> Array:
     """The Euclidean norm of all leaves together.
 
     Shapes: any tree -> []. Types: f32, or f64 of wider leaves; real of complex ones.
-    Errors: ArgumentError for leaves that are no arrays.
+    Errors: ArgumentError if a leaf is not an array.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.global_norm([rnp.array([3.0]), rnp.array([4.0])])

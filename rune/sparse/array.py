@@ -16,6 +16,7 @@ from rune.ops.conventions import normalised_axes
 from rune.random import normal
 from rune.sparse.coordinates import Coordinates, layout, listed, spread
 from rune.sparse.forms import bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
+from rune.sparse.movement import bcoo_reshape, bcoo_update_layout, getitem
 from rune.sparse.products import bcoo_multiply_dense, bcoo_multiply_sparse, matmul
 from rune.transforms.arguments import value_leaves
 from rune.typing import ArrayLike, DTypeLike
@@ -89,6 +90,22 @@ class BCOO(Coordinates):
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """As `bcoo_sum_duplicates`."""
         return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
+
+    def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
+        """As `bcoo_reshape`: a shape, or its sizes one by one; one may be -1."""
+        (sizes,) = args if len(args) == 1 and not isinstance(args[0], int) else (args,)
+        known = prod(n for n in sizes if n != -1)
+        return bcoo_reshape(self, new_sizes=[self.size // max(known, 1) if n == -1 else n for n in sizes], **kwargs)
+
+    def update_layout(
+        self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+    ) -> BCOO:
+        """As `bcoo_update_layout`."""
+        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
+
+    def __getitem__(self, index: Any) -> BCOO:
+        """`m[1, :, ::2]`: whole numbers, slices, None and `...`."""
+        return getitem(self, index)
 
     def sort_indices(self) -> BCOO:
         """As `bcoo_sort_indices`."""
