@@ -13,8 +13,9 @@ work and memory grow with the number of elements, not with the shape.
 import typing as _typing
 
 from rune.absent import of as _absent
-from rune.sparse.array import BCOO, bcoo_fromdense, empty, eye, random_bcoo, todense
+from rune.sparse.array import BCOO, bcoo_fromdense
 from rune.sparse.coordinates import Sparse
+from rune.sparse.creation import empty, eye, random_bcoo, todense
 from rune.sparse.derivatives import grad, jacfwd, jacrev, value_and_grad
 from rune.sparse.forms import (
     bcoo_extract,
@@ -24,6 +25,7 @@ from rune.sparse.forms import (
     bcoo_todense,
     bcoo_transpose,
 )
+from rune.sparse.layouts import SparseEfficiencyError, SparseEfficiencyWarning, bcoo_update_layout
 from rune.sparse.matrices import (
     COO,
     CSC,
@@ -38,19 +40,15 @@ from rune.sparse.matrices import (
     csr_todense,
 )
 from rune.sparse.movement import (
-    SparseEfficiencyError,
-    SparseEfficiencyWarning,
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
-    bcoo_dot_general_sampled,
     bcoo_dynamic_slice,
     bcoo_reshape,
     bcoo_rev,
     bcoo_slice,
     bcoo_squeeze,
-    bcoo_update_layout,
 )
-from rune.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from rune.sparse.products import bcoo_dot_general, bcoo_dot_general_sampled, bcoo_multiply_dense, bcoo_multiply_sparse
 from rune.sparse.rows import (
     BCSR,
     bcsr_broadcast_in_dim,

@@ -6,7 +6,6 @@ depend on values, so all of this may stand under jit.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
@@ -20,15 +19,6 @@ from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.lax import broadcast_in_dim, dynamic_slice
 from rune.ops.conventions import normalised_axes
 from rune.sparse.coordinates import Coordinates, S, chosen, is_inside, layout, listed, require_sparse, spread
-from rune.typing import ArrayLike
-
-
-class SparseEfficiencyError(ArgumentError):
-    """An operation would make a sparse array much longer than it was."""
-
-
-class SparseEfficiencyWarning(UserWarning):
-    """The same, where it has been asked for."""
 
 
 def bcoo_slice(
@@ -285,66 +275,6 @@ def _lengthened(data: Any, indices: Any, count: int, n_batch: int, shape: Sequen
     return data, indices
 
 
-def bcoo_update_layout(
-    mat: S, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
-) -> S:
-    """The same array with another number of batch and dense axes.
-
-    on_inefficient: what to do about more of them, which makes the lists longer: "error", "warn" or
-                    None
-
-    Shapes: kept. Types: kept.
-    Errors: SparseEfficiencyError for more of them; ArgumentError for more than there are axes.
-
-    >>> import rune, rune.numpy as rnp
-    >>> m = rune.sparse.bcoo_fromdense(rnp.ones((2, 3)), n_batch=1)
-    >>> rune.sparse.bcoo_update_layout(m, n_batch=0)
-    BCOO(f32[2,3], nse=6)
-    """
-    require_sparse("bcoo_update_layout", mat)
-    batch = mat.n_batch if n_batch is None else n_batch
-    dense = mat.n_dense if n_dense is None else n_dense
-    if min(batch, dense) < 0 or batch + dense > mat.ndim:
-        raise ArgumentError(f"bcoo_update_layout: cannot make {batch} batch and {dense} dense axes of {mat!r}")
-    if on_inefficient not in ("error", "warn", None):
-        raise ArgumentError(f"bcoo_update_layout: cannot use on_inefficient={on_inefficient!r} ('error', 'warn', None)")
-    is_longer = batch > mat.n_batch or dense > mat.n_dense
-    if is_longer and on_inefficient:
-        said = f"bcoo_update_layout: cannot lay out {mat!r} with n_batch={batch}, n_dense={dense} without longer lists"
-        if on_inefficient == "error":
-            raise SparseEfficiencyError(said, hint="on_inefficient=None does it")
-        warnings.warn(
-            said.replace("cannot lay", "lays").replace(" without", " by"), SparseEfficiencyWarning, stacklevel=2
-        )
-    m = listed(mat, min(batch, mat.n_batch), min(dense, mat.n_dense))
-    for _ in range(dense - m.n_dense):
-        m = _densified(m)
-    for _ in range(batch - m.n_batch):
-        m = _batched(m)
-    return m
-
-
-def _densified(m: S) -> S:
-    """The last sparse axis as a dense one: each element in its place of a row of zeros."""
-    axis = m.ndim - m.n_dense - 1
-    column = m.indices[..., -1]
-    is_here = rnp.arange(m.shape[axis]) == column[..., None]
-    data = rnp.expand_dims(m.data, m.n_batch + 1)
-    spread_out = rnp.where(is_here.reshape(*is_here.shape, *(1,) * m.n_dense), data, rnp.zeros((), data.dtype))
-    return m.remade((spread_out, m.indices[..., :-1]), shape=m.shape)
-
-
-def _batched(m: S) -> S:
-    """The first sparse axis as a batch axis: each has the whole list, others' elements outside."""
-    size, sizes = m.shape[m.n_batch], m.shape[m.n_batch + 1 : m.ndim - m.n_dense]
-    numbers = rnp.arange(size).reshape(size, 1)
-    is_here = (m.indices[..., None, :, 0] == numbers) & is_inside(m)[..., None, :]
-    whole = lambda x: rnp.repeat(rnp.expand_dims(x, m.n_batch), size, m.n_batch)  # noqa: E731
-    data, indices = whole(m.data), whole(m.indices[..., 1:])
-    result = m.remade((data, indices), shape=m.shape)
-    return chosen(result, is_here, [indices[..., k] for k in range(len(sizes))], sizes, data, m.shape)
-
-
 def getitem(m: S, index: Any) -> S:
     """`m[index]` of whole numbers, slices, None and an ellipsis.
 
@@ -383,32 +313,3 @@ def _mirrored(bounds: tuple[int, int, int], size: int) -> tuple[int, int, int]:
     """A slice backwards, as one forwards of the reversed axis."""
     start, limit, step = bounds
     return size - 1 - start, max(size - 1 - limit, size - 1 - start), -step
-
-
-def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any) -> Any:
-    """Elements of a product of dense arrays, at some positions of it; the others are not computed.
-
-    dimension_numbers: ((contracted of A, of B), (batch of A, of B))
-
-    Shapes: indices [N, K], K axes of the product -> [N]; [*batch, N, K] -> [*batch, N].
-    Types:  promoted. Errors: ShapeError for positions of another number of axes.
-
-    >>> import rune, rune.numpy as rnp
-    >>> dims = (((1,), (0,)), ((), ()))
-    >>> sampled = rune.sparse.bcoo_dot_general_sampled
-    >>> sampled(rnp.ones((2, 3)), rnp.ones((3, 4)), rnp.array([[1, 3]]), dimension_numbers=dims)
-    Array([3.], f32[1], cpu:0)
-    """
-    (ca, cb), (ba, bb) = dimension_numbers
-    a, b, places = rnp.asarray(A), rnp.asarray(B), rnp.asarray(indices)
-    free_a, free_b = ([k for k in range(x.ndim) if k not in (*c, *batch)] for x, c, batch in ((a, ca, ba), (b, cb, bb)))
-    shape = [*(a.shape[k] for k in (*ba, *free_a)), *(b.shape[k] for k in free_b)]
-    n_batch = places.ndim - 2
-    if n_batch + places.shape[-1] != len(shape):
-        raise ShapeError(f"bcoo_dot_general_sampled: cannot take positions {places.shape} of {tuple(shape)}")
-    head = [rnp.arange(n).reshape(*(1,) * k, n, *(1,) * (n_batch - k)) for k, n in enumerate(shape[:n_batch])]
-    columns = [*head, *(places[..., k] for k in range(places.shape[-1]))]
-    n, m = len(ba), len(ba) + len(free_a)
-    rows_a = rnp.transpose(a, (*ba, *free_a, *ca)).reshape(*shape[:m], -1)[tuple(columns[:m])]
-    rows_b = rnp.transpose(b, (*bb, *free_b, *cb)).reshape(*shape[:n], *shape[m:], -1)[(*columns[:n], *columns[m:])]
-    return rnp.sum(rows_a * rows_b, -1)

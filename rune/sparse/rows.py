@@ -16,9 +16,10 @@ import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
+from rune.sharding.shardings import Sharding
 from rune.sparse.array import BCOO, bcoo_fromdense
 from rune.sparse.coordinates import Sparse, is_inside, spread
-from rune.sparse.forms import bcoo_extract, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense
+from rune.sparse.forms import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, elements_at
 from rune.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from rune.sparse.products import Dims, bcoo_dot_general
 from rune.sparse.products import matmul as product
@@ -294,7 +295,8 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     """
     columns, dense = rnp.asarray(indices), rnp.asarray(mat)
     zeros = rnp.zeros((*columns.shape, *dense.shape[columns.ndim + 1 :]), dense.dtype)
-    return bcoo_extract(BCSR((zeros, columns, indptr), shape=[*map(int, dense.shape)]).to_bcoo(), dense).data
+    m = BCSR((zeros, columns, indptr), shape=[*map(int, dense.shape)]).to_bcoo()
+    return elements_at(m, dense)
 
 
 def bcsr_dot_general(
@@ -304,11 +306,13 @@ def bcsr_dot_general(
     dimension_numbers: Dims,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Any:
     """The product that sums over some axes and runs over others together, as lax.dot_general.
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     precision: taken as JAX's
+    out_sharding: a sharding that the result is given; None leaves it to others
 
     Shapes: result [*batch, *other axes of lhs, *other axes of rhs].
     Types:  promoted, or preferred_element_type.
@@ -325,6 +329,7 @@ def bcsr_dot_general(
         dimension_numbers=dimension_numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
 
 

@@ -19,8 +19,8 @@ from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.errors import TransformError
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Sparse
-from rune.sparse.forms import bcoo_extract, bcoo_reduce_sum, bcoo_sum_duplicates, bcoo_transpose
+from rune.sparse.coordinates import Sparse, spread
+from rune.sparse.forms import bcoo_reduce_sum, bcoo_sum_duplicates, bcoo_transpose, elements_at
 from rune.sparse.movement import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -29,7 +29,7 @@ from rune.sparse.movement import (
     bcoo_rev,
     bcoo_slice,
 )
-from rune.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from rune.sparse.products import bcoo_dot_general, bcoo_multiply_sparse, times_dense
 from rune.transforms.programs.make_program import make_program
 
 Rule = Callable[..., Any]
@@ -142,13 +142,14 @@ def _mul(x: Any, y: Any) -> BCOO:
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         return bcoo_multiply_sparse(x, y)
     sparse, dense = (x, y) if isinstance(x, BCOO) else (y, x)
-    return sparse.with_data(sparse.data * dense) if np.ndim(dense) == 0 else bcoo_multiply_dense(sparse, dense)
+    return sparse.with_data(sparse.data * dense) if np.ndim(dense) == 0 else times_dense(sparse, dense)
 
 
 def _div(x: Any, y: Any) -> BCOO | None:
     if isinstance(y, BCOO):
         return None
-    return x.with_data(x.data / (y if np.ndim(y) == 0 else bcoo_extract(x, rnp.broadcast_to(y, x.shape)).data))
+    m = spread(x)
+    return m.with_data(m.data / (y if np.ndim(y) == 0 else elements_at(m, rnp.broadcast_to(y, m.shape))))
 
 
 def _add(x: Any, y: Any) -> BCOO | None:

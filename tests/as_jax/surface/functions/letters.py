@@ -6,6 +6,9 @@ x y f32[3,5] normal   p q f32[3,5] in (0.05, 0.95)   v w f32[5]   m n f32[4,4]  
 z c64[3,5]   a c64[4,4]   t f32[2,3,6,5]   e f32[]   h f16[3,5]   i j i32[3,5]   k i32[5] in 0..4
 u u8[3,5]   b c bool[3,5]   key a random key
 
+and, in hard.txt, capitals for what is at limits: NaN, infinities, -0.0, denormals, the largest numbers.
+X Y f32[17], [9]   H f16[17]   G bf16[17]   Z c64[17]   I J i32[17], [9]   U u32[17]   B i8[17]   E f32[0,3]
+
 Each letter has three lanes of values, by which vmap is tried, and directions for derivatives.
 """
 
@@ -21,9 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from tests.as_jax.surface.functions.limits import LIMITS
+
 FOLDER = Path(__file__).parent
 LANES = 3
-FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse")
+FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "hard")
 _SHAPES = {
     **dict.fromkeys("xypqzhijubc", (3, 5)),
     **dict.fromkeys("vwk", (5,)),
@@ -32,8 +37,8 @@ _SHAPES = {
     "e": (),
 }
 _DTYPES = {"z": np.complex64, "a": np.complex64, "h": np.float16, "u": np.uint8}
-_INEXACT = set("xypqvwmnszateh")
-_USED = re.compile(r"(?<![\w.'\"])(?:key|[a-z])(?![\w'\"])(?!=[^=])")
+_INEXACT = set("xypqvwmnszateh") | set("XYHGZE")
+_USED = re.compile(r"(?<![\w.'\"])(?:key|[a-zA-Z])(?![\w'\"])(?!=[^=])")
 _MODULES = {
     "jnp": "jax.numpy",
     "lax": "jax.lax",
@@ -75,7 +80,7 @@ def expressions(family: str) -> list[Expression]:
 
 
 def _expression(family: str, text: str) -> Expression:
-    letters = tuple(sorted(set(_USED.findall(text)) & {*_SHAPES, "key"}))
+    letters = tuple(sorted(set(_USED.findall(text)) & {*_SHAPES, *LIMITS, "key"}))
     return Expression(family, text, letters, eval(f"lambda {', '.join(letters)}: ({text})", _scope()))
 
 
@@ -95,6 +100,8 @@ def lanes(letter: str) -> Any:
     if letter == "key":
         random = _scope()["random"]
         return _scope()["jnp"].stack([random.key(k) for k in range(LANES)])
+    if letter in LIMITS:
+        return np.stack([np.roll(LIMITS[letter], lane, 0) for lane in range(LANES)])
     draws = np.random.default_rng(ord(letter))
     shape = (LANES, *_SHAPES[letter])
     if letter in "ijk":
@@ -114,7 +121,7 @@ def direction(letter: str) -> np.ndarray:
     """A tangent of the first lane."""
     like = lanes(letter)[0]
     draws = np.random.default_rng(1000 + ord(letter))
-    values = draws.normal(size=like.shape) + (1j * draws.normal(size=like.shape) if letter in "za" else 0)
+    values = draws.normal(size=like.shape) + (1j * draws.normal(size=like.shape) if letter in "zaZ" else 0)
     return np.asarray(values + np.swapaxes(values, 0, 1) if letter == "s" else values, like.dtype)
 
 

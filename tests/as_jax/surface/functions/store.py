@@ -32,11 +32,14 @@ VERSION = "0.10.2"
 
 
 def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
-    """Values lane by lane, stacked; tangents and gradients, or the name of the error."""
+    """Values lane by lane, stacked; tangents and gradients, or the name of the error.
+
+    Gradients of what is at limits would be sums of infinities: tangents alone are stored of it.
+    """
     lanes = [[np.asarray(x) for x in jax.tree.leaves(value(e, lane))] for lane in range(LANES)]
     yield "value", [np.stack(xs) for xs in zip(*lanes, strict=True)]
     for name, derivative in {"jvp": slope, "grad": gradient}.items():
-        if e.inexact:
+        if e.inexact and not (name == "grad" and e.family == "hard"):
             try:
                 yield name, [np.asarray(x) for x in derivative(e)]
             except Exception as error:
