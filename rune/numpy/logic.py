@@ -130,7 +130,8 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
-    def function(x: ArrayLike, /) -> Any:
+    def function(x: ArrayLike, /, out: None = None) -> Any:
+        refuse(name, out=out)
         x = value(name, x)
         if type_of(x).dtype in dtypes.INEXACT:
             return rule(x)
