@@ -14,7 +14,7 @@ BUDGETS: dict[str, int] = {
     "rune.array_methods": 2,
     "rune.array_state": 7,
     "rune.as_jax": 349,
-    "rune.backends": 169,
+    "rune.backends": 168,
     "rune.checkify": 35,
     "rune.config": 8,
     "rune.control": 88,
