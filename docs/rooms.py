@@ -36,6 +36,8 @@ ROOMS = (
     "rune.optim",
     "rune.random",
     "rune.tree",
+    "rune.files",
+    "rune.checkpoints",
     "rune.tree_util",
     "rune.debug",
     "rune.checkify",

@@ -80,6 +80,7 @@ OF_TREES = (
     "rune.profiler",
     "rune.ref",
     "rune.checkify",
+    "rune.checkpoints",
 )
 NO_ARRAYS = frozenset(
     """

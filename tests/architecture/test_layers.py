@@ -26,6 +26,9 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune",),
     ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed", "rune.extend"),
     ("rune.checkify", "rune.image", "rune.sparse", "rune.test_util", "rune.profiler", "rune.ref"),
+    ("rune.checkpoints",),
+    ("rune.tree_files",),
+    ("rune.files",),
     ("rune.array_methods",),
     ("rune.lax", "rune.random"),
     ("rune.scipy",),
@@ -207,6 +210,7 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
         "rune/optim/deprecated/__init__.py",  # goes with 0.2.0 (decision 0082)
         "rune/tracebacks.py",
         "rune/transforms/late_modules.py",
+        "rune/tree_files.py",
     }
     assert "rune/backends/__init__.py" in late
 
