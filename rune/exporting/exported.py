@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.exporting.file import Stored, encode
 from rune.transforms.arguments import key_path, value_leaves
@@ -33,9 +34,9 @@ from rune.transforms.tree_difference import mismatch
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exported:
-    """A function as a program: `rune.export(f)(*args)` makes one, `rune.export.load(path)` reads one.
+    """A function as a program: `rune.export(f)(*args)` or `rune.export.load(path)`.
 
-    in_tree is of (args, kwargs); `derivative` gives the program of its cotangents, if there is one.
+    in_tree is of (args, kwargs); `derivative` gives the program of cotangents, if there is one.
     Errors: of `call`: ArgumentError for another tree, ShapeError or DimensionError for other types.
 
     >>> import rune, rune.numpy as rnp
@@ -51,7 +52,6 @@ class Exported:
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
     derivative: Callable[[], Exported] | None
-    _derived: list[Exported] = field(default_factory=list, init=False)
 
     @property
     def fun_name(self) -> str:
@@ -88,14 +88,15 @@ class Exported:
 
     def _require_types(self, types: Sequence[ArrayType]) -> None:
         for number, (expected, actual) in enumerate(zip(self.in_avals, types, strict=True)):
-            if (expected.dtype, expected.ndim) != (actual.dtype, actual.ndim):
+            same_shape = expected.is_symbolic or expected.shape == actual.shape
+            if (expected.dtype, expected.ndim) != (actual.dtype, actual.ndim) or not same_shape:
                 where = key_path(number, self.in_tree)
                 raise ShapeError(
                     f"call: cannot call {self.fun_name} with {actual} (argument{where} was exported as {expected})"
                 )
         match_sizes(self.in_avals, types, f"call: cannot call {self.fun_name}")
 
-    def run(self, *values: Any) -> list[Any]:
+    def run(self, *values: Value) -> list[Value]:
         """The leaves of the results, for those of the arguments."""
         return jit_primitive(*self.weights, *values, program=self.program)
 
@@ -117,9 +118,7 @@ class Exported:
                 f"vjp: cannot differentiate {self.fun_name} (the file holds no derivative of it)",
                 hint="write it with exported.save(path, vjp_order=1), or more",
             )
-        if not self._derived:
-            self._derived.append(self.derivative())
-        return self._derived[0]
+        return self.derivative()
 
     # --- files --------------------------------------------------------------------------------
 
@@ -151,11 +150,11 @@ class Exported:
             raise
 
 
-def _differentiable(exported: Exported) -> Callable[..., list[Any]]:
+def _differentiable(exported: Exported) -> Callable[..., list[Value]]:
     """The program as a function whose reverse rule is the program of its cotangents."""
     function = custom_vjp(exported.run)
 
-    def backward(values: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
+    def backward(values: Sequence[Value], cts: Sequence[Value]) -> tuple[Value | None, ...]:
         active = [ct for ct, t in zip(cts, exported.out_avals, strict=True) if t.dtype in dtypes.INEXACT]
         results = iter(exported.vjp().call(*values, *active))
         return tuple(next(results) if t.dtype in dtypes.INEXACT else None for t in exported.in_avals)

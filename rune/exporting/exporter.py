@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rune.errors import ArgumentError
 from rune.exporting.exported import Exported
@@ -22,6 +21,7 @@ class Exporter:
     rune.export(f)(*args)        f as a program, traced for arguments like these
     rune.export.load(file)       from a path or from bytes
     rune.export.register_node    gives a class of trees a name in files
+    Errors: those of the doors: ArgumentError for what no file holds, CheckError for a damaged file.
 
     >>> import rune, rune.numpy as rnp
     >>> exported = rune.export(lambda x: x * 2.0)(rune.ShapeDtypeStruct((3,), "f32"))
@@ -43,17 +43,17 @@ class Exporter:
         """
 
         def of(
-            *args: Any,
+            *args: object,
             dims: Mapping[str, tuple[int | str, int | str | None]] | None = None,
             in_dims: object = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> Exported:
             return exported_function(function, args, kwargs, dims, in_dims)
 
         return of
 
     def load(self, file: str | os.PathLike[str] | bytes | bytearray) -> Exported:
-        """The function in a file, or in the bytes of one. Nothing of it is executed until it is called.
+        """The function in a file, or in the bytes of one. Nothing is executed until it is called.
 
         Errors: CheckError "load: cannot read an exported file (<why>)" for another or a damaged
                 file; OSError if there is none.

@@ -1,11 +1,11 @@
-"""The file of an exported function: one safetensors file, its programs and trees among the metadata.
+"""The file of an exported function: one safetensors file, programs and trees among its metadata.
 
     format     "rune.export"
     version    "1"; another one is refused
     writer     the version of rune that wrote it
     orders     how many programs there are: the function, then one for each derivative
     program.k  the text of a program (rune/core/program.py has the grammar)
-    trees.k    JSON of its trees: {"in", "out", "weights"}, the names of the arrays that lead its inputs
+    trees.k    JSON of its trees: {"in", "out", "weights"}, names of its leading inputs
     arrays     the weights; what several programs read is there once
 
 Reading executes nothing: it checks the digest, reads texts and trees by grammars without names of
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -40,7 +40,7 @@ _ORDERS = 16  # of derivatives, at most
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A program, the arrays that lead its inputs, and the trees of the others and of the results."""
+    """A program, the arrays that lead its inputs, and the trees of the others and the results."""
 
     program: Program
     weights: tuple[Array, ...]
@@ -94,13 +94,14 @@ def decode(file: bytes) -> list[Stored]:
 
 
 def _stored(
-    texts: Mapping[str, str],
-    number: int,
-    arrays: Mapping[str, np.ndarray],
-    built: dict[tuple[str, ArrayType], Array],
+    texts: Mapping[str, str], number: int, arrays: Mapping[str, np.ndarray], built: dict[tuple[str, ArrayType], Array]
 ) -> Stored:
     program, trees = storable.parse(texts[f"program.{number}"]), json.loads(texts[f"trees.{number}"])
-    if not isinstance(trees, dict) or trees.keys() != {"in", "out", "weights"} or not isinstance(trees["weights"], list):
+    if (
+        not isinstance(trees, dict)
+        or trees.keys() != {"in", "out", "weights"}
+        or not isinstance(trees["weights"], list)
+    ):
         _refuse("trees without in, out and weights")
     in_tree, out_tree, names = from_json(trees["in"]), from_json(trees["out"]), trees["weights"]
     if len(names) + in_tree.num_leaves != len(program.inputs) or out_tree.num_leaves != len(program.outputs):

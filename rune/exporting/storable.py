@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -137,9 +137,9 @@ def _require_round_trip(program: Program) -> None:
 
 
 def _require_values(program: Program) -> None:
-    pending: list[Any] = [program]
+    pending = [program]
     while pending:
-        current: Program = pending.pop()
+        current = pending.pop()
         for equation in current.equations:
             for name, value in equation.params.items():
                 if not _is_value(value):

@@ -1,9 +1,9 @@
-"""From a function to an exported one: traced as jit does, with programs of its derivatives on demand."""
+"""From a function to an exported one: traced as jit does; programs of its derivatives on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cache
 
 from rune import dtypes, tree
 from rune.array import Array
@@ -24,8 +24,8 @@ from rune.tree.treedef import TreeDef
 
 def exported_function(
     function: Callable[..., object],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
     dims: Mapping[str, tuple[int | str, int | str | None]] | None,
     in_dims: object,
 ) -> Exported:
@@ -39,7 +39,7 @@ def exported_function(
     trace = traced.traced
     if trace.needs or trace.serves_one_call:
         raise ArgumentError(
-            f"export: cannot store {trace.program.name} (it asks for something outside: a random key, or a traced value)",
+            f"export: cannot store {trace.program.name} (it asks for a random key, or for a traced value)",
             hint="what changes from call to call is an argument: pass keys and arrays",
         )
     return exported(trace.program, trace.captured, traced.in_tree, trace.out_tree)
@@ -48,7 +48,7 @@ def exported_function(
 def exported(program: Program, captured: Sequence[Value], in_tree: TreeDef, out_tree: TreeDef) -> Exported:
     """The program, whose first inputs have these values, as an exported function."""
     weights = tuple(map(as_value, captured))
-    return Exported(storable(program), weights, in_tree, out_tree, lambda: _derivative(program, weights))
+    return Exported(storable(program), weights, in_tree, out_tree, cache(lambda: _derivative(program, weights)))
 
 
 def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rune.errors import ArgumentError, CheckError
 from rune.tree.registry import DICT, LIST, NONE, ORDERED, TUPLE, kinds
@@ -31,8 +31,8 @@ class StoredNode:
 
     cls: type
     name: str
-    to_text: Callable[[Any], str]
-    from_text: Callable[[str], Any]
+    to_text: Callable[..., str]
+    from_text: Callable[[str], object]
 
 
 _by_class: dict[type, StoredNode] = {}
@@ -43,8 +43,8 @@ def register_node(
     cls: type,
     *,
     name: str,
-    to_text: Callable[[Any], str] = lambda data: "",
-    from_text: Callable[[str], Any] = lambda text: None,
+    to_text: Callable[..., str] = lambda data: "",
+    from_text: Callable[[str], object] = lambda text: None,
 ) -> type:
     """Let files hold trees with nodes of this class, which `rune.tree` knows; a namedtuple is one.
 
@@ -69,7 +69,7 @@ def register_node(
     return cls
 
 
-def to_json(treedef: TreeDef) -> Any:
+def to_json(treedef: TreeDef) -> object:
     """The structure as JSON. Errors: ArgumentError for a class without a name in files."""
     kind = treedef.kind
     if kind is None:
@@ -95,7 +95,7 @@ def _key(key: object) -> object:
     return key
 
 
-def from_json(value: Any) -> TreeDef:
+def from_json(value: object) -> TreeDef:
     """The structure that `to_json` wrote. Errors: CheckError."""
     if value == "*":
         return LEAF
@@ -113,7 +113,7 @@ def from_json(value: Any) -> TreeDef:
     _refuse(value)
 
 
-def _mapping(name: str, keys: list[Any], parts: list[Any]) -> TreeDef:
+def _mapping(name: str, keys: list[str], parts: list[object]) -> TreeDef:
     if not all(type(k) in (str, int) for k in keys) or len({*keys}) != len(keys) or len(keys) != len(parts):
         _refuse(keys)
     if name == "dict" and sorted(keys) != keys:
@@ -121,7 +121,7 @@ def _mapping(name: str, keys: list[Any], parts: list[Any]) -> TreeDef:
     return node_of(_MAPPINGS[name], tuple(keys), tuple(map(from_json, parts)))
 
 
-def _registered(name: str, text: str, parts: list[Any]) -> TreeDef:
+def _registered(name: str, text: str, parts: list[object]) -> TreeDef:
     node = _by_name.get(name)
     if node is None:
         raise CheckError(

@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def decode(file: bytes) -> Content:
     return Content(_arrays(table, data), texts)
 
 
-def _arrays(table: Mapping[str, Any], data: memoryview) -> dict[str, np.ndarray]:
+def _arrays(table: Mapping[str, object], data: memoryview) -> dict[str, np.ndarray]:
     arrays, at = {}, 0
     for name, entry in sorted(table.items()):
         arrays[name] = _array(entry, data, at)
@@ -133,7 +133,7 @@ def _arrays(table: Mapping[str, Any], data: memoryview) -> dict[str, np.ndarray]
     return arrays
 
 
-def _array(entry: Any, data: memoryview, at: int) -> np.ndarray:
+def _array(entry: object, data: memoryview, at: int) -> np.ndarray:
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         _refuse("an entry without dtype, shape and offsets")
     dtype, shape, offsets = _DTYPES.get(entry["dtype"]), entry["shape"], entry["data_offsets"]

@@ -110,19 +110,21 @@ SIZES = {"n": (1, 64), "m": (0, "n"), "k": (2, None)}
 
 
 def test_open_sizes_keep_their_ranges_and_hold_in_calls():
-    function = lambda x, y: (x[: y.shape[0]] + y, rnp.sum(x, 0))
+    def function(x: Any, y: Any) -> Any:
+        return x[: y.shape[0]] + y, rnp.sum(x, 0)
+
     exported = rune.export(function)(rnp.ones((5, 3)), rnp.ones((2, 3)), dims=SIZES, in_dims=("n,k", "m,k"))
 
     copy = reloaded(exported)
 
     assert copy.in_avals == exported.in_avals
-    assert "where n in 1..64, k in 2..inf, m in 0..n" in str(copy.program).replace("k in 2..inf, n in 1..64", "n in 1..64, k in 2..inf")
+    assert all(bound in str(copy.program) for bound in ("n in 1..64", "k in 2..inf", "m in 0..n"))
     for n, m, k in ((1, 0, 2), (64, 64, 3), (7, 5, 11)):
         x, y = rnp.arange(1.0 * n * k).reshape(n, k), rnp.ones((m, k))
         assert all(map(same_bits, copy.call(x, y), function(x, y)))
-    with pytest.raises(ValueError, match="call: cannot call lambda with m = 8 .m in 0..n"):
+    with pytest.raises(ValueError, match=r"call: cannot call function with m = 8 .m in 0..n"):
         copy.call(rnp.ones((7, 3)), rnp.ones((8, 3)))
-    with pytest.raises(ValueError, match="n = 65 .n in 1..64"):
+    with pytest.raises(ValueError, match=r"n = 65 .n in 1..64"):
         copy.call(rnp.ones((65, 3)), rnp.ones((8, 3)))
 
 

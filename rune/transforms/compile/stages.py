@@ -44,7 +44,7 @@ class Called(Protocol):
     schedules: Schedules
     device: str | Device | None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """The results."""
         ...
 
@@ -318,6 +318,6 @@ class Compiled(Lowered):
         self._costs(operation)  # refuses what runs on several devices
         return SingleDeviceSharding(self.device)
 
-    def runtime_executable(self) -> Any:
+    def runtime_executable(self) -> Executable | None:
         """What runs: the executable of rune's backend; None for what runs in parts."""
         return self.executable
