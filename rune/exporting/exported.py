@@ -130,7 +130,7 @@ class Exported:
         """
         if not isinstance(vjp_order, int) or vjp_order < 0:
             raise ArgumentError(f"serialize: cannot store vjp_order={vjp_order!r} (a number from 0 on required)")
-        orders = [self]
+        orders: list[Exported] = [self]
         for _ in range(vjp_order):
             orders.append(orders[-1].vjp())
         return encode([Stored(e.program, e.weights, e.in_tree, e.out_tree) for e in orders])

@@ -24,7 +24,7 @@ BUDGETS: dict[str, int] = {
     "rune.dtypes": 7,
     "rune.effects": 21,
     "rune.errors": 1,
-    "rune.exporting": 2,
+    "rune.exporting": 1,
     "rune.extend": 40,
     "rune.flatten_util": 1,
     "rune.lax": 54,
