@@ -10,6 +10,7 @@ from pathlib import Path
 from rune.errors import ArgumentError
 from rune.exporting.exported import Exported
 from rune.exporting.file import Stored, decode
+from rune.exporting.source import Folder, source
 from rune.exporting.trace import exported_function
 from rune.exporting.trees import register_node
 
@@ -20,6 +21,7 @@ class Exporter:
 
     rune.export(f)(*args)        f as a program, traced for arguments like these
     rune.export.load(file)       from a path or from bytes
+    rune.export.source(f, target="c")(*args)    a folder of kernels and C
     rune.export.register_node    gives a class of trees a name in files
     Errors: those of the doors: ArgumentError for what no file holds, CheckError for a damaged file.
 
@@ -62,6 +64,12 @@ class Exporter:
             raise ArgumentError(f"load: cannot read {type(file).__name__} (a path, or the bytes of a file)")
         content = bytes(file) if isinstance(file, bytes | bytearray) else Path(file).read_bytes()
         return _chained(decode(content))
+
+    def source(
+        self, function: Callable[..., object], target: str = "c", *, name: str | None = None
+    ) -> Callable[..., Folder]:
+        """As `rune.exporting.source.source`: a folder of kernels and C for a device without Python."""
+        return source(function, target, name=name)
 
     register_node = staticmethod(register_node)
 
