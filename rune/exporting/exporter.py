@@ -68,7 +68,7 @@ class Exporter:
     def source(
         self, function: Callable[..., object], target: str = "c", *, name: str | None = None
     ) -> Callable[..., Folder]:
-        """As `rune.exporting.source.source`: a folder of kernels and C for a device without Python."""
+        """A folder of kernels and C for a device without Python: `rune.exporting.source.source`."""
         return source(function, target, name=name)
 
     register_node = staticmethod(register_node)

@@ -86,5 +86,5 @@ def files(job: Job) -> dict[str, str]:
         f"{name}_weights.c": texts.weights(job),
         f"{name}_vectors.h": texts.vectors(job),
         "main.c": texts.main(job, True),
-        "build.sh": f"#!/bin/sh\n# Add -march=native, or what the device has: kernels are then in vectors.\nset -e\n{build}\n",
+        "build.sh": texts.script(build, "Add -march=native, or what the device has: kernels are then in vectors."),
     }

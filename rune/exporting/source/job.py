@@ -1,18 +1,19 @@
-"""What is written: a plan for one choice of sizes, its weights, and a call of it to compare with."""
+"""What is written: a plan for one choice of sizes, its weights, and a call to compare with."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.backends.shared.executor import Concrete, concrete, size_values
+from rune.backends.shared.executor import Concrete, concrete, size_values, static_shape
 from rune.core.interpreter import type_of
+from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError
 from rune.exporting.exported import Exported
@@ -65,13 +66,19 @@ def job(function: Callable[..., object], args: Sequence[Any], name: str | None, 
             f"source: cannot write {exported.fun_name} with open sizes ({open_types[0]})",
             hint="the folder is for arguments of one size: leave dims out",
         )
-    plan = stages(exported.program, target).plan
-    steps = concrete(plan, size_values(plan, [t.shape for t in plan.arguments]))
+    plan = stages(exported.program, _without_f64(target, exported.program)).plan
+    steps = concrete(plan, size_values(plan, [*map(static_shape, plan.arguments)]))
     label = identifier(name or (function.fun_name if isinstance(function, Exported) else exported.fun_name))
     arrays = tuple(np.asarray(v.numpy() if isinstance(v, Array) else v, type_of(v).dtype) for v in values)
-    outs = tuple(x.numpy() for x in exported.run(*values))
+    outs = tuple(x.numpy() for x in exported.run(*values) if isinstance(x, Array))
     weights = tuple(w.numpy() for w in exported.weights)
     return Job(label, plan, steps, weights, arrays, outs, exported.in_avals, exported.out_avals)
+
+
+def _without_f64(target: Target, program: Program) -> Target:
+    """The target; one that need not have f64, unless the program has."""
+    has = any(word in str(program) for word in ("f64", "c128"))
+    return target if has else replace(target, dtypes=target.dtypes - {dtypes.f64})
 
 
 def _drawn(type: ArrayType, number: int) -> Any:

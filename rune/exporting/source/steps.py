@@ -1,7 +1,8 @@
 """The steps of a plan as lines of C, whatever device they drive.
 
-    launch @f  ->  a line of the interface          loop 3  ->  for (int32_t t0 = 0; t0 != 3; t0++) { ... }
-    copy       ->  a line of the interface          branch  ->  switch (...) { case 0: ... }
+    launch, copy  ->  lines of the interface
+    loop 3        ->  for (; t0 != 3; t0++) { ... }
+    branch        ->  switch (...) { case 0: ... }
 
 How a launch, a copy, a store and a load are written is the interface's (`Interface`); loops and
 branches are C's own. Bodies whose carries take turns are written out for even and odd steps.
@@ -16,6 +17,7 @@ from typing import Protocol
 from rune.backends.shared.executor import ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
 from rune.errors import ArgumentError
 from rune.lowering.plan import Call, Copy, Launch, Space
+from rune.lowering.steps import step_name
 
 INDENT = "  "
 
@@ -67,9 +69,9 @@ class Writer:
                 self.emit(*self.interface.launch(launch, step.places))
             case Copy() if step.places[0].bytes:
                 self.emit(*self.interface.copy(*step.places))
-            case Call(routine=routine):
+            case Call() as call:
                 raise ArgumentError(
-                    f"source: cannot write {routine} (the host computes it, in Python)",
+                    f"source: cannot write {step_name(call)} (the host computes it, in Python)",
                     hint="leave it out of the function, or write it in operations that devices have",
                 )
 
@@ -139,16 +141,25 @@ def written(steps: Steps, interface: Interface) -> str:
     return "\n".join(writer.lines)
 
 
+def memory(place: Place) -> str:
+    """The buffer that a place is in: arguments a, results r, arena m."""
+    match place.space:
+        case Space.ARGUMENT:
+            return f"a[{place.number}]"
+        case Space.RESULT:
+            return f"r[{place.number}]"
+        case Space.ARENA:
+            return "m"
+
+
+def memories(places: Sequence[Place]) -> Iterator[str]:
+    """The buffers that places are in."""
+    return map(memory, places)
+
+
 def pointer(place: Place) -> str:
-    """The address of a place where the host has it: arguments a, results r, arena m."""
-    memory = {Space.ARGUMENT: f"a[{place.number}]", Space.RESULT: f"r[{place.number}]", Space.ARENA: "m"}
-    return f"({memory[place.space]} + {place.offset})"
-
-
-def memories(step: Sequence[Place]) -> Iterator[str]:
-    """The buffers that places are in, on a device."""
-    for place in step:
-        yield {Space.ARGUMENT: f"a[{place.number}]", Space.RESULT: f"r[{place.number}]", Space.ARENA: "m"}[place.space]
+    """The address of a place, where the host has it."""
+    return f"({memory(place)} + {place.offset})"
 
 
 NEAREST = """static int32_t rune_nearest(int32_t number, int32_t last) {

@@ -30,7 +30,8 @@ def header(job: Job, arena: bool) -> str:
     lines = [
         f"/* {job.name}: arrays are dense and in row-major order; complex numbers and keys are pairs.",
         *rows,
-        f" * Returns 0, or another number where the device failed.{' The arena is aligned to 64 bytes.' if arena else ''}",
+        " * Returns 0, or another number where the device failed.",
+        *([" * The arena is memory of the caller's, aligned to 64 bytes."] if arena else []),
         " */",
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -75,6 +76,11 @@ def vectors(job: Job) -> str:
     texts = [bytes_of(f"a{n}", a) for n, a in enumerate(job.arguments)]
     texts += [bytes_of(f"expected{n}", r) for n, r in enumerate(job.results)]
     return "\n".join(["/* A call as rune computed it. */", *texts]) + "\n"
+
+
+def script(line: str, advice: str) -> str:
+    """The line that builds all, as a script of the shell."""
+    return f"#!/bin/sh\n# {advice}\nset -e\n{line}\n"
 
 
 # --- the program that checks itself -------------------------------------------------------------
@@ -155,3 +161,45 @@ def _kind(dtype: np.dtype, array: np.ndarray) -> tuple[str, int, int]:
     kinds = {dtypes.f32: "f", dtypes.c64: "f", dtypes.f64: "d", dtypes.c128: "d", dtypes.f16: "h", dtypes.bf16: "b"}
     parts = ELEMENTS.get(dtype, ("", 1))[1]
     return kinds.get(dtype, "i"), dtype.itemsize // parts, array.size * parts
+
+
+# --- what hosts of devices share ----------------------------------------------------------------
+
+
+def sizes(job: Job) -> tuple[list[int], list[int]]:
+    """Bytes of the buffers of arguments, the weights first, and of results."""
+    arguments = [x.nbytes for x in (*job.weights, *job.arguments)]
+    return arguments, [x.nbytes for x in job.results]
+
+
+def device_memory(job: Job, handle: str) -> str:
+    """The buffers: arguments a, results r, arena m."""
+    arguments, results = sizes(job)
+    return f"static {handle} a[{max(1, len(arguments))}], r[{max(1, len(results))}], m;\nstatic int is_open;"
+
+
+def device_opened(job: Job) -> str:
+    """Lines that make the buffers, and put the weights there."""
+    arguments, results = sizes(job)
+    lines = [f"a[{n}] = memory({size});" for n, size in enumerate(arguments)]
+    lines += [f"r[{n}] = memory({size});" for n, size in enumerate(results)]
+    lines += [f"m = memory({job.steps.arena_bytes});"]
+    lines += [f"send(a[{n}], {job.name}_w{n}, {w.nbytes});" for n, w in enumerate(job.weights)]
+    return "\n".join(f"  {line}" for line in [*lines, "is_open = 1;"])
+
+
+def device_entry(job: Job, finish: str) -> str:
+    """The entry: arguments to the device, the steps, results back."""
+    count = len(job.weights)
+    lines = [f"send(a[{count + n}], a{n}, {x.nbytes});" for n, x in enumerate(job.arguments)]
+    lines += ["steps();", finish]
+    lines += [f"fetch(r[{n}], r{n}, {x.nbytes});" for n, x in enumerate(job.results)]
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{signature(job, False)} {{\n  if (!is_open) open_device();\n{body}\n  return (int)failure;\n}}\n"
+
+
+def released(job: Job, call: str) -> str:
+    """Lines that give the buffers back."""
+    arguments, results = sizes(job)
+    names = [f"a[{n}]" for n in range(len(arguments))] + [f"r[{n}]" for n in range(len(results))] + ["m"]
+    return "\n".join(f"  if ({name}) {call.format(name)}" for name in names)
