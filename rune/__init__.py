@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     )
     from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
+    from rune.exporting import export
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
@@ -133,6 +134,7 @@ _ROOMS = frozenset(
 )
 _LATE = {
     **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
+    "export": "rune.exporting",
     "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
@@ -206,6 +208,7 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "export",
     "extend",
     "files",
     "flatten_util",

@@ -25,6 +25,7 @@ BUDGETS: dict[str, int] = {
     "rune.dtypes": 7,
     "rune.effects": 21,
     "rune.errors": 1,
+    "rune.exporting": 1,
     "rune.extend": 40,
     "rune.files": 3,
     "rune.flatten_util": 1,

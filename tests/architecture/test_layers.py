@@ -24,7 +24,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("rune.as_jax",),
     ("rune",),
-    ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed", "rune.extend"),
+    ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed", "rune.extend", "rune.exporting"),
     ("rune.checkify", "rune.image", "rune.sparse", "rune.test_util", "rune.profiler", "rune.ref"),
     ("rune.checkpoints",),
     ("rune.tree_files",),
