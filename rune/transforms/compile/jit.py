@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
-from rune import config, counts, effects, scopes, tree
+from rune import config, counts, effects, profiling, scopes, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
@@ -291,7 +291,8 @@ class Jitted(Generic[P, R]):
     def _make(self, key: Key) -> tuple[Traced, list[Value]]:
         note(self.function, key, self._traces)
         treedef, types, statics, _ = key
-        entry = self._trace(types, treedef, statics)
+        with profiling.span(f"trace {function_name(self.function)}", profiling.Kind.TRACE):
+            entry = self._trace(types, treedef, statics)
         entry[0].key = key
         return entry
 
