@@ -96,11 +96,11 @@ def profile() -> Iterator[Profile]:
     Errors: none.
 
     >>> import rune, rune.numpy as rnp
-    >>> f = rune.jit(lambda x: rnp.sum(rnp.sin(x)))
+    >>> f, x = rune.jit(lambda x: rnp.sum(rnp.sin(x))), rnp.ones(1000)
     >>> with rune.debug.profile() as p:
-    ...     x = rnp.ones(1000) + 1
+    ...     y = x + 1
     ...     for _ in range(3):
-    ...         _ = f(x)
+    ...         _ = f(y)
     >>> [(plan.name, plan.calls, plan.steps[0].calls) for plan in p.plans]
     [('lambda', 3, 3)]
     >>> [total.name for total in p.totals if total.kind == "eager"]
