@@ -17,7 +17,7 @@ from rune.profiling.events import HOST, Event, Kind, Row, here
 from rune.profiling.gathering import current, gathering, gathers, is_asked_for, profile_process, span, within
 from rune.profiling.memory import Allocation
 from rune.profiling.profile import PlanProfile, Profile, StepProfile, plan_text
-from rune.profiling.texts import aligned, bytes_text, time_text
+from rune.profiling.texts import aligned, bytes_text, counted, time_text
 
 __all__ = [
     "HOST",
@@ -30,6 +30,7 @@ __all__ = [
     "StepProfile",
     "aligned",
     "bytes_text",
+    "counted",
     "current",
     "gathering",
     "gathers",

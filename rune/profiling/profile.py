@@ -17,7 +17,7 @@ from rune.counts import Counters, counters
 from rune.profiling import late_modules
 from rune.profiling.events import Event, Kind, Row, here
 from rune.profiling.memory import Allocation, Level, Memory
-from rune.profiling.texts import aligned, bytes_text, time_text
+from rune.profiling.texts import aligned, bytes_text, counted, time_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,7 +262,7 @@ def plan_rows(plan: PlanProfile) -> list[tuple[str, ...]]:
 
 def plan_head(plan: PlanProfile) -> str:
     """`f on cpu:0: 3 calls, 1.20 ms, arena 4096 B`."""
-    calls = f"{plan.calls} call{'' if plan.calls == 1 else 's'}"
+    calls = counted(plan.calls, "call")
     return f"{plan.name} on {plan.device}: {calls}, {time_text(plan.seconds)}, arena {plan.arena_bytes} B"
 
 

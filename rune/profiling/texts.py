@@ -32,6 +32,16 @@ def bytes_text(size: int) -> str:
     return f"{size} B"
 
 
+def counted(number: object, noun: str) -> str:
+    """A number, which may be a symbolic size, of things.
+
+    >>> counted(1, "copy"), counted(2, "copy"), counted(0, "trace")
+    ('1 copy', '2 copies', '0 traces')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The lines of a table: its first and last column to the left, numbers between to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -7,9 +7,10 @@ and configuration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from inspect import unwrap
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -80,6 +81,12 @@ def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), sc
     with _lock:
         how = settings.check_stages, settings.profile, settings.reproducible, settings.search
         return _compiled(program, device, donated, schedules, *how)
+
+
+def compiled_on(program: Program) -> list[Device]:
+    """The device of each executable of the program that there is."""
+    keys = cast("Iterable[tuple[Device, ...]]", program.derived.get(unwrap(_compiled), ()))
+    return [key[0] for key in keys]
 
 
 def device_for(device: Device | None) -> Device:

@@ -9,7 +9,7 @@ from rune import profiling
 from rune.array import Array
 from rune.backends import platform_name
 from rune.backends.shared import allocations
-from rune.profiling import aligned, bytes_text, late_modules
+from rune.profiling import aligned, bytes_text, counted, late_modules
 from rune.sharding.memory import Blocks
 
 SHOWN = 40  # rows that are printed
@@ -55,7 +55,7 @@ class LiveArrays(tuple[LiveArray, ...]):
         return sum(a.nbytes for a in self)
 
     def _head(self) -> str:
-        return f"{len(self)} live array{'' if len(self) == 1 else 's'}, {bytes_text(self.nbytes)}"
+        return f"{counted(len(self), 'live array')}, {bytes_text(self.nbytes)}"
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = [(a.text, bytes_text(a.nbytes), a.device, a.line) for a in self[:SHOWN]]
