@@ -47,6 +47,7 @@ ROOMS = (
     "rune.nn",
     "rune.nn.initializers",
     "rune.extend",
+    "rune.data",
     "rune.optim",
     "rune.random",
     "rune.tree",

@@ -88,6 +88,7 @@ from rune.version import __version__
 if TYPE_CHECKING:
     from rune import (
         checkify,
+        data,
         distributed,
         extend,
         flatten_util,
@@ -123,7 +124,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
+    checkify data distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
     test_util
     """.split()
 )
@@ -181,6 +182,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "data",
     "debug",
     "debug_infs",
     "debug_nans",
