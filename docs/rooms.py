@@ -35,6 +35,7 @@ ROOMS = (
     "rune.extend",
     "rune.optim",
     "rune.random",
+    "rune.data",
     "rune.tree",
     "rune.files",
     "rune.checkpoints",

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from rune import (
         checkify,
         checkpoints,
+        data,
         distributed,
         extend,
         files,
@@ -128,7 +129,7 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    checkify checkpoints distributed extend files flatten_util image lax nn numpy optim profiler random ref scipy
+    checkify checkpoints data distributed extend files flatten_util image lax nn numpy optim profiler random ref scipy
     sharding sparse test_util
     """.split()
 )
@@ -188,6 +189,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "data",
     "debug",
     "debug_infs",
     "debug_nans",

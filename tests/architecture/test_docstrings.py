@@ -71,6 +71,7 @@ DEFINITIONS = frozenset(
 # give any: numbers, names, dtypes and shapes.
 OF_TREES = (
     "rune",
+    "rune.data",
     "rune.tree",
     "rune.tree_util",
     "rune.debug",
