@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # MkDocs loads this file by its path
 
 from docs.docstrings import markdown  # noqa: E402
+from docs.pictures import spirals  # noqa: E402
 from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
@@ -123,6 +124,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The files with a page for every room."""
     for name in ROOMS:
         files.append(File.generated(config, f"reference/{name}.md", content=reference(name)))
+    files.append(File.generated(config, "tutorial/spirals.svg", content=spirals()))
     return files
 
 
