@@ -22,7 +22,13 @@ def spirals() -> str:
     """The spirals of the tutorial, what its network says of every place, and its losses; as SVG."""
     chapters = sorted((HERE / "tutorial").glob("[1-6]-*.md"))
     names = namespace(chapters)
-    style = {"text.color": GREY, "axes.edgecolor": GREY, "xtick.color": GREY, "ytick.color": GREY, "svg.hashsalt": "rune"}
+    style = {
+        "text.color": GREY,
+        "axes.edgecolor": GREY,
+        "xtick.color": GREY,
+        "ytick.color": GREY,
+        "svg.hashsalt": "rune",
+    }
     with mpl.rc_context(style):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         plane, curve = figure.subplots(1, 2)

@@ -196,5 +196,8 @@ NAMES: Mapping[str, Table] = {
         _INSIDE: "meta",
         "Options of JAX's inside.": "check_vma eager_constant_folding jax*",
     },
-    "scipy.Rotation": {"A rotation is a tree here, not a tuple.": "count index", "JAX's raises an error, too.": "random"},
+    "scipy.Rotation": {
+        "A rotation is a tree here, not a tuple.": "count index",
+        "JAX's raises an error, too.": "random",
+    },
 }
