@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from rune import (
         checkify,
         checkpoints,
+        data,
         distributed,
         extend,
         files,
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
     )
     from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
+    from rune.exporting import export
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
@@ -127,12 +129,13 @@ remat = checkpoint
 
 _ROOMS = frozenset(
     """
-    checkify checkpoints distributed extend files flatten_util image lax nn numpy optim profiler random ref scipy
+    checkify checkpoints data distributed extend files flatten_util image lax nn numpy optim profiler random ref scipy
     sharding sparse test_util
     """.split()
 )
 _LATE = {
     **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
+    "export": "rune.exporting",
     "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
@@ -186,6 +189,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "data",
     "debug",
     "debug_infs",
     "debug_nans",
@@ -206,6 +210,7 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "export",
     "extend",
     "files",
     "flatten_util",

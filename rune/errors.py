@@ -30,6 +30,7 @@ __all__ = [
     "CollectiveError",
     "CompileError",
     "ConcretizationTypeError",
+    "DataError",
     "DeletedArrayError",
     "DepthError",
     "DeviceError",
@@ -158,6 +159,10 @@ class RuneError(Exception):
     def __init__(self, message: str, hint: str | None = None, frame: Frame | None = None):
         self.message, self.hint, self.frame = message, hint, frame or user_frame()
         super().__init__(with_context(message, hint, self.frame))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # `args` has the message as it is shown; made of it anew, it would show the line twice.
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def restate(self, message: str | None = None, hint: str | None = None) -> None:
         """Say it in other words, or with another hint; the user's line stays."""
@@ -430,6 +435,14 @@ class DistributedError(RuneError, RuntimeError):
 
     >>> DistributedError("sync_global_devices: cannot go on (process 2 left)").message
     'sync_global_devices: cannot go on (process 2 left)'
+    """
+
+
+class DataError(RuneError, RuntimeError):
+    """A run of a pipeline that cannot go on: a worker died, or an error ended it before.
+
+    >>> DataError("map: cannot go on (worker process 1 of 4 was ended by SIGKILL)").message
+    'map: cannot go on (worker process 1 of 4 was ended by SIGKILL)'
     """
 
 
