@@ -57,7 +57,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "scipy.signal.detrend": ("overwrite_data", "arrays are values"),
 }
 HEADING = """\
-## Arguments
+### Arguments
 
 What functions take by name in JAX and do not take here; the tests compare this table with JAX's
 signatures, so it is complete. An argument that is not taken is an error, never left unheard.
