@@ -50,7 +50,8 @@ class Evaluate(Interpreter):
         type = result_type(primitive, types, params)
         # Only watched programs detect an index out of bounds.
         if place.device is None and not settings.check_bounds:
-            note_use(primitive, data)
+            if settings.check_keys:
+                note_use(primitive, data)
             out = _computed(primitive, data, params, (type,))
             result = Array(np.asarray(out), type, place)
             is_checked = settings.check_nans or settings.check_infs
