@@ -55,7 +55,7 @@ def piecewise_constant_schedule(init_value: float, boundaries_and_scales: dict[i
     """`init_value` times the scales of all boundaries that the step count has reached.
 
     Shapes: count [*S] -> [*S]. Types: f32.
-    Errors: ArgumentError for boundaries that are no steps from 0.
+    Errors: ArgumentError if a boundary is not an integer of at least 0.
 
     >>> from rune.optim import deprecated
     >>> schedule = deprecated.piecewise_constant_schedule(1.0, {2: 0.5, 4: 0.1})
@@ -80,7 +80,7 @@ def piecewise_interpolate_schedule(
 
     interpolate_type: "linear" or "cosine".
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for another type, and for boundaries that are no steps from 0.
+    Errors: ArgumentError for another type, and if a boundary is not an integer of at least 0.
 
     >>> from rune.optim import deprecated
     >>> schedule = deprecated.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0})
