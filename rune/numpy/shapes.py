@@ -38,7 +38,7 @@ def reshape(
     """
     x = value("reshape", a)
     entries = shape if isinstance(shape, tuple | list) else (shape,)
-    sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in entries)
+    sizes = tuple([s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in entries])
     if order == "F":
         return laid_out(c.transpose(c.reshape(c.transpose(x), sizes[::-1])), out_sharding)
     if order not in ("C", "A"):
