@@ -34,4 +34,4 @@ def _described(name: str, a: ArrayLike | list | None) -> ArrayLike:
         return a
     what = f"{name} requires ndarray or scalar arguments, got {type(a).__name__}; JAX will refuse it"
     warnings.warn(what, DeprecationWarning, stacklevel=3)
-    return np.broadcast_to(False, np.shape(a))
+    return np.broadcast_to(False, np.shape(a))  # type: ignore[arg-type]
