@@ -29,7 +29,6 @@ page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX]
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp": ("reduce_axes", "sum with `lax.psum`"),
-    "pmap": ("backend", "`devices=`"),
     "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (
