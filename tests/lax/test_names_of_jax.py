@@ -27,7 +27,6 @@ What the namespace `jax` (0.10.2) has and `rune` has not. What `jax.lax` has bes
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp": ("reduce_axes", "sum with `lax.psum`"),
-    "pmap": ("backend", "`devices=`"),
     "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from rune.array import Array
@@ -330,4 +331,5 @@ scan = HigherOrder(
     dead_code=_dead_code,
     keeping=_keeping,
     vary=_vary,
+    jax_names={"jaxpr": itemgetter("body"), "num_consts": itemgetter("consts"), "num_carry": itemgetter("carries")},
 )
