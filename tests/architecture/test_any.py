@@ -42,7 +42,7 @@ BUDGETS: dict[str, int] = {
     "rune.sharding": 3,
     "rune.sparse": 28,
     "rune.tracebacks": 3,
-    "rune.transforms": 236,
+    "rune.transforms": 234,
     "rune.tree": 63,
     "rune.tree_util": 4,
     "rune.typing": 1,

@@ -434,8 +434,8 @@ custom_vjp_call = HigherOrder(
     calls=call_rules.calls,
     batch=_batch,
     multiple_results=True,
-    run=lambda *args, program, **_: call_rules.evaluated(program, args),
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    run=call_rules.run,
+    interpret=call_rules.interpret,
     jvp_equation=_jvp,
     vary=call_rules.vary,
 )
