@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,14 +28,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rune.data.shared_memory import Slot, Spans, extent, new_slot, opened, pickled, remove, spans_of, views, write
 from rune.data.threads import AHEAD
 from rune.errors import DataError, Frame
-from rune.tracebacks import users_frames
+from rune.tracebacks import is_of_the_package, users_frames
 
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _END = b""
@@ -68,7 +68,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error of a worker, None if pickle cannot send it; what it says, and its traceback."""
+    """An error of a worker, None if pickle cannot send it; what it says, and the user's lines."""
 
     error: BaseException | None
     text: str
@@ -132,7 +132,8 @@ def _send(pipe: Connection, data: bytes, buffers: list[memoryview], slot: Slot |
 
 def _failure(error: BaseException) -> bytes:
     text = f"{type(error).__name__}: {error}"
-    lines = "".join(traceback.format_tb(users_frames(error.__traceback__)))
+    trace = users_frames(error.__traceback__)
+    lines = "" if trace is None or is_of_the_package(trace.tb_frame) else "".join(traceback.format_tb(trace))
     try:
         message = pickle.dumps(_Failure(error, text, lines))
         pickle.loads(message)  # some errors can be sent, and not be made again
@@ -244,7 +245,7 @@ def _give(crew: _Crew, worker: _Worker, argument: object) -> None:
         raise _death(crew, worker) from None
 
 
-def _result(crew: _Crew, worker: _Worker) -> object:
+def _result(crew: _Crew, worker: _Worker) -> Any:
     """The result of the worker's first task. Errors: the function's; DataError if it died."""
     slot = worker.tasks.popleft()
     try:
@@ -282,7 +283,8 @@ def _error(crew: _Crew, failure: _Failure) -> BaseException:
     error = failure.error
     if error is None:
         error = DataError(f"map: cannot go on (a worker process raised {failure.text})", frame=crew.line)
-    error.add_note(f"in a worker process:\n{failure.lines.rstrip()}")
+    if failure.lines:
+        error.add_note(f"in a worker process:\n{failure.lines.rstrip()}")
     return error
 
 
