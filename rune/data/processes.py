@@ -21,6 +21,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,7 +34,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune.data.shared_memory import Slot, Spans, extent, new_slot, opened, pickled, remove, spans_of, views, write
-from rune.data.threads import AHEAD
+from rune.data.threads import AHEAD, Scope
 from rune.errors import DataError, Frame
 from rune.tracebacks import is_of_the_package, users_frames
 
@@ -165,12 +166,13 @@ class _Crew:
     """The workers. `shared` is memory of the function, `line` the user's for errors."""
 
     line: Frame | None
+    process: int = field(default_factory=os.getpid)  # whose they are
     workers: list[_Worker] = field(default_factory=list)
     shared: Slot | None = None
 
 
 def in_processes(
-    count: int, start: str | None, function: Callable[[T], R], tasks: Iterable[T], line: Frame | None
+    count: int, start: str | None, function: Callable[[T], R], tasks: Iterable[T], line: Frame | None, scope: Scope
 ) -> Generator[R, None, None]:
     """`function(task)` of each task, in order. Tasks are asked for by whoever iterates.
 
@@ -178,7 +180,7 @@ def in_processes(
     line:   of the user's, for errors
     Errors: those of the function; DataError if a worker dies, or pickle cannot send the function.
     """
-    crew = _Crew(line)
+    crew, is_dropped = _Crew(line), False
     try:
         _begin(crew, count, start or START, function)
         pending: deque[_Worker] = deque()
@@ -190,8 +192,13 @@ def in_processes(
                 yield _result(crew, pending.popleft())
         while pending:
             yield _result(crew, pending.popleft())
+    except GeneratorExit:
+        is_dropped = not scope.is_awaited
+        raise
     finally:
         _end(crew)
+        if not is_dropped:
+            _wait_for(crew)
 
 
 def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
@@ -201,9 +208,14 @@ def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
             hint="give the inner pipeline threads: map(f, workers=4)",
             frame=crew.line,
         )
-    context: BaseContext = multiprocessing.get_context(start)
     # A copy of this process has the function.
     load = partial(_itself, function) if start == "fork" else _sendable(crew, function, start)
+    # The main thread hears interrupts, and must not hear one amid a fork.
+    with ThreadPoolExecutor(1) as starter:
+        starter.submit(_start, crew, count, multiprocessing.get_context(start), load).result()
+
+
+def _start(crew: _Crew, count: int, context: BaseContext, load: Callable[[], Function]) -> None:
     for _ in range(count):
         pipe, other = context.Pipe()
         process: BaseProcess = context.Process(  # type: ignore[attr-defined]
@@ -307,9 +319,22 @@ def _death(crew: _Crew, worker: _Worker) -> DataError:
 
 
 def _end(crew: _Crew) -> None:
-    """Let all workers end, wait until they have, and give the memory back."""
+    """Let all workers end, and give the memory back."""
+    if crew.process != os.getpid():
+        return  # a fork has copied the run
     for worker in crew.workers:
         _hang_up(worker.pipe)
+        for slot in (*worker.slots, *worker.tasks):
+            if slot is not None:
+                remove(slot.path)
+    if crew.shared is not None:
+        remove(crew.shared.path)
+
+
+def _wait_for(crew: _Crew) -> None:
+    """Until all workers have ended; they are killed if they go on."""
+    if crew.process != os.getpid():
+        return
     last = time.monotonic() + _STOP_S
     for worker in crew.workers:
         worker.process.join(max(0.0, last - time.monotonic()))
@@ -317,11 +342,6 @@ def _end(crew: _Crew) -> None:
             worker.process.kill()
             worker.process.join()
         worker.process.close()
-        for slot in (*worker.slots, *worker.tasks):
-            if slot is not None:
-                remove(slot.path)
-    if crew.shared is not None:
-        remove(crew.shared.path)
 
 
 def _hang_up(pipe: Connection) -> None:

@@ -126,7 +126,7 @@ def _worked(
         case Threads(size):
             results = in_threads(size, function, tasks, scope)
         case Processes(size, start):
-            results = in_processes(size, start, function, tasks, mapped.line)
+            results = in_processes(size, start, function, tasks, mapped.line, scope)
     return scope.enter_context(closing(results))
 
 

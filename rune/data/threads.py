@@ -7,6 +7,7 @@ last result was taken, an error was raised, or the iterator is closed or dropped
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -40,7 +41,7 @@ def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], sco
     """`function(task)` of each task, in order. Tasks are asked for in the thread that iterates."""
     pool = ThreadPoolExecutor(workers, "rune-data-worker")
     pending: deque[Future[R]] = deque()
-    is_dropped = False
+    is_dropped, process = False, os.getpid()
     try:
         for task in tasks:
             pending.append(pool.submit(copy_context().run, function, task))
@@ -52,7 +53,8 @@ def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], sco
         is_dropped = not scope.is_awaited
         raise
     finally:
-        pool.shutdown(not is_dropped, cancel_futures=True)
+        if process == os.getpid():  # else a fork has copied the run, and its threads are not here
+            pool.shutdown(not is_dropped, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)

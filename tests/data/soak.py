@@ -170,7 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
     wrong: Counter[str] = Counter()
     before, begin = leftovers(), time.monotonic()
     for number in range(options.times):
-        faulthandler.dump_traceback_later(HANG_S, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(HANG_S, exit=True, file=sys.__stderr__ or 2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads
             problem = one(random.Random(f"{options.seed} {number}"), options.processes)

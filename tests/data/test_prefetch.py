@@ -51,6 +51,20 @@ def test_elements_are_arrays_on_the_device():
     same(batch["n"].numpy(), np.arange(3, dtype=np.int32))
 
 
+DEVICES = [d.name for d in rune.devices() if not d.name.startswith("null")]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_device_computes_with_what_arrives(device: str):
+    rows = np.random.default_rng(0).standard_normal((64, 1000), dtype=np.float32)
+    largest = rune.jit(lambda x: rnp.max(x, axis=1))
+
+    maxima = [largest(x) for x in data.arrays(rows).shuffle(0).batch(16).prefetch(device)]
+
+    assert {x.device.name for x in maxima} == {device}
+    same(np.sort(np.concatenate([x.numpy() for x in maxima])), np.sort(rows.max(axis=1)))
+
+
 def test_what_is_no_number_stays_as_it_is():
     (element,) = data.sequence([{"name": "a", "x": 1.0, "none": None}]).prefetch("cpu")
 

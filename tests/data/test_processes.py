@@ -133,7 +133,24 @@ def test_a_run_that_nobody_has_any_more_ends_them():
 
     del run
 
+    deadline = time.monotonic() + 10
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert not multiprocessing.active_children()
+
+
+def test_a_fork_that_drops_a_run_ends_no_worker_of_its_parent():
+    run = iter(data.sequence(range(100)).map(functions.wide, workers=FORK))
+    next(run)
+    child = os.fork()
+    if not child:
+        run.close()
+        os._exit(0)
+
+    os.waitpid(child, 0)
+
+    same(next(run), functions.wide(1))
+    run.close()
 
 
 def test_two_runs_side_by_side_end_apart():
