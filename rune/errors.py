@@ -387,6 +387,10 @@ class CacheWarning(UserWarning):
     """
 
 
+class FileWarning(UserWarning):
+    """A file that is passed over, since it is damaged or cut short."""
+
+
 class CheckError(RuneError):
     """A program, kernel or plan that breaks a rule of its own language: a bug in rune.
 
@@ -448,6 +452,14 @@ class OutOfMemory(RuneError, MemoryError, RuntimeError):
     >>> raise OutOfMemory("opencl: cannot allocate 8 GiB (2 GiB free)")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.OutOfMemory: opencl: cannot allocate 8 GiB (2 GiB free)...
+    """
+
+
+class FileError(RuneError, ValueError):
+    """A file that is damaged, cut short, or not what its name says.
+
+    >>> FileError("load: cannot read w.npz (5 bytes)").message
+    'load: cannot read w.npz (5 bytes)'
     """
 
 
