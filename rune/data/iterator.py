@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from rune import profiling
 from rune.data.numbers import ENDLESS, length, order
 from rune.data.running import elements
 from rune.data.stages import Node
@@ -44,7 +45,8 @@ class Iterator(AbstractContextManager["Iterator"]):
                 hint="pipeline.restore(iterator.state()) is a new one from there",
             )
         try:
-            element = next(self._elements)
+            with profiling.span("data.next", profiling.Kind.DATA):
+                element = next(self._elements)
         except StopIteration:
             raise
         except BaseException as error:

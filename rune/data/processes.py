@@ -163,12 +163,16 @@ class _Worker:
 
 @dataclass(slots=True, eq=False)
 class _Crew:
-    """The workers. `shared` is memory of the function, `line` the user's for errors."""
+    """The workers. `shared` is memory of the function, `line` the user's for errors.
+
+    is_over: an interrupt may end the crew while another thread still starts workers, who see it
+    """
 
     line: Frame | None
     process: int = field(default_factory=os.getpid)  # whose they are
     workers: list[_Worker] = field(default_factory=list)
     shared: Slot | None = None
+    is_over: bool = False
 
 
 def in_processes(
@@ -224,6 +228,8 @@ def _start(crew: _Crew, count: int, context: BaseContext, load: Callable[[], Fun
         process.start()
         other.close()
         crew.workers.append(_Worker(process, pipe))
+        if crew.is_over:
+            return _hang_up(pipe)
 
 
 def _itself(function: Function) -> Function:
@@ -322,6 +328,7 @@ def _end(crew: _Crew) -> None:
     """Let all workers end, and give the memory back."""
     if crew.process != os.getpid():
         return  # a fork has copied the run
+    crew.is_over = True
     for worker in crew.workers:
         _hang_up(worker.pipe)
         for slot in (*worker.slots, *worker.tasks):
