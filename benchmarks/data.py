@@ -27,7 +27,7 @@ import rune
 import rune.numpy as rnp
 from rune import data
 
-ROUNDS, STEPS, WARM = 5, 30, 5
+STEPS, WARM = 30, 5
 BATCH, SIDE, ROWS = 64, 64, 6400  # images of SIDE x SIDE x 3 bytes
 
 
@@ -73,7 +73,7 @@ def milliseconds(batches: Iterable[Any], step: Callable[[Any], Any]) -> float:
     return 1e3 * statistics.median(times[WARM:])
 
 
-def overlap(device: str | None, compute_ms: float, size: int) -> None:
+def overlap(device: str | None, compute_ms: float, size: int, rounds: int) -> None:
     """Print times of steps with and without `prefetch`."""
     batch = np.full((size, SIDE, SIDE, 3), 1e-3, np.float32)
     step = make_step(device, batch, 1e-3 * compute_ms)
@@ -85,10 +85,10 @@ def overlap(device: str | None, compute_ms: float, size: int) -> None:
         rows = data.arrays(source).map(lambda row, s=share: slow(row, 1e-3 * s * compute_ms))
         here = [rune.device_put(source[0], device)] * (STEPS + WARM)
         best = {
-            "load": min(milliseconds(rows, lambda _: 0) for _ in range(ROUNDS)),
-            "compute": min(milliseconds(here, step) for _ in range(ROUNDS)),
-            "apart": min(milliseconds(rows.map(lambda x: rune.device_put(x, device)), step) for _ in range(ROUNDS)),
-            "together": min(milliseconds(rows.prefetch(device), step) for _ in range(ROUNDS)),
+            "load": min(milliseconds(rows, lambda _: 0) for _ in range(rounds)),
+            "compute": min(milliseconds(here, step) for _ in range(rounds)),
+            "apart": min(milliseconds(rows.map(lambda x: rune.device_put(x, device)), step) for _ in range(rounds)),
+            "together": min(milliseconds(rows.prefetch(device), step) for _ in range(rounds)),
         }
         ratio = best["together"] / max(best["load"], best["compute"])
         print(f"| {' | '.join(f'{ms:.2f} ms' for ms in best.values())} | {ratio:.3f} |")
@@ -136,7 +136,7 @@ def rows_per_second(batches: Iterable[Any]) -> float:
     return count / (time.perf_counter() - begin)
 
 
-def loaders(torch_data: Any, rows: int) -> None:
+def loaders(torch_data: Any, rows: int, rounds: int) -> None:
     """Print rows per second of both, and the ratio."""
     images, transformed_images = Images(rows), Transformed(rows)
     source = data.sequence(images).shuffle(0).map
@@ -150,7 +150,7 @@ def loaders(torch_data: Any, rows: int) -> None:
     print("|---|---|---|---|")
     for name, (pipeline, options) in kinds.items():
         loader = torch_data.DataLoader(transformed_images, BATCH, shuffle=True, **options)
-        pairs = [(rows_per_second(pipeline.batch(BATCH)), rows_per_second(loader)) for _ in range(ROUNDS)]
+        pairs = [(rows_per_second(pipeline.batch(BATCH)), rows_per_second(loader)) for _ in range(rounds)]
         ours, theirs = (max(column) for column in zip(*pairs))
         print(f"| {name} | {ours:,.0f} rows/s | {theirs:,.0f} rows/s | {ours / theirs:.2f} |")
 
@@ -161,16 +161,17 @@ def main() -> None:
     parser.add_argument("table", nargs="?", choices=["overlap", "loaders"])
     parser.add_argument("device", nargs="?")
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, default=BATCH, help="images in a batch of the first table")
     parser.add_argument("--compute-ms", type=float, default=10.0)
     options = parser.parse_args()
     if options.table != "loaders":
-        overlap(options.device, options.compute_ms, options.batch)
+        overlap(options.device, options.compute_ms, options.batch, options.rounds)
     if options.table != "overlap":
         if find_spec("torch") is None:
             print("NOT INSTALLED: torch")
         else:
-            loaders(__import__("torch.utils.data").utils.data, options.rows)
+            loaders(__import__("torch.utils.data").utils.data, options.rows, options.rounds)
 
 
 if __name__ == "__main__":

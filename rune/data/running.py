@@ -131,10 +131,17 @@ def _worked(
 
 
 def _prefetched(read: Callable[[Scope], Iterator[object]], device: Where, depth: int, scope: Scope) -> Iterator[object]:
-    def arrivals() -> Generator[Arrival, None, None]:
+    """One thread reads elements, another one sends them: a step waits for the slower one."""
+
+    def elements() -> Generator[object, None, None]:
         with Scope() as inner:
             inner.is_awaited = True  # the thread that reads ends it
-            for x in read(inner):
+            yield from read(inner)
+
+    def arrivals() -> Generator[Arrival, None, None]:
+        with Scope() as inner:
+            inner.is_awaited = True
+            for x in inner.enter_context(closing(read_ahead(elements, 1, lambda _: None, inner))):
                 yield sent(x, device)
 
     items = scope.enter_context(closing(read_ahead(arrivals, depth, taken_over, scope)))
