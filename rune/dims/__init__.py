@@ -290,7 +290,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
     """Read what `str` prints, with Python's precedence: parse(str(x), its symbols) == x.
 
-    Errors: DimensionError for an unknown name, and for text that is no expression.
+    Errors: DimensionError for an unknown name, and if the text is not an expression.
 
     >>> parse("(4*n + 3)//4 + n % 2", {"n": symbol("n")})
     n + n % 2

@@ -244,12 +244,12 @@ class Function:
     result: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelCode:
     """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name.
 
     `functions` are the operations that the language in which it is rendered lacks, each behind
-    those that it calls (legalize/scalars.py). They are no part of the text: an operation means the
+    those that it calls (legalize/scalars.py). The text leaves them out: an operation means the
     same whoever computes it.
     """
 
@@ -262,3 +262,7 @@ class KernelCode:
     ordered: tuple[str, ...] = ()
     # Empty until a renderer attaches them; passes never see them.
     functions: tuple[Function, ...] = ()
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{p.name}: {p.access.value} {p.dtype}[{p.size}]" for p in self.params)
+        return f"KernelCode({self.name}({params}))"
