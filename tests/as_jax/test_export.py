@@ -71,7 +71,8 @@ class Scaled:
 
     @classmethod
     def tree_unflatten(cls, by: int, children: Any) -> Scaled:
-        return cls(*children, by)
+        (x,) = children
+        return cls(x, by)
 
 
 def test_classes_of_trees_have_names_in_files():
