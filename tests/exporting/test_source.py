@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from importlib import util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ CC = shutil.which("cc") or ""
 needs_cc = pytest.mark.skipif(not CC, reason="no C compiler here")
 HAS_OPENCL = Path("/usr/include/CL/cl.h").exists() and any(d.target.backend == "opencl" for d in rune.devices())
 needs_opencl = pytest.mark.skipif(not (CC and HAS_OPENCL), reason="no OpenCL headers and device here")
+WGPU = util.find_spec("wgpu")
+LIBRARIES = [*Path(WGPU.origin or "").parent.glob("resources/libwgpu_native*")] if WGPU else []
+HAS_WGPU = bool(LIBRARIES) and any(d.target.backend == "wgpu" for d in rune.devices())
+needs_wgpu = pytest.mark.skipif(not (CC and HAS_WGPU), reason="no WebGPU library and adapter here")
 X = rnp.cos(rnp.arange(35.0)).reshape(5, 7)
 W = rnp.sin(rnp.arange(21.0)).reshape(7, 3)
 
@@ -84,15 +89,20 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     """What the program of a folder says, built by its own line."""
     folder.save(path)
-    subprocess.run(["./build.sh"], cwd=path, check=True, capture_output=True, timeout=300)
+    where = {"CFLAGS": f"-I{LIBRARIES[0].parent}", "WEBGPU": str(LIBRARIES[0])} if LIBRARIES else {}
+    environment = {**os.environ, **where}
+    subprocess.run(["./build.sh"], cwd=path, check=True, capture_output=True, timeout=300, env=environment)
     return subprocess.run([f"./{folder.name}"], cwd=path, capture_output=True, text=True, timeout=300)
 
 
 # All in C; on a device those with loops and narrow numbers, or all if RUNE_TEST_WHOLE says so.
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
+SOME = CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:3]
 RUNS += [
-    pytest.param("opencl", *case, marks=needs_opencl, id=f"opencl-{case[0].__name__}")
-    for case in (CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:3])
+    pytest.param(target, *case, marks=mark, id=f"{target}-{case[0].__name__}")
+    for target, mark in (("opencl", needs_opencl), ("wgsl", needs_wgpu))
+    for case in SOME
+    if target == "opencl" or case[0] is not doubled
 ]
 
 

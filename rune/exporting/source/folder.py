@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rune.errors import ArgumentError
-from rune.exporting.source import c, cuda, opencl
+from rune.exporting.source import c, cuda, opencl, wgsl
 from rune.exporting.source.job import Job, job
 from rune.lowering.codegen.target import Target
 
@@ -46,6 +46,7 @@ TARGETS: Mapping[str, tuple[Target, Callable[[Job], dict[str, str]]]] = {
     "c": (c.TARGET, c.files),
     "opencl": (opencl.TARGET, opencl.files),
     "cuda": (cuda.TARGET, cuda.files),
+    "wgsl": (wgsl.TARGET, wgsl.files),
 }
 
 
@@ -54,7 +55,7 @@ def source(function: Callable[..., object], target: str = "c", *, name: str | No
 
     function: what `rune.export` takes, or an Exported.
     target:   "c" (a C compiler and nothing else), "opencl" (any OpenCL 1.2 device),
-              "cuda" (any CUDA device, by nvcc).
+              "cuda" (any CUDA device, by nvcc), "wgsl" (WebGPU, by webgpu.h).
     name:     of the entry, `<name>_call`, and of the files; that of the function by default.
     Arguments are arrays, whose call is stored for the check, or types, for which values are drawn.
     Errors: ArgumentError for another target, open sizes, and for what only a host in Python has;
