@@ -1,4 +1,4 @@
-"""WebGPU: a module of WGSL for each kernel and arrangement of its memories, and a host for webgpu.h.
+"""WebGPU: a module of WGSL for each kernel and way of its memories, and a host for webgpu.h.
 
 A launch binds whole buffers, those that it works on and no others; its uniform block, which says
 where its parameters begin, is made when the device is opened.
@@ -68,8 +68,9 @@ class _Commands:
             return []
         groups = points if kernel.grouped else -(-points // kernel.threads)
         words = [0, points, 0, *(p.offset // p.type.dtype.itemsize for p in places)]
-        listed = f"(WGPUBuffer[]){{{', '.join(buffers)}}}, {len(words)}, (uint32_t[]){{{', '.join(map(str, words))}}}"
-        self.prepared.append(f"prepare({len(self.prepared)}, {number}, {len(buffers)}, {listed});")
+        block = ", ".join(map(str, words))
+        listed = f"(WGPUBuffer[]){{{', '.join(buffers)}}}, {len(words)}, (uint32_t[]){{{block}}}"
+        self.prepared.append(f"prepare({len(self.prepared)}, {len(buffers)}, {listed});")
         wide = min(groups, _ROW)
         return [f"launch({len(self.prepared) - 1}, {number}, {wide}, {-(-groups // wide)});"]
 
@@ -109,7 +110,8 @@ static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGP
   *(int *)done = 1;
 }
 
-static void on_device(WGPURequestDeviceStatus status, WGPUDevice created, WGPUStringView message, void *to, void *done) {
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice created, WGPUStringView message, void *to,
+                      void *done) {
   (void)message;
   if (status == WGPURequestDeviceStatus_Success) *(WGPUDevice *)to = created;
   *(int *)done = 1;
@@ -242,9 +244,8 @@ static void compile(int number, const char *path, const char *entry, int count) 
   free(text);
 }
 
-static void prepare(int number, int pipeline, int count, const WGPUBuffer *buffers, int words, const uint32_t *block) {
+static void prepare(int number, int count, const WGPUBuffer *buffers, int words, const uint32_t *block) {
   if (failure) return;
-  (void)pipeline;
   const size_t bytes = ((size_t)words * 4 + 15) / 16 * 16;
   blocks[number] = memory_for(bytes, WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst);
   wgpuQueueWriteBuffer(queue, blocks[number], 0, block, (size_t)words * 4);
@@ -341,13 +342,19 @@ def _opened(job: Job, commands: _Commands) -> str:
         for n, m in enumerate(commands.modules.values())
     )
     lines = "\n".join(f"  {line}" for line in [*compiled, *commands.prepared])
-    return f"static void open_device(void) {{\n  choose();\n  if (failure) return;\n{texts.device_opened(job)}\n{lines}\n}}\n"
+    return f"""static void open_device(void) {{
+  choose();
+  if (failure) return;
+{texts.device_opened(job)}
+{lines}
+}}
+"""
 
 
 def _close(job: Job) -> str:
     return f"""void {job.name}_close(void) {{
   if (!is_open) return;
-{texts.released(job, "wgpuBufferRelease({0});")}
+{texts.released(job, "if ({0}) wgpuBufferRelease({0});")}
   for (size_t k = 0; k < sizeof groups / sizeof *groups; k++) {{
     if (groups[k]) wgpuBindGroupRelease(groups[k]);
     if (blocks[k]) wgpuBufferRelease(blocks[k]);
