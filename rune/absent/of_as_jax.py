@@ -93,7 +93,12 @@ NAMES: Mapping[str, Table] = {
         """
     },
     "jax.profiler": {"Readers of XLA's profiles; `rune.debug.profile` gives its own.": "Profile* register_subprocess"},
-    "jax.export": {"What exports XLA's programs.": "*"},
+    "jax.export": {
+        "Versions and checks of XLA's; files of rune's say their own.": """
+        DisabledSafetyCheck maximum_supported_calling_convention_version
+        minimum_supported_calling_convention_version
+        """
+    },
     "jax.ffi": {"Calls into native code of XLA; `jax.pure_callback` calls Python.": "*"},
     "jax.api_util": {_INSIDE: "*"},
     "jax.ref": {_INSIDE: "AbstractRef"},
@@ -174,7 +179,7 @@ NAMES: Mapping[str, Table] = {
     },
     "key": {"What JAX's raise an error for, too.": "flat", _INSIDE: "pprint"},
     "jit(f).trace(x)": {_INSIDE: "lojax"},
-    "jit(f).lower(x).compile()": {_MEMORIES: "*_formats", "Use `x.sharding` of the results.": "*_shardings"},
+    "jit(f).lower(x).compile()": {_MEMORIES: "*_formats"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
     "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "*_aval_qdds is_high"},

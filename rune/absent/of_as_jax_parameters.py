@@ -38,6 +38,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "Classes that programs are given, and do not make.": (
         "jax.stages.*: *",
+        "jax.export.Exported: *",
         "jax.core.Tracer: *",
         "jax.errors.*: *",
         "jit(f)*: *",
