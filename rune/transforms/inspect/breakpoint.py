@@ -92,8 +92,9 @@ def breakpoint(
     ...     return y
     >>> _ = f(3.0)  # doctest: +ELLIPSIS
     > ...(4)f()
-    (rune) Array(6., f32[], cpu:0)
-    (rune)
+    (rune) y
+    Array(6., f32[], cpu:0)
+    (rune) c
     """
     if backend not in (None, "cli"):
         raise ArgumentError(f"debug.breakpoint: cannot use backend {backend!r} (there is 'cli' alone)")
@@ -175,8 +176,9 @@ class Session:
                 return input(PROMPT).strip()
             except EOFError:
                 return "q"
-        print(PROMPT, end="", file=self.stdout)
-        return (self.stdin.readline() or "q").strip()
+        line = (self.stdin.readline() or "q").strip()
+        self.say(f"{PROMPT}{line}")  # no terminal does it
+        return line
 
     def say(self, text: str) -> None:
         """Print a line or several."""
