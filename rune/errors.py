@@ -16,7 +16,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rune.frames import PACKAGE, is_passed_over
+from rune.frames import PACKAGE, cell_name, is_passed_over
 from rune.scopes import scope
 
 R = TypeVar("R")
@@ -71,14 +71,23 @@ class Frame:
 
     @property
     def short(self) -> str:
-        """The form in printed programs, `demo.py:3`; with a scope, `demo.py:3 (net/layer)`."""
-        place = f"{os.path.basename(self.file)}:{self.line}"
-        return f"{place} ({self.scope})" if self.scope else place
+        """The form in printed programs: `demo.py:3`, or `Cell In[3], line 2` of a notebook.
+
+        With a scope, `demo.py:3 (net/layer)`.
+        """
+        return f"{self.place} ({self.scope})" if self.scope else self.place
+
+    @property
+    def place(self) -> str:
+        """File and line, or cell and line."""
+        cell = cell_name(self.file)
+        return f"{os.path.basename(self.file)}:{self.line}" if cell is None else f"{cell}, line {self.line}"
 
     def __str__(self) -> str:
         source = linecache.getline(self.file, self.line).strip()
         scope = f" ({self.scope})" if self.scope else ""
-        place = f"{self.file}:{self.line} in {self.function}{scope}"
+        here = f"{self.file}:{self.line}" if cell_name(self.file) is None else self.place
+        place = f"{here} in {self.function}{scope}"
         return f"{place}: {source}" if source else place
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from types import FrameType
 
 __all__ = ["pass_over"]
@@ -19,6 +20,14 @@ def pass_over(file: str) -> None:
     >>> pass_over("/site-packages/layers/core.py")
     """
     _libraries.add(file)
+
+
+def cell_name(file: str) -> str | None:
+    """IPython's name of the cell whose code has this file, "Cell In[3]"; None for a file."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    words = None if shell is None else shell.compile.format_code_name(file)
+    return None if words is None else " ".join(words)
 
 
 def is_passed_over(frame: FrameType) -> bool:

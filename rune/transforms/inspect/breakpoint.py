@@ -20,7 +20,7 @@ from typing import TextIO, TypeVar
 from rune import tree
 from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
-from rune.frames import PACKAGE, is_passed_over
+from rune.frames import PACKAGE, cell_name, is_passed_over
 from rune.transforms.callback import debug_callback
 from rune.tree import TreeDef
 
@@ -199,7 +199,7 @@ class Session:
     def where(self, _: str = "") -> None:
         """The place of the frame and its line."""
         frame = self.frames[self.number]
-        self.say(f"> {frame.file}({frame.line}){frame.function}()")
+        self.say(f"> {cell_name(frame.file) or frame.file}({frame.line}){frame.function}()")
 
     def show_lines(self, _: str = "") -> None:
         """The lines around the frame's, which has an arrow."""
