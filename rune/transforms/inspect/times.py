@@ -23,7 +23,7 @@ class StepTime:
     predicted: float | None
     measured: float | None
 
-    def row(self) -> tuple[str, str, str, str]:
+    def row(self) -> tuple[str, ...]:
         """Name, both times, and how many times as long it took as predicted."""
         times = ("" if t is None else time_text(t) for t in (self.predicted, self.measured))
         ratio = self.measured / self.predicted if self.measured is not None and self.predicted else None
@@ -34,8 +34,8 @@ def step_times(lowered: Lowered, device: str, profile: Profile | None) -> tuple[
     """The times of each step of a plan, by name, in the order of the plan."""
     predicted = {name: cost.seconds for name, cost in lowered.predictions().items()}
     names = dict.fromkeys(step_name(s) for s in all_steps(lowered.plan))
-    seen = _of_plan(lowered.plan.name, device, list(names), profile)
-    measured = {s.name: s.seconds / s.calls for s in (seen.steps if seen else ()) if s.calls}
+    record = _of_plan(lowered.plan.name, device, list(names), profile)
+    measured = {s.name: s.seconds / s.calls for s in (record.steps if record else ()) if s.calls}
     return tuple(StepTime(n, predicted.get(n), measured.get(n)) for n in names if n in predicted or n in measured)
 
 
