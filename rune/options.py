@@ -143,7 +143,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
     """The settings that environment variables name; an empty variable names none.
 
     RUNE_CACHE_DIR is not among them: it is read where the cache is opened, and an empty one means
-    something there. A mesh is no text.
+    something there. A mesh cannot be written as text.
     Errors: ArgumentError names the variable whose value the setting cannot have.
 
     >>> from_environment({"RUNE_X64": "yes", "RUNE_PROMOTION": "strict", "RUNE_CHECK_NANS": ""})

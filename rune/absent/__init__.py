@@ -73,6 +73,18 @@ def hint(module: str, name: str) -> str | None:
     return None
 
 
+def of_module(module: str) -> str | None:
+    """Why a module of JAX's is not there, from the table of `rune.as_jax`; None where it has none.
+
+    >>> of_module("jax.experimental.mosaic")
+    'Kernels written for GPUs and TPUs by Pallas; rune writes the kernels of what is said in jax.numpy'
+    """
+    for reason, patterns in locks.load("rune.absent.of_as_jax").MODULES.items():
+        if any(fnmatchcase(module, pattern) for pattern in patterns.split()):
+            return _sentence(reason)
+    return None
+
+
 def _rooms(module: str) -> list[str]:
     """Other rooms in which a name may be: those of rune, or of its stand-in for JAX."""
     if not _is_of_jax(module):

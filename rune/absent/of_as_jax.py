@@ -1,7 +1,8 @@
 """What jax 0.10.2 has and `rune.as_jax` has not, module by module and object by object.
 
+MODULES: a reason, and patterns of the modules that it is given for.
 NAMES: by the section of the listing (tests/as_jax/surface), a reason and the names it is given for.
-PARAMETERS: a reason, and `section.name: parameter` that it is given for. All may be patterns.
+Parameters of functions stand in of_as_jax_parameters.py.
 """
 
 from __future__ import annotations
@@ -25,6 +26,23 @@ _PALLAS = "Kernels written for GPUs and TPUs by Pallas; rune writes the kernels 
 _TRACED = "It is asked of arrays, and a traced value has no memory."
 _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_vma=True)` says how they vary."
 
+# Modules that are not there, by the reason that an import of one gives.
+MODULES: Table = {
+    _PALLAS: "jax.experimental.pallas.* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
+    _MLIR: "jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir.* jax._src.interpreters.mlir jaxlib.mlir*",
+    _XLA: """
+        jax.extend.xla jax.extend.ifrt_programs jax.experimental.buffer_callback jax.experimental.xla_metadata
+        jax.experimental.profiler jax.experimental.serialize_executable jax.experimental.topologies
+        jax.experimental.custom_partitioning.* jax.experimental.fused jax.collect_profile jax.tools*
+        """,
+    "Programs for TensorFlow; NumPy arrays go between the libraries.": "jax.experimental.jax2tf*",
+    "Use `jax.pure_callback` and `jax.experimental.io_callback`.": "jax.experimental.host_callback",
+    "Calls into native code of XLA; `jax.pure_callback` calls Python.": "jax.ffi",
+    _PROCESSES: "jax.experimental.colocated_python* jax.experimental.transfer jax.experimental.array_serialization*",
+    "Use `rune.configure(cache_dir=...)`.": "jax.experimental.compilation_cache*",
+    "Use `jax.device_put` inside of `jit`, which moves values between devices.": "jax.experimental.compute_on",
+}
+
 NAMES: Mapping[str, Table] = {
     "jax": {
         _INSIDE: "ad make_user_context",
@@ -41,17 +59,15 @@ NAMES: Mapping[str, Table] = {
         "A warning that is an error here.": "ComplexWarning",
     },
     "jax.lax": {
-        _FLAGS: """
-            AccuracyMode DotAlgorithm DotAlgorithmPreset RandomAlgorithm Tolerance rng_bit_generator rng_uniform
-            dce_sink dce_sink_p optimization_barrier_p
-            """,
+        "A product is computed in the precision of its dtype; presets are taken, and change nothing.": "DotAlgorithm",
+        "Functions have one accuracy; `AccuracyMode` is taken, and changes nothing.": "Tolerance",
+        "A draw that depends on what was drawn before; use `jax.random.uniform`, which takes a key.": "rng_uniform",
+        "A program holds what its results need; a `jax.debug.callback` stays in any case.": "dce_sink",
         "Order between calls is that of the program; there are no tokens to hand on.": "after_all create_token",
         "Collectives that are not written; `ppermute` and `all_to_all` are here.": "psend precv ragged_all_to_all",
-        "Not written; `ragged_dot` is here, and `jax.nn.scaled_dot_general`.": """
-            RaggedDotDimensionNumbers ragged_dot_general scaled_dot
-            """,
+        "A stage of JAX's own lowering.": "stage",
         "What stands in a program in other operations here.": """
-            mulhi_p scatter_sub_p split_p stack_p tile_p unstack_p stage stage_p
+            dce_sink_p mulhi_p optimization_barrier_p scatter_sub_p split_p stack_p stage_p tile_p unstack_p
             """,
     },
     "jax.lax.linalg": {
@@ -109,7 +125,9 @@ NAMES: Mapping[str, Table] = {
     "jax.experimental.custom_partitioning": {"Rules of XLA's partitioner; use `jax.shard_map`.": "*"},
     "jax.experimental.fused": {_FLAGS: "*"},
     "jax.experimental.hijax": {_MUTABLE: "*"},
-    "jax.experimental.jet": {"Use nested `jax.jvp`, which gives the same coefficients.": "*"},
+    "jax.experimental.jet": {
+        "The inside of JAX's jet: rules of its own for each operation; `jet` follows from `jax.jvp` here.": "*"
+    },
     "jax.experimental.layout": {_MEMORIES: "*"},
     "jax.experimental.mesh_utils": {
         "A mesh of machines of several kinds of nets; use `create_device_mesh`.": "create_hybrid_device_mesh",
@@ -117,15 +135,25 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.experimental.mosaic": {_PALLAS: "*"},
     "jax.experimental.multihost_utils": {_PROCESSES: "*"},
-    "jax.experimental.ode": {"Use `rune.scipy.integrate.odeint`.": "*"},
+    "jax.experimental.ode": {"Steps of JAX's integrator; use `odeint`, which is here.": "*"},
     "jax.experimental.pallas": {_PALLAS: "*"},
     "jax.experimental.profiler": {_XLA: "*"},
     "jax.experimental.random": {"Use `with rune.random.seed(0):`, under which draws need no key.": "*"},
     "jax.experimental.rnn": {"Networks of a library for GPUs; `rune.nn` has recurrences.": "*"},
     "jax.experimental.serialize_executable": {"Machine code is kept on disk as it is.": "*"},
     "jax.experimental.shard_alike": {"Use `jax.lax.with_sharding_constraint`.": "*"},
-    "jax.experimental.sparse": {"Use BCOO and its methods; other formats and functions are not written.": "*"},
-    "jax.experimental.sparse.linalg": {"Not written; `jax.scipy.sparse.linalg` solves by products.": "*"},
+    "jax.experimental.sparse": {
+        "What stands in a program in other operations here.": "*_p",
+        "It names a library for GPUs.": "CuSparseEfficiencyWarning",
+        "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
+        "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_gather bcoo_conv_general_dilated",
+        "Modules of JAX's package; what they have stands in `jax.experimental.sparse` itself.": """
+            ad api bcoo bcsr coo csr linalg random transform util
+            """,
+    },
+    "jax.experimental.sparse.linalg": {
+        "Not written; `jax.scipy.sparse.linalg` solves by products, and `jax.numpy.linalg.eigh` is dense.": "*"
+    },
     "jax.experimental.topologies": {_FLAGS: "*"},
     "jax.experimental.transfer": {_PROCESSES: "*"},
     "jax.experimental.xla_metadata": {_XLA: "*"},
@@ -163,91 +191,12 @@ NAMES: Mapping[str, Table] = {
         "Use `process_index`.": "host_id task_id",
     },
     "config": {
-        "Options are no flags of absl here.": "add_option complete_absl_config use_absl",
+        "Options are not flags of absl here.": "add_option complete_absl_config use_absl",
         _INSIDE: "meta",
         "Options of JAX's inside.": "check_vma eager_constant_folding jax*",
     },
-    "scipy.Rotation": {"A rotation is no tuple here.": "count index", "Methods that are not written.": "mean random"},
-}
-
-_BY_POSITION = "Give it by position, or by the name it has here."
-_SHARDING = "Layouts are said by `jax.lax.with_sharding_constraint`."
-
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
-    "Elementwise functions take their operands alone; use `jax.numpy.where`.": (
-        "jax.numpy.*: out*",
-        "jax.numpy.*: where*",
-    ),
-    _BY_POSITION: (
-        "jax.*: fun",
-        "jax.custom_batching.*: f*",
-        "jax.custom_derivatives.SymbolicZero: aval",
-        "jax.*: x",
-        "jax.lax.nextafter: x?",
-        "jax.scipy.special.*: [pq]",
-        "jax.random.key_dtype: impl_spec",
-        "jax.*iinfo: int_type",
-        "jax.dtypes.issubdtype: *",
-        "jax.core.m??_dim: d?",
-        "jax.interpreters.*: *",
-        "jax.extend.*: *",
-        "key.*: *",
-        "PartitionSpec.*: value",
-        "config.update: val",
-        "custom_jvp(f).defjvp: jvp",
-        "jax.lax.all_gather: to",
-        "jax.explain_cache_misses: *",
-    ),
-    "Classes that programs are given, and do not make.": (
-        "jax.stages.*: *",
-        "jax.core.Tracer: *",
-        "jax.errors.*: *",
-        "jit(f)*: *",
-        "make_jaxpr(f)*: *",
-        "typeof(x).*: *",
-        "jax.scipy.spatial.transform.Slerp: *",
-        "jax.numpy.ufunc: *",
-        "jax.ref.*: *",
-        "jax.custom_derivatives.*: *",
-        "jax.api_util.*: *",
-        "jax.example_libraries.*: *",
-        "jax.experimental.checkify.*: *",
-        "jax.experimental.hijax.*: *",
-        "jax.Ref: *",
-    ),
-    "By name alone.": ("Mesh.update: *", "jax.numpy.co*: dtype: no place"),
-    "Types that say where values are reduced; `shard_map(check_vma=True)` says how they vary.": (
-        "*: reduced*",
-        "*: unreduced*",
-        "PartitionSpec.update: *",
-        "jax.sharding.AbstractMesh: abstract_device*",
-    ),
-    "`rune.distributed` finds the other processes by MPI.": ("jax.distributed.initialize: *",),
-    "Sum with `jax.lax.psum`.": ("jax.*: reduce_axes*",),
-    "Say `static_argnums`.": ("jax.checkpoint: *", "jax.remat: *"),
-    "A move copies; dropping the value frees its memory.": ("jax.device_put: *",),
-    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.pmap: backend", "jax.shard_map: in_specs*"),
-    "A default that says the same, or that NumPy and SciPy have.": (
-        "jax.numpy.*: * for *",
-        "jax.numpy.clip: arr*",
-        "jax.lax.linalg.eig: *",
-        "jax.random.ball: p*",
-        "jax.scipy.*: * for *",
-        "jax.debug.*: c*",
-        "jax.debug.print: fmt*",
-    ),
-    "None: boxes are as wide as what they say.": ("jax.debug.visualize_sharding: *",),
-    "JAX's own, or its libraries'.": ("jax.lax.linalg.qr: use_magma", "jax.dtypes.result_type: return_weak_type_flag"),
-    "Convert the operands, or the result.": ("jax.lax.mul: out_dtype", "jax.scipy.linalg.dft: dtype"),
-    "One format, unsorted: the arguments of others are not taken.": ("jax.experimental.sparse.*: *",),
-    "Change the diagonal.": ("jax.lax.linalg.tridiagonal_solve: perturb_singular",),
-    "Nothing is drawn.": ("jax.scipy.linalg.eigh_tridiagonal: key",),
-    "Leave it out: it changes nothing.": (
-        "jax.scipy.linalg.solve*: debug*",
-        "jax.scipy.linalg.solve*: *place",
-        "jax.scipy.signal.detrend: *",
-        "jax.profiler.start_server: *",
-        "jax.scipy.special.log_ndtr: *",
-    ),
+    "scipy.Rotation": {
+        "A rotation is a tree here, not a tuple.": "count index",
+        "JAX's raises an error, too.": "random",
+    },
 }

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rune import config
-from rune.as_jax import flags
+from rune.as_jax import flags, missing_modules
 from rune.errors import ArgumentError
 
 # What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
@@ -78,5 +78,6 @@ def _folder(module: ModuleType) -> str:
 
 
 install()
+missing_modules.install()
 SETTINGS.act()
 flags.begin()

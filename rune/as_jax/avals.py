@@ -53,10 +53,10 @@ def _type(
 ) -> ArrayType:
     """The type with this shape, dtype and weakness.
 
-    Errors: ArgumentError for a sharding: the layout of a value is no part of its type here.
+    Errors: ArgumentError for a sharding: a type does not include the layout of its values here.
     """
     if sharding is not None:
-        raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; layouts are no part of types)")
+        raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; types do not include layouts)")
     return ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
 
 

@@ -268,7 +268,7 @@ class Configuration:
         return self.jax_enable_x64
 
     def config_with_absl(self) -> None:
-        """Errors: ArgumentError, always: options are no flags of absl here."""
+        """Errors: ArgumentError, always: options are not flags of absl here."""
         raise ArgumentError(
             "config: cannot register options with absl (they are none of its flags)",
             hint="set them by jax.config.update, or by variables as JAX_ENABLE_X64=1",

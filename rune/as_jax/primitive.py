@@ -196,7 +196,7 @@ class Primitive(Direct):
 
 
 class LoweringContext:
-    """What a lowering is told: the types of operands and results. There is no MLIR behind it."""
+    """What a lowering is told: the types of operands and results. It holds no MLIR."""
 
     def __init__(self, primitive: Primitive, avals_in: tuple[ArrayType, ...], avals_out: tuple[ArrayType, ...]):
         self.primitive, self.avals_in, self.avals_out = primitive, avals_in, avals_out

@@ -110,7 +110,7 @@ class ArrayType:
 
     @property
     def sharding(self) -> None:
-        """None: how an array lies over devices is no part of its type."""
+        """None: a type does not say how an array lies over devices."""
         return None
 
     def __str__(self) -> str:

@@ -80,7 +80,7 @@ _INSTEAD = {
 
 
 def no_number(size: object, other: object) -> Any:
-    """What an operator of a size answers to something that is no integer: numbers are refused."""
+    """What an operator of a size answers to anything but an integer: other numbers are refused."""
     if not isinstance(other, Number):
         return NotImplemented  # so that an array may answer
     message = f"dimension: cannot compute with {size} and {other} (sizes are whole numbers)"

@@ -7,7 +7,8 @@ indexing      dynamic_slice, gather, scatter, scatter_add, …
 reductions    reduce, reduce_sum, argmax, cumsum, …
 sorting       sort, sort_key_val, top_k, …
 fourier       fft, FftType
-products      dot, dot_general, batch_matmul, ragged_dot
+products      dot, dot_general, batch_matmul, ragged_dot, scaled_dot, …
+generators    rng_bit_generator
 special       lgamma, digamma, igamma, betainc, zeta, …
 control       cond, switch, while_loop, fori_loop, scan, map, associative_scan, custom_root,
               custom_linear_solve
@@ -32,6 +33,7 @@ from rune.control import (
     switch as switch,
     while_loop as while_loop,
 )
+from rune.lax.arguments import AccuracyMode as AccuracyMode
 from rune.lax.bits import (
     bitcast_convert_type as bitcast_convert_type,
     bitwise_and as bitwise_and,
@@ -152,6 +154,7 @@ from rune.lax.elementwise import (
     tan as tan,
     tanh as tanh,
 )
+from rune.lax.generators import RandomAlgorithm as RandomAlgorithm, rng_bit_generator as rng_bit_generator
 from rune.lax.identities import (
     dtype as dtype,
     optimization_barrier as optimization_barrier,
@@ -202,13 +205,19 @@ from rune.lax.movement import (
     unstack as unstack,
 )
 from rune.lax.products import (
+    DotAlgorithmPreset as DotAlgorithmPreset,
     DotDimensionNumbers as DotDimensionNumbers,
     Precision as Precision,
     PrecisionLike as PrecisionLike,
     batch_matmul as batch_matmul,
     dot as dot,
     dot_general as dot_general,
+)
+from rune.lax.ragged import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
     ragged_dot as ragged_dot,
+    ragged_dot_general as ragged_dot_general,
+    scaled_dot as scaled_dot,
 )
 from rune.lax.reductions import (
     argmax as argmax,

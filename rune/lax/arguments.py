@@ -6,6 +6,7 @@ with sizes 1 that stretch, or there are rank-0 operands beside ranked ones.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -78,11 +79,23 @@ def unary(row: Row) -> Unary:
     return docstrings.documented_row(function, row.name, row, facts, "lax")
 
 
-def inexact_unary(row: Row) -> Callable[..., Array]:
-    """A function of one array whose result is rounded, as its row says; None is every accuracy."""
+class AccuracyMode(enum.Enum):
+    """Names of accuracies, for code that passes them: both mean the one there is.
 
-    def function(x: ArrayLike, *, accuracy: None = None) -> Array:
-        refuse(row.name, accuracy=accuracy)
+    >>> from rune import lax
+    >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
+    Array(1., f32*[], cpu:0)
+    """
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+def inexact_unary(row: Row) -> Callable[..., Array]:
+    """A function of one array whose result is rounded, as its row says; it has one accuracy."""
+
+    def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
+        refuse(row.name, accuracy=None if isinstance(accuracy, AccuracyMode) else accuracy)
         return row.rule(value(row.name, x))
 
     facts = docstrings.elementwise(row.takes, "DtypeError for other dtypes")

@@ -273,7 +273,7 @@ def _parts(operation: str, x: Array, axis: int, lanes: Size, tiled: bool) -> Arr
     if tiled:
         raise ShapeError(
             f"{operation}: cannot share axis {axis} of {type_of(x)} between {lanes} lanes "
-            f"({shape[axis]} is no multiple of {lanes})"
+            f"({shape[axis]} is not a multiple of {lanes})"
         )
     if shape[axis] != lanes:
         raise ShapeError(

@@ -1,8 +1,8 @@
-"""Products of arrays: dot_general, its short forms, and products of rows by groups.
+"""Products of arrays: dot_general and its short forms.
 
 Sums are kept in f32 where elements have fewer bits. `precision` is taken and has no effect: every
 product is computed in the precision of its dtype.
-Source: XLA operation semantics, DotGeneral and RaggedDot.
+Source: XLA operation semantics, DotGeneral.
 """
 
 from __future__ import annotations
@@ -21,6 +21,35 @@ from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Names of ways to compute products, for code that passes them as `precision`.
+
+    They have no effect: operands are not rounded, and sums are kept in f32 or wider.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> lax.dot(rnp.ones(2), rnp.ones(2), precision=lax.DotAlgorithmPreset.F32_F32_F32)
+    Array(2., f32[], cpu:0)
+    """
+
+    DEFAULT = 0
+    ANY_F8_ANY_F8_F32 = 1
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = 2
+    ANY_F8_ANY_F8_ANY = 3
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = 4
+    F16_F16_F16 = 5
+    F16_F16_F32 = 6
+    BF16_BF16_BF16 = 7
+    BF16_BF16_F32 = 8
+    BF16_BF16_F32_X3 = 9
+    BF16_BF16_F32_X6 = 10
+    BF16_BF16_F32_X9 = 11
+    TF32_TF32_F32 = 12
+    TF32_TF32_F32_X3 = 13
+    F32_F32_F32 = 14
+    F64_F64_F64 = 15
 
 
 class Precision(enum.Enum):
@@ -48,7 +77,7 @@ def dot_general(
     preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Sharding | None = None,
-) -> Any:
+) -> Array:
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
@@ -146,54 +175,3 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
         raise ShapeError(f"batch_matmul: cannot multiply {type_of(a)} by {type_of(b)} (equal ranks, 2 or more)")
     batch = tuple(range(ndim - 2))
     return dot_general(a, b, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
-
-
-def ragged_dot(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    group_sizes: ArrayLike,
-    precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike | None = None,
-    group_offset: ArrayLike | None = None,
-    *,
-    out_sharding: Sharding | None = None,
-) -> Array:
-    """Rows of `lhs` times the matrix of their group in `rhs`.
-
-    group_sizes:  how many consecutive rows each group has; rows beyond their sum give zeros
-    Each row meets every matrix, and those of other groups count as zero: M·G·K·N products.
-    out_sharding: a sharding that the result is given; None leaves it to others.
-    Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
-    Types:  one numeric dtype, kept, or preferred_element_type.
-    Errors: ArgumentError if an argument is not an array; DtypeError for bools and operands of
-            different dtypes, and bools and complex numbers as `group_sizes`; ShapeError for shapes
-            that do not fit.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> both = rnp.array([[[1.0]], [[10.0]]])
-    >>> lax.ragged_dot(rnp.ones((3, 1)), both, rnp.array([2, 1]))[:, 0]
-    Array([ 1.,  1., 10.], f32[3], cpu:0)
-    """
-    if group_offset is not None:
-        raise ArgumentError("ragged_dot: cannot use group_offset= (one device has all groups)")
-    a, b, sizes = (value("ragged_dot", x) for x in (lhs, rhs, group_sizes))
-    ta, tb = type_of(a), type_of(b)
-    if ta.ndim != 2 or tb.ndim != 3 or type_of(sizes).shape != tb.shape[:1]:
-        raise ShapeError(
-            f"ragged_dot: cannot multiply {ta} by {tb} in groups of {type_of(sizes)} "
-            "([m, k], [groups, k, n] and [groups] required)"
-        )
-    shape = (tb.shape[0], ta.shape[0])
-    ends = ops.cumsum(sizes, axis=0, reverse=False)
-    row = ops.iota(shape=shape, axis=1, dtype=type_of(ends).dtype)
-    last = ops.broadcast(ends, shape=shape, axes=(0,))
-    first = ops.broadcast(ops.sub(ends, sizes), shape=shape, axes=(0,))
-    inside = ops.logical_and(ops.ge(row, first), ops.lt(row, last))
-    spread = (tb.shape[0], *ta.shape)
-    rows = ops.select(
-        ops.broadcast(inside, shape=spread, axes=(0, 1)),
-        ops.broadcast(a, shape=spread, axes=(1, 2)),
-        literal_like(0, a),
-    )
-    return laid_out(dot_general(rows, b, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type), out_sharding)

@@ -25,7 +25,7 @@ from rune.lowering.costs import Cost, cost
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import optimised
 
-MOST = 32  # candidates that are no neighbours
+MOST = 32  # candidates other than neighbours
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,8 @@ def _check(q: Array, k: Array, v: Array) -> None:
         )
     if q.shape[2] % k.shape[2] != 0:
         raise ShapeError(
-            f"dot_product_attention: cannot attend ({named}; {q.shape[2]} query heads are no multiple of {k.shape[2]})"
+            f"dot_product_attention: cannot attend ({named}; the {q.shape[2]} query heads are not a multiple of "
+            f"{k.shape[2]})"
         )
     if not rnp.issubdtype(q.dtype, rnp.floating):
         raise DtypeError(f"dot_product_attention: cannot attend ({named}; floats required)")

@@ -276,7 +276,7 @@ around = round
 
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
+    """`arr` kept within [min, max]; None leaves a side open. At a bound the derivative is 1/2.
 
     Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
@@ -312,7 +312,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(ops.eq(x1, zero), x2, step)
 
 
-def modf(x: ArrayLike, /) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.
 
     Shapes: any, kept by both. Types: bools and integers become floats.
@@ -322,6 +322,7 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     >>> rnp.modf(-1.5)
     (Array(-0.5, f32*[], cpu:0), Array(-1., f32*[], cpu:0))
     """
+    refuse("modf", out=out)
     x = inexact("modf", x)
     integer = ops.trunc(x)
     infinite = ops.eq(ops.abs(x), constant(np.inf, x))

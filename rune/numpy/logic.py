@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -130,7 +130,8 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
-    def function(x: ArrayLike, /) -> Any:
+    def function(x: ArrayLike, /, out: None = None) -> Any:
+        refuse(name, out=out)
         x = value(name, x)
         if type_of(x).dtype in dtypes.INEXACT:
             return rule(x)
@@ -258,6 +259,16 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 # --- choice -----------------------------------------------------------------------------------
+
+
+@overload
+def where(
+    condition: ArrayLike, /, *, size: Size | None = ..., fill_value: ArrayLike | None = ...
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
 def where(

@@ -64,7 +64,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Axes permuted; reversed for None.
 
     Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
-    Errors: AxisError when `axes` is no permutation.
+    Errors: AxisError if `axes` is not a permutation.
 
     >>> import rune.numpy as rnp
     >>> rnp.transpose(rnp.zeros((2, 3))).shape

@@ -97,7 +97,7 @@ def sort_complex(a: ArrayLike) -> Array:
 
 
 def _checked_kth(name: str, a: ArrayLike, kth: ArrayLike, axis: int | None) -> Array:
-    """The array. Errors: ArgumentError where `kth` is no position along the axis."""
+    """The array. Errors: ArgumentError if `kth` is not a position along the axis."""
     x = value(name, a)
     size = c.size_of(x) if axis is None else type_of(x).shape[c.normalised_axis(name, axis, x.type)]
     for k in static_ints(name, "kth", kth):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from rune import dtypes, ops
@@ -80,13 +81,20 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
         self.__module__, self.__doc__, self.__wrapped__ = "rune.numpy", func.__doc__, func
 
-    def __call__(self, *args: ArrayLike, **options: object) -> Array:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None, **options: object) -> Array:
+        options |= {name: x for name, x in (("out", out), ("where", where)) if x is not None}
         if options:
             raise ArgumentError(
                 f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)",
                 hint="for dtype= use .astype; for where= and out= rune.numpy.where on the result",
             )
         return self.func(*args)
+
+    @property
+    def __signature__(self) -> Signature:
+        """The operands of the function, and `out` and `where`, which are None."""
+        nones = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("out", "where")]
+        return signature(self.func).replace(parameters=[*signature(self.func).parameters.values(), *nones])
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"

@@ -84,8 +84,8 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-def philox4x32(on: Arithmetic[Any], key: Words, counter: Words) -> Words:
-    """Ten rounds on four words; the key grows by odd constants from round to round."""
+def philox_block(on: Arithmetic[Any], key: Words, counter: Words) -> Words:
+    """Ten rounds on four words, all four; the key grows by odd constants from round to round."""
     k, j = key
     a, b, c, d = counter
     m, n = map(on.constant, _MULTIPLIERS)
@@ -96,6 +96,12 @@ def philox4x32(on: Arithmetic[Any], key: Words, counter: Words) -> Words:
         high_c, low_c = on.products(c, n)
         a, b = on.xor(on.xor(high_c, b), k), low_c
         c, d = on.xor(on.xor(high_a, d), j), low_a
+    return a, b, c, d
+
+
+def philox4x32(on: Arithmetic[Any], key: Words, counter: Words) -> Words:
+    """The first two words of a block, and the xor of all four."""
+    a, b, c, d = philox_block(on, key, counter)
     return a, b, on.xor(on.xor(a, b), on.xor(c, d))
 
 

@@ -177,7 +177,7 @@ def absolute(x: Operand) -> Any:
 
 
 def clip(x: Operand, low: Operand | None = None, high: Operand | None = None) -> Any:
-    """x kept within [low, high]; None is no bound. At a bound the derivative is shared, 0.5."""
+    """x kept within [low, high]; None leaves a side open. At a bound the derivative is 0.5."""
     operands = [v for v in (x, low, high) if v is not None]
     x, *bounds = promoted("clip", *operands)
     if low is not None:

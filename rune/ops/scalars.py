@@ -315,7 +315,7 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     array([127,  -1,   0, 127], dtype=int8)
     """
     x = np.asarray(x)
-    if dtype == dtypes.bool_:  # -0.0 of an 8-bit float is no zero to NumPy
+    if dtype == dtypes.bool_:  # NumPy does not take -0.0 of an 8-bit float for a zero
         return (x.astype(np.float32) if x.dtype in HALVES else x) != 0
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         x = np.real(x)

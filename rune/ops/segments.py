@@ -67,7 +67,7 @@ _DOC = """{what} of the rows that bear each number.
     num_segments: how many; under transformations it must be given.
     mode:   "fill" (the default) and "drop" leave numbers out of bounds out, "clip" takes them to
             the nearest segment. The promises about the numbers and bucket_size change nothing.
-    Errors: DtypeError for numbers that are no integers, ShapeError where they are not [N],
+    Errors: DtypeError if the numbers are not integers, ShapeError if they are not [N],
             TracerIntegerConversionError for traced ones without num_segments.
 
     >>> import rune.numpy as rnp

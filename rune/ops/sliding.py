@@ -5,9 +5,9 @@
 
 The window axes k stand last, one for each of `axes`. `windows(x)` shears x repeated along k, and
 so shows every window of x without moving an element: reductions and dots read it where x lies. Its
-transpose adds up what overlaps: a sum over k of an unshear, no scatter. Unshear is no primitive:
-with its gaps filled by zeros it is a shear of one step, from the last element of a window to the
-first.
+transpose adds up what overlaps: a sum over k of an unshear instead of a scatter. Unshear needs no
+primitive: with its gaps filled by zeros it is a shear of one step, from the last element of a
+window to the first.
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@ from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.ops.conventions import normalised_axes
-from rune.random import normal
 from rune.sparse.coordinates import Coordinates, layout, listed, spread
 from rune.sparse.forms import bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
-from rune.sparse.products import bcoo_multiply_dense, bcoo_multiply_sparse, matmul
+from rune.sparse.layouts import bcoo_update_layout
+from rune.sparse.movement import bcoo_reshape, getitem
+from rune.sparse.products import bcoo_multiply_sparse, matmul, times_dense
 from rune.transforms.arguments import value_leaves
 from rune.typing import ArrayLike, DTypeLike
 
@@ -90,6 +91,22 @@ class BCOO(Coordinates):
         """As `bcoo_sum_duplicates`."""
         return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
 
+    def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
+        """As `bcoo_reshape`: a shape, or its sizes one by one; one may be -1."""
+        (sizes,) = args if len(args) == 1 and not isinstance(args[0], int) else (args,)
+        known = prod(n for n in sizes if n != -1)
+        return bcoo_reshape(self, new_sizes=[self.size // max(known, 1) if n == -1 else n for n in sizes], **kwargs)
+
+    def update_layout(
+        self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+    ) -> BCOO:
+        """As `bcoo_update_layout`."""
+        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
+
+    def __getitem__(self, index: Any) -> BCOO:
+        """`m[1, :, ::2]`: whole numbers, slices, None and `...`."""
+        return getitem(self, index)
+
     def sort_indices(self) -> BCOO:
         """As `bcoo_sort_indices`."""
         return bcoo_sort_indices(self)
@@ -110,7 +127,7 @@ class BCOO(Coordinates):
     def __mul__(self, other: Any) -> BCOO:
         if isinstance(other, BCOO):
             return bcoo_multiply_sparse(self, other)
-        return self.with_data(self.data * other) if np.ndim(other) == 0 else bcoo_multiply_dense(self, other)
+        return self.with_data(self.data * other) if np.ndim(other) == 0 else times_dense(self, other)
 
     __rmul__ = __mul__
 
@@ -192,67 +209,3 @@ def bcoo_fromdense(
     return BCOO(
         (data, indices.astype(index_dtype)), shape=[*map(int, x.shape)], indices_sorted=True, unique_indices=True
     )
-
-
-def todense(arr: Any) -> Any:
-    """A tree with its sparse arrays dense.
-
-    Shapes: kept. Types: kept.
-    Errors: none.
-
-    >>> import rune
-    >>> rune.sparse.todense({"a": rune.sparse.eye(1)})
-    {'a': Array([[1.]], f32[1,1], cpu:0)}
-    """
-    is_sparse = lambda x: isinstance(x, BCOO)  # noqa: E731
-    return tree.map(lambda x: x.todense() if isinstance(x, BCOO) else x, arr, is_leaf=is_sparse)
-
-
-def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32) -> BCOO:
-    """A sparse array of zeros, which has no elements.
-
-    Shapes: shape. Types: dtype, default float32.
-    Errors: none.
-
-    >>> import rune
-    >>> rune.sparse.empty((2, 3))
-    BCOO(f32[2,3], nse=0)
-    """
-    return BCOO((rnp.zeros(0, dtype or float), rnp.zeros((0, len(shape)), index_dtype)), shape=shape)
-
-
-def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32
-) -> BCOO:
-    """Ones on the diagonal k.
-
-    Shapes: [N, M], M default N. Types: dtype, default float32.
-    Errors: none.
-
-    >>> import rune
-    >>> rune.sparse.eye(2, 3, k=1).indices.tolist()
-    [[0, 1], [1, 2]]
-    """
-    width = N if M is None else M
-    rows = rnp.arange(max(-k, 0), max(min(N, width - k), max(-k, 0)))
-    indices = rnp.stack([rows, rows + k], -1).astype(index_dtype)
-    return BCOO(
-        (rnp.ones(len(rows), dtype or float), indices), shape=(N, width), indices_sorted=True, unique_indices=True
-    )
-
-
-def random_bcoo(key: Any, shape: Sequence[int], *, nse: float = 0.2, dtype: DTypeLike = np.float32) -> BCOO:
-    """Normal numbers at positions drawn without repetition.
-
-    nse:  their number, or their share of the size
-    Shapes: shape. Types: dtype.
-    Errors: those of the draws.
-
-    >>> import rune
-    >>> rune.sparse.random_bcoo(rune.random.key(0), (4, 5), nse=0.3)
-    BCOO(f32[4,5], nse=6)
-    """
-    count = int(nse * prod(shape)) if nse < 1 else int(nse)
-    order = rnp.argsort(normal(key, (prod(shape),)))[:count]
-    indices = rnp.stack(rnp.unravel_index(rnp.sort(order), tuple(shape)), -1)
-    return BCOO((normal(key, (count,), dtype), indices), shape=shape, indices_sorted=True, unique_indices=True)

@@ -14,11 +14,39 @@ from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
 
 
-class Coordinates:
+class Sparse:
+    """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array."""
+
+    __slots__ = ("data", "shape")
+    __array_priority__ = 2000  # arrays on the left defer to it
+
+    data: Array
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the data."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the dense array."""
+        return prod(self.shape)
+
+    def dense_type(self) -> ArrayType:
+        """The type of the dense array."""
+        return self.data.type.update(shape=self.shape)
+
+
+class Coordinates(Sparse):
     """The record: data, indices, shape, and what is known of the indices."""
 
-    __slots__ = ("data", "indices", "indices_sorted", "shape", "unique_indices")
-    __array_priority__ = 2000  # arrays on the left defer to it
+    __slots__ = ("indices", "indices_sorted", "unique_indices")
 
     def __init__(
         self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
@@ -39,21 +67,6 @@ class Coordinates:
         return are_batched and self.data.shape[self.n_batch :] == (self.nse, *dense)
 
     # --- what it is ---------------------------------------------------------------------------
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the data."""
-        return self.data.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the dense array."""
-        return prod(self.shape)
 
     @property
     def nse(self) -> int:
@@ -105,10 +118,6 @@ class Coordinates:
         args = (data, self.indices)
         return self.remade(args, shape=self.shape, is_sorted=self.indices_sorted, is_unique=self.unique_indices)
 
-    def dense_type(self) -> ArrayType:
-        """The type of the dense array."""
-        return self.data.type.update(shape=self.shape)
-
 
 S = TypeVar("S", bound=Coordinates)
 
@@ -134,19 +143,24 @@ def spread(m: S) -> S:
     return m.remade((data, rnp.broadcast_to(m.indices, (*batch, *m.indices.shape[m.n_batch :]))), shape=m.shape)
 
 
-def listed(m: S) -> S:
-    """One list for all of it: batch and dense axes are sparse ones."""
+def listed(m: S, n_batch: int = 0, n_dense: int = 0) -> S:
+    """With so many batch and dense axes only: the others are sparse ones, of longer lists."""
     m = spread(m)
-    columns = columns_of(m)
-    for axis in range(m.n_dense):
+    outer, inner = m.n_batch - n_batch, m.n_dense - n_dense
+    columns = columns_of(m)[n_batch:]
+    rank = m.n_batch + 1 + inner  # of [*batch, N, *dense axes that become sparse]
+    for axis in range(inner):
         counted = rnp.arange(m.data.shape[m.n_batch + 1 + axis], dtype=m.indices.dtype)
-        place = (1,) * (m.n_batch + 1 + axis)
-        columns.append(counted.reshape(*place, -1, *(1,) * (m.n_dense - 1 - axis)))
+        columns.append(counted.reshape(*(1,) * (m.n_batch + 1 + axis), -1, *(1,) * (inner - 1 - axis)))
+    head, sizes = m.data.shape[:n_batch], m.data.shape[:rank]
+    count = prod(sizes[n_batch:])
     columns = [
-        rnp.broadcast_to(c.reshape(*c.shape, *(1,) * (m.data.ndim - c.ndim)), m.data.shape).ravel() for c in columns
+        rnp.broadcast_to(c.reshape(*c.shape, *(1,) * (rank - c.ndim)), sizes).reshape(*head, count) for c in columns
     ]
-    indices = rnp.stack(columns, 1) if columns else rnp.zeros((m.data.size, 0), m.indices.dtype)
-    return m.remade((m.data.ravel(), indices), shape=m.shape)
+    indices = rnp.stack(columns, -1) if columns else rnp.zeros((*head, count, 0), m.indices.dtype)
+    if not outer and not inner:
+        return m
+    return m.remade((m.data.reshape(*head, count, *m.data.shape[rank:]), indices), shape=m.shape)
 
 
 def columns_of(m: Coordinates) -> list[Array]:
@@ -157,3 +171,28 @@ def columns_of(m: Coordinates) -> list[Array]:
         for k, size in enumerate(m.shape[: m.n_batch])
     ]
     return [*batch, *(m.indices[..., k] for k in range(m.n_sparse))]
+
+
+def is_inside(m: Coordinates) -> Array:
+    """Whether the positions of elements are those of the array: bool[*batch, N]."""
+    sizes = m.shape[m.n_batch : m.n_batch + m.n_sparse]
+    return rnp.all((m.indices >= 0) & (m.indices < rnp.asarray(sizes, m.indices.dtype)), -1)
+
+
+def per_element(m: Coordinates, values: Array) -> Array:
+    """[*batch, N] as what broadcasts against the data."""
+    return values.reshape(*values.shape, *(1,) * m.n_dense)
+
+
+def chosen(
+    m: S, is_chosen: Array, columns: Sequence[Array], sizes: Sequence[int], data: Array, shape: Sequence[int]
+) -> S:
+    """The elements that are chosen, at new positions; the others outside of the array, and 0.
+
+    columns, sizes: the positions along each sparse axis, [*batch, N], and the sizes of these axes
+    """
+    places = [rnp.where(is_chosen, c, size) for c, size in zip(columns, sizes, strict=True)]
+    head = data.shape[: data.ndim - m.n_dense]
+    indices = rnp.stack(places, -1) if places else rnp.zeros((*head, 0), m.indices.dtype)
+    zero = rnp.zeros((), data.dtype)
+    return m.remade((rnp.where(per_element(m, is_chosen), data, zero), indices.astype(m.indices.dtype)), shape=shape)

@@ -11,7 +11,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
-from rune.sparse.coordinates import Coordinates, S, columns_of, listed, require_sparse, spread
+from rune.sparse.coordinates import Coordinates, S, columns_of, listed, per_element, require_sparse, spread
 from rune.typing import ArrayLike
 
 
@@ -35,8 +35,11 @@ def bcoo_todense(mat: Coordinates) -> Array:
     return zeros.at[tuple(columns)].add(m.data, mode="drop")
 
 
-def bcoo_extract(sparr: S, arr: ArrayLike) -> S:
+def bcoo_extract(sparr: S, arr: ArrayLike, *, assume_unique: bool | None = None) -> S:
     """The elements of a dense array at the positions of a sparse one.
+
+    assume_unique: whether each element is read where it stands; else 0 is read at a position that
+                   an element before it has, so that the sum is right. By default, what `sparr` says
 
     Shapes: of both. Types: of `arr`.
     Errors: ShapeError for another shape.
@@ -50,9 +53,25 @@ def bcoo_extract(sparr: S, arr: ArrayLike) -> S:
     if dense.shape != sparr.shape:
         raise ShapeError(f"bcoo_extract: cannot take elements of {dense.type} (at positions of {sparr!r})")
     m = spread(sparr)
-    columns = columns_of(m)
-    data = dense.at[tuple(columns)].get(mode="fill", fill_value=0) if columns else dense[None]
+    data = elements_at(m, dense)
+    if not (m.unique_indices if assume_unique is None else assume_unique):
+        data = rnp.where(per_element(m, _is_first(m)), data, rnp.zeros((), data.dtype))
     return m.with_data(data)
+
+
+def elements_at(m: Coordinates, dense: Array) -> Array:
+    """The elements of a dense array at each position; 0 where it is outside."""
+    columns = columns_of(m)
+    return dense.at[tuple(columns)].get(mode="fill", fill_value=0) if columns else dense[None]
+
+
+def _is_first(m: Coordinates) -> Array:
+    """Whether no element before stands at the same position: bool[*batch, N]."""
+    order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
+    indices = rnp.take_along_axis(m.indices, order[..., None], axis=-2)
+    is_new = rnp.any(indices[..., 1:, :] != indices[..., :-1, :], -1)
+    is_new = rnp.pad(is_new, [(0, 0)] * m.n_batch + [(1, 0)], constant_values=True)
+    return rnp.take_along_axis(is_new, rnp.argsort(order, axis=-1), axis=-1)
 
 
 def bcoo_transpose(mat: S, *, permutation: Sequence[int]) -> S:

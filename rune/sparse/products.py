@@ -10,27 +10,33 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ShapeError
+from rune.numpy.arguments import laid_out
+from rune.sharding.shardings import Sharding
 from rune.sparse.coordinates import Coordinates, S, listed, require_sparse, spread
-from rune.sparse.forms import bcoo_extract
+from rune.sparse.forms import elements_at
 from rune.typing import ArrayLike, DTypeLike
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 
-def bcoo_multiply_dense(sp_mat: S, v: ArrayLike) -> S:
-    """The product with a dense array, element by element.
+def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
+    """The numbers of the product with a dense array, element by element; `m * v` is the product.
 
-    Shapes: v broadcasts to that of `sp_mat`. Types: promoted.
+    Shapes: v broadcasts to that of `sp_mat`; those of its data. Types: promoted.
     Errors: ShapeError for a shape that does not.
 
     >>> import rune, rune.numpy as rnp
-    >>> rune.sparse.bcoo_multiply_dense(rune.sparse.eye(2), rnp.array([3.0, 4.0])).data
+    >>> rune.sparse.bcoo_multiply_dense(rune.sparse.eye(2), rnp.array([3.0, 4.0]))
     Array([3., 4.], f32[2], cpu:0)
     """
     require_sparse("bcoo_multiply_dense", sp_mat)
-    dense = rnp.broadcast_to(rnp.asarray(v), sp_mat.shape)
+    return times_dense(sp_mat, v).data
+
+
+def times_dense(sp_mat: S, v: ArrayLike) -> S:
+    """The product with a dense array, element by element, at the same positions."""
     m = spread(sp_mat)
-    return m.with_data(m.data * bcoo_extract(m, dense).data)
+    return m.with_data(m.data * elements_at(m, rnp.broadcast_to(rnp.asarray(v), sp_mat.shape)))
 
 
 def bcoo_multiply_sparse(lhs: S, rhs: S) -> S:
@@ -58,11 +64,13 @@ def bcoo_dot_general(
     dimension_numbers: Dims,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Any:
     """The product that sums over some axes and runs over others together, as lax.dot_general.
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     precision: taken as JAX's
+    out_sharding: a sharding that a dense result is given; None leaves it to others
     A sparse and a dense array give a dense one, two sparse ones a sparse one, with room for every
     pair of elements.
 
@@ -92,7 +100,8 @@ def bcoo_dot_general(
         middle = b.ndim - first - len(rhs_axes)
         order = (*range(first), *range(first + middle, turned.ndim), *range(first, first + middle))
         result = rnp.transpose(turned, order)
-    return result if preferred_element_type is None else result.astype(preferred_element_type)
+    result = result if preferred_element_type is None else result.astype(preferred_element_type)
+    return result if out_sharding is None else laid_out(result, out_sharding)
 
 
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -151,3 +160,32 @@ def matmul(a: Any, b: Any) -> Any:
     batch = range(max(both, 0))
     contracted = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
     return bcoo_dot_general(a, b, dimension_numbers=(contracted, (tuple(batch), tuple(batch))))
+
+
+def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any) -> Any:
+    """Elements of a product of dense arrays, at some positions of it; the others are not computed.
+
+    dimension_numbers: ((contracted of A, of B), (batch of A, of B))
+
+    Shapes: indices [N, K], K axes of the product -> [N]; [*batch, N, K] -> [*batch, N].
+    Types:  promoted. Errors: ShapeError for positions of another number of axes.
+
+    >>> import rune, rune.numpy as rnp
+    >>> dims = (((1,), (0,)), ((), ()))
+    >>> sampled = rune.sparse.bcoo_dot_general_sampled
+    >>> sampled(rnp.ones((2, 3)), rnp.ones((3, 4)), rnp.array([[1, 3]]), dimension_numbers=dims)
+    Array([3.], f32[1], cpu:0)
+    """
+    (ca, cb), (ba, bb) = dimension_numbers
+    a, b, places = rnp.asarray(A), rnp.asarray(B), rnp.asarray(indices)
+    free_a, free_b = ([k for k in range(x.ndim) if k not in (*c, *batch)] for x, c, batch in ((a, ca, ba), (b, cb, bb)))
+    shape = [*(a.shape[k] for k in (*ba, *free_a)), *(b.shape[k] for k in free_b)]
+    n_batch = places.ndim - 2
+    if n_batch + places.shape[-1] != len(shape):
+        raise ShapeError(f"bcoo_dot_general_sampled: cannot take positions {places.shape} of {tuple(shape)}")
+    head = [rnp.arange(n).reshape(*(1,) * k, n, *(1,) * (n_batch - k)) for k, n in enumerate(shape[:n_batch])]
+    columns = [*head, *(places[..., k] for k in range(places.shape[-1]))]
+    n, m = len(ba), len(ba) + len(free_a)
+    rows_a = rnp.transpose(a, (*ba, *free_a, *ca)).reshape(*shape[:m], -1)[tuple(columns[:m])]
+    rows_b = rnp.transpose(b, (*bb, *free_b, *cb)).reshape(*shape[:n], *shape[m:], -1)[(*columns[:n], *columns[m:])]
+    return rnp.sum(rows_a * rows_b, -1)

@@ -82,7 +82,7 @@ def _is_value(x: object) -> bool:
 
 
 def is_object(value: object) -> bool:
-    """Whether a leaf is no array, no number, and nothing that stands for one."""
+    """Whether a leaf is something other than an array, a number, or what stands for one."""
     if _is_value(value) or isinstance(value, Dim | np.ndarray | np.generic):
         return False
     return not stands_for_array(value)

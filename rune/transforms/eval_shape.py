@@ -127,7 +127,7 @@ def abstract(type: ArrayType) -> ShapeDtypeStruct:
 
 
 def described(x: object) -> ArrayType | None:
-    """The type that an object tells of which is no array: it has a shape and a dtype, or is float0.
+    """The type of an object that describes an array: it has a shape and a dtype, or is float0.
 
     None for arrays, traced values, numbers, and anything else.
     """

@@ -41,6 +41,9 @@ from rune.tree.registry import (
 )
 from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of, required
 
+if _typing.TYPE_CHECKING:
+    from rune.tree_files import load, save
+
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -62,6 +65,7 @@ __all__ = [
     "keystr",
     "leaves",
     "leaves_with_path",
+    "load",
     "map",
     "map_with_path",
     "reduce",
@@ -72,6 +76,7 @@ __all__ = [
     "register_node_with_keys",
     "register_node_with_keys_class",
     "register_static",
+    "save",
     "static",
     "structure",
     "transpose",
@@ -401,7 +406,7 @@ def flatten_one_level(tree: object) -> tuple[list[Any], Any]:
 def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> Any:
     """The full tree with each leaf replaced by the leaf of the prefix above it.
 
-    Errors: ArgumentError with both key paths where the one is no prefix of the other.
+    Errors: ArgumentError with both key paths where one is not a prefix of the other.
 
     >>> broadcast({"a": 0, "b": 1}, {"a": [7, 8], "b": 9})
     {'a': [0, 0], 'b': 1}
@@ -412,7 +417,7 @@ def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = N
 def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> list[Any]:
     """For every leaf of the full tree, that of the prefix above it: how in_axes=(0, None) is read.
 
-    Errors: ArgumentError with both key paths where the one is no prefix of the other.
+    Errors: ArgumentError with both key paths where one is not a prefix of the other.
 
     >>> broadcast_prefix((0, None), ({"a": 1, "b": 2}, [3]), is_leaf=lambda x: x is None)
     [0, 0, None]

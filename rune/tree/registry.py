@@ -94,7 +94,7 @@ KeyPath = tuple[Any, ...]
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """The text of a key path; `simple` leaves out brackets, quotes and dots.
 
-    Errors: ArgumentError for a separator that is no string.
+    Errors: ArgumentError if the separator is not a string.
 
     >>> path = (DictKey("a"), SequenceKey(1), GetAttrKey("x"))
     >>> keystr(path), keystr(path, simple=True, separator="/")

@@ -56,7 +56,7 @@ class TreeDef:
     ) -> TreeDef:
         """The structure of which `node_data` and `children` speak; all registries know the same.
 
-        Errors: ArgumentError for a class that is no node.
+        Errors: ArgumentError if the class is not registered as a node.
         """
         if node_data is None:
             return LEAF

@@ -24,8 +24,20 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("rune.as_jax",),
     ("rune",),
-    ("rune.nn", "rune.optim", "rune.quantized", "rune.data", "rune.viz", "rune.distributed", "rune.extend"),
+    (
+        "rune.nn",
+        "rune.optim",
+        "rune.quantized",
+        "rune.data",
+        "rune.viz",
+        "rune.distributed",
+        "rune.extend",
+        "rune.exporting",
+    ),
     ("rune.checkify", "rune.image", "rune.sparse", "rune.test_util", "rune.profiler", "rune.ref"),
+    ("rune.checkpoints",),
+    ("rune.tree_files",),
+    ("rune.files",),
     ("rune.array_methods",),
     ("rune.array_functions",),
     ("rune.lax", "rune.random"),
@@ -204,13 +216,16 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
         "rune/array_methods.py",
         "rune/as_jax/jax/scipy/stats.py",
         "rune/as_jax/__init__.py",
+        "rune/data/progress.py",  # tqdm, which not everybody has
         "rune/core/leaks.py",  # looks at every module, and asks none for anything
         "rune/frames.py",  # asks whether code is a cell of a notebook
         "rune/locks.py",
         "rune/numpy/mutable_boxes.py",
+        "rune/optim/deprecated/__init__.py",  # goes with 0.2.0 (decision 0082)
         "rune/profiling/late_modules.py",  # what draws and writes profiles
         "rune/tracebacks.py",
         "rune/transforms/late_modules.py",
+        "rune/tree_files.py",
     }
     assert "rune/backends/__init__.py" in late
 

@@ -3,7 +3,7 @@ which alone reaches Apple's matrix units.
 
 `dot_address` wraps cblas_?gemm as the function that plans call, with the signature of gemm/'s
 @dot. NumPy's OpenBLAS is not used: its threads spin for the cores that our pool works on, and
-alone it is no faster than gemm/ (measured).
+alone it is as fast as gemm/ (measured).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Part:
 def parts(groups: int, work: int, limit: int | None, row: int) -> Iterator[Part]:
     """The launches for so many groups, of so much work together.
 
-    All but the last are no more than `row` groups, or whole rows: folded, they end where the next
+    All but the last have at most `row` groups, or whole rows: folded, they end where the next
     begins.
 
     >>> [(p.first, p.count) for p in parts(10, 1000, 300, 65535)]

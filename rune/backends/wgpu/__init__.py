@@ -2,7 +2,7 @@
 
 One device, one queue and one memory pool for each adapter. Every kernel is a WGSL module, and every
 call of a plan one command encoder (run.py). Limits are raised to what the adapter offers.
-There are no 64-bit types, and a buffer is no larger than one binding may be.
+There are no 64-bit types, and one binding's limit is that of a buffer.
 OpenGL stays asleep: its adapters are those of the other APIs once more, and its drivers look for a
 display and do not survive a fork.
 

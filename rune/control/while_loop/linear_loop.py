@@ -249,7 +249,7 @@ def partial(
 ) -> list[Value]:
     """Written down if only the linear operands are unknown, else expanded."""
     flags = LinearOperands.of(unknown, params)
-    # With an unknown residual it is no linear map of what is unknown: the loop is taken apart.
+    # With an unknown residual the map of what is unknown is not linear: the loop is taken apart.
     if not any([flags.steps, *flags.step_consts, *flags.shared, *flags.checkpoints]):
         return interpreter.write(while_linear, args, params)
     with use(interpreter):

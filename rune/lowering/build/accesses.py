@@ -10,7 +10,7 @@ of neighbours are one (codegen/runs.py).
 
 Invariant: the same values. A read stays where its body writes the same array, where it has a
 condition, and behind what its index is made of. That an array may share its memory with a result
-is no obstacle: points read their own elements before they write them, and no others.
+does not matter: points read their own elements before they write them, and no others.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and m
                   where it decides a branch, and then nothing is hidden any more
     rune_pin      hides where a float came from: it is xored with rune_zero. What is pinned is
                   neither contracted nor reassociated
-    rune_float    makes a float of bits; NaN and infinity are no constant expressions
+    rune_float    makes a float of bits; NaN and infinity cannot be constant expressions
     rune_order    maps a float to an integer in the order of the numbers, -0 and 0 to 0. By these
                   floats are compared: denormals are numbers
 

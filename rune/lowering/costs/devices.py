@@ -70,7 +70,7 @@ def _processor(target: Target) -> DeviceRecord:
     lanes = max(1, target.vector_bytes // 4) / 16
     narrow = dtypes.f16, dtypes.bf16
     operations = {d: n if d in narrow else n * lanes for d, n in PROCESSOR.operations.items()}
-    # Memory and the last cache serve all cores, and are no faster for more of them.
+    # Memory and the last cache serve all cores: more cores do not make them faster.
     caches = tuple(c if c.is_shared else replace(c, rate=c.rate * target.cores) for c in PROCESSOR.caches)
     return replace(PROCESSOR, units=target.cores, operations=operations, caches=caches)
 

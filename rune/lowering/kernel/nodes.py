@@ -249,7 +249,7 @@ class KernelCode:
     """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name.
 
     `functions` are the operations that the language in which it is rendered lacks, each behind
-    those that it calls (legalize/scalars.py). They are no part of the text: an operation means the
+    those that it calls (legalize/scalars.py). The text leaves them out: an operation means the
     same whoever computes it.
     """
 

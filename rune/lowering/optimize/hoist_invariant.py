@@ -93,7 +93,7 @@ class _Hoister:
         """The statement with a local for each largest invariant part of its expressions."""
 
         def visit(expr: Expr) -> Expr:
-            # Constants, names and indices are no cheaper from a local.
+            # A local does not make constants, names and indices cheaper.
             if not isinstance(expr, (Op, Cast, Load)):
                 return expr
             # From the top down, so that the largest invariant part moves as one.

@@ -41,7 +41,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
             then (y, the state at the end).
     Shapes: b [K], a [L] -> as x.
     Types:  of all three together, complex too; bools and integers as f32.
-    Errors: ShapeError for coefficients that are no vectors, or a state of another size.
+    Errors: ShapeError if the coefficients are not vectors, or the state has another size.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
     >>> import rune.numpy as rnp

@@ -241,6 +241,18 @@ class Rotation:
         """The angle, in [0, π]."""
         return 2.0 * rnp.arctan2(_length(self.quat[..., :3])[..., 0], rnp.abs(self.quat[..., 3]))
 
+    def mean(self, weights: ArrayLike | None = None) -> Rotation:
+        """The rotation with the least weighted sum of squared distances to these; weights [N].
+
+        Errors: ShapeError for other than N rotations, or weights of another shape.
+        Source: Markley et al. 2007, "Averaging quaternions", J. Guidance, Control, Dynamics 30(4).
+        """
+        q = self.quat
+        w = rnp.ones(q.shape[:1], q.dtype) if weights is None else rnp.asarray(weights, q.dtype)
+        if q.ndim != 2 or w.shape != q.shape[:1]:
+            raise ShapeError(f"Rotation.mean: cannot weigh rotations {q.type} by {w.type} (a weight for each)")
+        return Rotation(rnp.linalg.eigh((w * q.T) @ q)[1][:, -1])
+
     def __mul__(self, other: Rotation) -> Rotation:
         return Rotation(_product(self.quat, other.quat))
 

@@ -398,7 +398,7 @@ def _wrapcauchy_part(y: Array, c: Array) -> tuple[Array, Array]:
     is_high = y > math.pi
     turn = float(np.asarray(2 * math.pi, y.dtype))
     angle = rnp.where(is_high, rnp.maximum((turn - y) + (2 * math.pi - turn), 0.0), y)
-    # tan(y / 2) as a quotient, so that y = π is no exception
+    # tan(y / 2) as a quotient, so that y = π needs no case of its own
     return is_high, rnp.arctan2(ratio * rnp.sin(0.5 * angle), rnp.cos(0.5 * angle)) * (1 / math.pi)
 
 

@@ -203,7 +203,7 @@ def vmap(
 class Lanes:
     """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
 
-    objects: leaves that are no arrays, by number: the same for all lanes
+    objects: leaves other than arrays, by number: the same for all lanes
     voids:   numbers among the arrays of those that stand for float0, which has only a shape.
     """
 

@@ -1,6 +1,6 @@
 """The check for keys used twice: `with rune.configure(check_keys=True):`.
 
-A key is used where bits are made of it, or where it is split; folding a number in is no use. Keys
+A key is used where bits are made of it, or where it is split, not where a number is folded in. Keys
 are told apart by their words, so a copy, a lane or an element of an array is the same key.
 What has been used is remembered for the outermost block that switches the check on.
 

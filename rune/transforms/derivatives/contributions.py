@@ -51,7 +51,7 @@ class Contributions:
 def _passes_shares_on(equation: Equation) -> bool:
     """Whether shares of a cotangent are better summed behind the equation than before it.
 
-    It is the same for an operation that each device does alike, on operands that are no larger.
+    It is the same for an operation that each device does alike, on operands of at most that size.
     """
     alike = not equation.results[0].type.varying and not equation.primitive.multiple_results
     if not alike or isinstance(equation.primitive, Collective):

@@ -22,7 +22,7 @@ def fwd_and_bwd(
     argnums: whose cotangents the second one gives: a tuple of them, or a single one for a number
     has_aux: whether the function gives (outputs, aux); the first one gives aux as well then
     jitted:  whether both are compiled
-    Errors:  those of `vjp`; ArgumentError for a number that is no argument's.
+    Errors:  those of `vjp`; ArgumentError if `argnums` has a number beyond the arguments.
 
     >>> import rune, rune.numpy as rnp
     >>> forward, backward = rune.fwd_and_bwd(lambda x, y: x * rnp.sin(y), argnums=(0, 1))

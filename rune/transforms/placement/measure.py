@@ -76,7 +76,7 @@ def measure_devices(devices: Sequence[str | Device] | None = None, *, again: boo
 def devices_of(name: str, devices: object) -> tuple[Device, ...]:
     """The devices of an argument; None for those of the default device's kind.
 
-    Errors: ArgumentError for none, for one given twice, and for what is no list.
+    Errors: ArgumentError if it is not a list, is empty, or has a device twice.
     """
     if devices is None:
         return default_devices()

@@ -18,8 +18,8 @@ def eval_jaxpr(
     """The outputs of an open program for these constants and arguments, in the current context.
 
     propagate_source_info: errors name the lines that the program came from, always.
-    Errors: ArgumentError for what is not a program, for another number of constants or arguments
-            than it has, and for an argument that is not an array.
+    Errors: ArgumentError if it is not a program, if the number of constants or arguments is not its
+            own, or if an argument is not an array.
 
     >>> import rune, rune.numpy as rnp
     >>> program = rune.make_jaxpr(lambda x: x * rnp.arange(2.0))(3.0)

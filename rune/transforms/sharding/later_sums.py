@@ -4,7 +4,7 @@ Before   a step:  sum' = sum + transpose(psum(x))          the gradient of a wei
 After    a step:  sum' = sum + transpose(x);  after the loop  sum = start + psum(last sum)
 
 So each device adds up its part, from zeros; the start counts once. This is done for a carry that
-nothing else reads, and to which nothing is added that is no sum over the devices.
+nothing else reads, and to which only sums over the devices are added.
 
 Invariant: the same sums, in another order.
 Cost:      linear in the number of equations.

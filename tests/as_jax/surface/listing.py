@@ -127,9 +127,10 @@ def sections(jax: Any) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _names_of_module(title: str, module: Any) -> Iterator[tuple[str, str]]:
+    is_list = hasattr(module, "__all__")
     for name in getattr(module, "__all__", dir(module)):
         value = getattr(module, name, None)
-        if not name.startswith("_") and not _is_imported(title, value):
+        if not name.startswith("_") and not (_is_imported(title, value) and not (is_list and title in _WRITTEN_HERE)):
             yield name, parameters(value)
 
 

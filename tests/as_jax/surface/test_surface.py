@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rune.absent.of_as_jax import NAMES, PARAMETERS
+from rune.absent.of_as_jax import NAMES
+from rune.absent.of_as_jax_parameters import PARAMETERS
 from tests.as_jax.surface.compare import differences, missing_names, of_rune, stored
 from tests.support.absent import page
 from tests.support.expect import expect_file

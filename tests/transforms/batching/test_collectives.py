@@ -233,5 +233,5 @@ def test_a_permutation_that_is_none_is_refused(perm):
 def test_parts_that_do_not_fit_the_lanes_are_refused():
     with pytest.raises(ShapeError, match="4 parts for 3 lanes"):
         over(lambda x: lax.psum_scatter(x, "i"), X)
-    with pytest.raises(ShapeError, match="4 is no multiple of 3"):
+    with pytest.raises(ShapeError, match="4 is not a multiple of 3"):
         over(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), X)

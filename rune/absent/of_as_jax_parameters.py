@@ -1,0 +1,94 @@
+"""Parameters that functions of jax 0.10.2 take and those of `rune.as_jax` do not.
+
+PARAMETERS: a reason, and `section.name: parameter` that it is given for, or a pattern of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_BY_POSITION = "Give it by position, or by the name it has here."
+_SHARDING = "Layouts are said by `jax.lax.with_sharding_constraint`."
+
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
+    "Elementwise functions take their operands alone; use `jax.numpy.where`.": (
+        "jax.numpy.*: out*",
+        "jax.numpy.*: where*",
+    ),
+    _BY_POSITION: (
+        "jax.*: fun",
+        "jax.custom_batching.*: f*",
+        "jax.custom_derivatives.SymbolicZero: aval",
+        "jax.*: x",
+        "jax.lax.nextafter: x?",
+        "jax.scipy.special.*: [pq]",
+        "jax.random.key_dtype: impl_spec",
+        "jax.*iinfo: int_type",
+        "jax.dtypes.issubdtype: *",
+        "jax.core.m??_dim: d?",
+        "jax.interpreters.*: *",
+        "jax.extend.*: *",
+        "key.*: *",
+        "PartitionSpec.*: value",
+        "config.update: val",
+        "custom_jvp(f).defjvp: jvp",
+        "jax.lax.all_gather: to",
+        "jax.explain_cache_misses: *",
+    ),
+    "Classes that programs are given, and do not make.": (
+        "jax.stages.*: *",
+        "jax.core.Tracer: *",
+        "jax.errors.*: *",
+        "jit(f)*: *",
+        "make_jaxpr(f)*: *",
+        "typeof(x).*: *",
+        "jax.scipy.spatial.transform.Slerp: *",
+        "jax.numpy.ufunc: *",
+        "jax.ref.*: *",
+        "jax.custom_derivatives.*: *",
+        "jax.api_util.*: *",
+        "jax.example_libraries.*: *",
+        "jax.experimental.checkify.*: *",
+        "jax.experimental.hijax.*: *",
+        "jax.Ref: *",
+    ),
+    "By name alone.": ("Mesh.update: *", "jax.numpy.co*: dtype: no place"),
+    "Types that say where values are reduced; `shard_map(check_vma=True)` says how they vary.": (
+        "*: reduced*",
+        "*: unreduced*",
+        "PartitionSpec.update: *",
+        "jax.sharding.AbstractMesh: abstract_device*",
+    ),
+    "`rune.distributed` finds the other processes by MPI.": ("jax.distributed.initialize: *",),
+    "Sum with `jax.lax.psum`.": ("jax.*: reduce_axes*",),
+    "Say `static_argnums`.": ("jax.checkpoint: *", "jax.remat: *"),
+    "A move copies; dropping the value frees its memory.": ("jax.device_put: *",),
+    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.pmap: backend", "jax.shard_map: in_specs*"),
+    "A default that says the same, or that NumPy and SciPy have.": (
+        "jax.numpy.*: * for *",
+        "jax.numpy.clip: arr*",
+        "jax.lax.linalg.eig: *",
+        "jax.random.ball: p*",
+        "jax.scipy.*: * for *",
+        "jax.debug.*: c*",
+        "jax.debug.print: fmt*",
+    ),
+    "None: boxes are as wide as what they say.": ("jax.debug.visualize_sharding: *",),
+    "JAX's own, or its libraries'.": ("jax.lax.linalg.qr: use_magma", "jax.dtypes.result_type: return_weak_type_flag"),
+    "Convert the operands, or the result.": ("jax.lax.mul: out_dtype", "jax.scipy.linalg.dft: dtype"),
+    "Normal numbers at positions drawn without repetition, in their order: there is nothing to choose.": (
+        "jax.experimental.sparse.random_bcoo: *",
+    ),
+    "A base class; make an array of one of the formats.": ("jax.experimental.sparse.JAXSparse: *",),
+    "The elements of a sparse array are not laid out.": ("jax.experimental.sparse.bcoo_reshape: sharding",),
+    "Change the diagonal.": ("jax.lax.linalg.tridiagonal_solve: perturb_singular",),
+    "Nothing is drawn.": ("jax.scipy.linalg.eigh_tridiagonal: key",),
+    "Leave it out: it changes nothing.": (
+        "jax.scipy.linalg.solve*: debug*",
+        "jax.scipy.linalg.solve*: *place",
+        "jax.scipy.signal.detrend: *",
+        "jax.profiler.start_server: *",
+        "jax.scipy.special.log_ndtr: *",
+    ),
+}

@@ -1,0 +1,129 @@
+"""Bits of a generator whose state is an array: rng_bit_generator.
+
+The words are those of XLA: ThreeFry's and Philox's blocks at a counter, in their order. The state
+is a key of two words and a counter of two, which grows by the number of blocks. `rune.random`
+draws with keys, which cannot be used twice by mistake.
+Source: Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11; XLA
+operation semantics, RngBitGenerator.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from rune import dtypes
+from rune.array import Array
+from rune.errors import DtypeError, ShapeError
+from rune.lax.bits import bitcast_convert_type, mulhi
+from rune.numpy import arange, asarray, broadcast_arrays, full, stack
+from rune.numpy.arguments import laid_out, value
+from rune.ops.ciphers import Arithmetic, philox_block, threefry2x32
+from rune.sharding.shardings import Sharding
+from rune.typing import ArrayLike, DTypeLike
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """The generators of `rng_bit_generator`; the default is Philox.
+
+    >>> from rune import lax
+    >>> lax.RandomAlgorithm.RNG_THREE_FRY.name
+    'RNG_THREE_FRY'
+    """
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+def rng_bit_generator(
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: DTypeLike = "uint32",
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Sharding | None = None,
+) -> tuple[Array, Array]:
+    """The state after a draw, and bits that look random: XLA's of this state, bit for bit.
+
+    key:       the state: two words of a key and two of a counter, which says where it stands
+    algorithm: RNG_PHILOX, which is the default, or RNG_THREE_FRY
+    out_sharding: a sharding that the bits are given; None leaves it to others.
+
+    Shapes: key [4] (or [2] of u64), shape -> the state like key, and bits of `shape`.
+    Types:  key u32 (or u64); bits u8, u16, u32 or u64.
+    Errors: ShapeError for a key of another shape; DtypeError for other dtypes.
+
+    >>> from rune import lax
+    >>> import rune.numpy as rnp
+    >>> state, bits = lax.rng_bit_generator(rnp.array([1, 2, 3, 4], "u4"), (3,))
+    >>> state.tolist(), bits.tolist()
+    ([1, 2, 4, 4], [512747620, 1298009047, 1267190206])
+    """
+    wanted = dtypes.as_dtype(dtype)
+    if wanted not in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64):
+        raise DtypeError(f"rng_bit_generator: cannot draw bits of {wanted} (u8, u16, u32 or u64)")
+    state = value("rng_bit_generator", key)
+    words = _words_of(state)
+    sizes = [*map(int, shape)]
+    is_wide = wanted == dtypes.u64
+    is_philox = RandomAlgorithm(algorithm) != RandomAlgorithm.RNG_THREE_FRY
+    per_block = 4 if is_philox else 1 if is_wide else 2
+    count = prod(sizes) * (2 if is_wide and is_philox else 1)
+    blocks = -(-count // per_block)
+    block = _philox_blocks if is_philox else _threefry_blocks
+    drawn = stack(block(words, blocks), -1)
+    if is_wide:
+        bits = bitcast_convert_type(drawn.reshape(-1, 2), wanted)[: prod(sizes)]
+    else:
+        bits = drawn.ravel()[:count].astype(wanted)
+    new = stack([*words[:2], *_advanced(words[2:], full((), blocks, dtypes.u32))])
+    if state.dtype == dtypes.u64:
+        new = bitcast_convert_type(new.reshape(2, 2), dtypes.u64)
+    return new, laid_out(bits.reshape(sizes), out_sharding)
+
+
+def _words_of(state: Array) -> list[Array]:
+    """The four words of a state."""
+    if state.dtype == dtypes.u64 and state.shape == (2,):
+        state = bitcast_convert_type(state, dtypes.u32).ravel()
+    if state.dtype != dtypes.u32 or state.shape != (4,):
+        raise ShapeError(
+            f"rng_bit_generator: cannot draw from a state {state.type} (u32[4] or u64[2] required)",
+            hint="rune.random.bits draws with keys",
+        )
+    return [state[k] for k in range(4)]
+
+
+def _advanced(counter: Sequence[Any], steps: Any) -> tuple[Any, Any]:
+    """The two words of a counter, low and high, after so many steps."""
+    low = counter[0] + steps
+    return low, counter[1] + (low < counter[0]).astype(dtypes.u32)
+
+
+def _threefry_blocks(words: Sequence[Any], count: int) -> Sequence[Array]:
+    """The two words of each block."""
+    counter = _advanced(words[2:], arange(count, dtype=dtypes.u32))
+    return threefry2x32(_ARITHMETIC, words[:2], counter)[:2]
+
+
+def _philox_blocks(words: Sequence[Any], count: int) -> Sequence[Array]:
+    """The four words of each block; the key is the upper half of the counter, too."""
+    counter = (*_advanced(words[2:], arange(count, dtype=dtypes.u32)), *words[:2])
+    return philox_block(_ARITHMETIC, words[:2], counter)
+
+
+def _rotate(x: Array, by: int) -> Array:
+    return (x << by) | (x >> (32 - by))
+
+
+def _products(x: Array, y: Array) -> tuple[Array, Array]:
+    return mulhi(*broadcast_arrays(x, y)), x * y
+
+
+_ARITHMETIC: Arithmetic[Any] = Arithmetic(
+    lambda n: asarray(n, dtypes.u32), operator.add, operator.xor, _rotate, _products
+)

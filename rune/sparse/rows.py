@@ -1,0 +1,373 @@
+"""BCSR: matrices, and batches of them, whose elements are stored row after row.
+
+An array of shape [*batch, R, C, *dense] has data [*batch, N, *dense], the columns of its elements,
+indices [*batch, N], and where each row begins and ends in these lists, indptr [*batch, R + 1].
+Elements past the end of the last row are none. It computes as a BCOO, whose rows are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import tree
+from rune.array import Array
+from rune.errors import ArgumentError, ShapeError, TransformError
+from rune.sharding.shardings import Sharding
+from rune.sparse.array import BCOO, bcoo_fromdense
+from rune.sparse.coordinates import Sparse, is_inside, spread
+from rune.sparse.forms import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, elements_at
+from rune.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
+from rune.sparse.products import Dims, bcoo_dot_general
+from rune.sparse.products import matmul as product
+from rune.typing import ArrayLike, DTypeLike
+
+
+class BCSR(Sparse):
+    """A sparse array by rows: those of row r are numbers indptr[r] to indptr[r + 1].
+
+    args:            (data, indices, indptr), indices being columns
+    indices_sorted, unique_indices: what is known of the columns of each row
+
+    Shapes: shape [*batch, R, C, *dense], data [*batch, N, *dense], indices [*batch, N],
+            indptr [*batch, R + 1].
+    Types:  data any, indices and indptr int.
+    Errors: ShapeError if they do not fit together.
+
+    >>> import rune, rune.numpy as rnp
+    >>> m = rune.sparse.BCSR.fromdense(rnp.array([[0.0, 2.0], [3.0, 4.0]]))
+    >>> m, m.indptr.tolist()
+    (BCSR(f32[2,2], nse=3), [0, 1, 3])
+    >>> m @ rnp.ones(2)
+    Array([2., 7.], f32[2], cpu:0)
+    """
+
+    __slots__ = ("indices", "indices_sorted", "indptr", "unique_indices")
+
+    def __init__(
+        self,
+        args: tuple[Any, Any, Any],
+        *,
+        shape: Sequence[int],
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ):
+        self.data, self.indices, self.indptr = map(rnp.asarray, args)
+        self.shape = tuple(shape)
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        if self.indices.ndim < 1 or self.n_dense < 0 or not self._fits():
+            raise ShapeError(
+                f"BCSR: cannot make {self.shape} of data {self.data.shape}, indices {self.indices.shape} and indptr "
+                f"{self.indptr.shape} ([*batch, N, *dense], [*batch, N] and [*batch, rows + 1] required)"
+            )
+
+    def _fits(self) -> bool:
+        batch, rows, dense = self.shape[: self.n_batch], self.shape[self.n_batch], self.shape[self.n_batch + 2 :]
+        heads = [x.shape[: self.n_batch] for x in (self.data, self.indices, self.indptr)]
+        are_batched = all(a in (1, b) for head in heads for a, b in zip(head, batch, strict=True))
+        tails = [x.shape[self.n_batch :] for x in (self.data, self.indptr)]
+        return are_batched and tails == [(self.nse, *dense), (rows + 1,)]
+
+    @property
+    def nse(self) -> int:
+        """The number of elements of a list."""
+        return int(self.indices.shape[-1])
+
+    @property
+    def n_batch(self) -> int:
+        """The number of leading axes with a list each."""
+        return self.indices.ndim - 1
+
+    @property
+    def n_sparse(self) -> int:
+        """Rows and columns: 2."""
+        return 2
+
+    @property
+    def n_dense(self) -> int:
+        """The number of last axes, which each element has whole."""
+        return self.ndim - self.n_batch - 2
+
+    def __repr__(self) -> str:
+        return f"{self.to_bcoo()!r}".replace("BCOO", "BCSR", 1)
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], tuple[Any, ...]]:
+        """Data, indices and indptr; the shape and what is known of the indices."""
+        return (self.data, self.indices, self.indptr), (self.shape, self.indices_sorted, self.unique_indices)
+
+    @classmethod
+    def tree_unflatten(cls, aux: tuple[Any, ...], leaves: Sequence[Any]) -> Self:
+        """The array with these leaves, whatever they are."""
+        new = object.__new__(cls)
+        new.data, new.indices, new.indptr = leaves
+        new.shape, new.indices_sorted, new.unique_indices = aux
+        return new
+
+    # --- from and to other forms --------------------------------------------------------------
+
+    @classmethod
+    def fromdense(
+        cls,
+        mat: ArrayLike,
+        *,
+        nse: int | None = None,
+        index_dtype: DTypeLike = np.int32,
+        n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCSR:
+        """As `bcsr_fromdense`."""
+        return bcsr_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+
+    @classmethod
+    def from_bcoo(cls, arr: BCOO) -> BCSR:
+        """The same array. Errors: ShapeError if it has other than two sparse axes."""
+        if not isinstance(arr, BCOO) or arr.n_sparse != 2:
+            raise ShapeError(f"BCSR.from_bcoo: cannot make rows of {arr!r} (two sparse axes required)")
+        m = bcoo_sort_indices(spread(arr))
+        rows = m.shape[m.n_batch]
+        counted = is_inside(m)[..., None] & (m.indices[..., :1] <= rnp.arange(rows, dtype=m.indices.dtype))
+        ends = rnp.sum(counted, -2).astype(m.indices.dtype)
+        indptr = rnp.pad(ends, [(0, 0)] * m.n_batch + [(1, 0)])
+        args = (m.data, m.indices[..., 1], indptr)
+        return BCSR(args, shape=m.shape, indices_sorted=True, unique_indices=arr.unique_indices)
+
+    @classmethod
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCSR:
+        """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
+        if n_dense or n_batch:
+            raise ArgumentError("BCSR.from_scipy_sparse: cannot make batches or dense axes of a matrix of SciPy's")
+        csr, kind = mat.tocsr(), index_dtype or np.int32
+        return cls((csr.data, rnp.asarray(csr.indices, kind), rnp.asarray(csr.indptr, kind)), shape=csr.shape)
+
+    def to_bcoo(self) -> BCOO:
+        """The same array, with the row of each element; elements that are none, past the last."""
+        numbers = rnp.arange(self.nse, dtype=self.indptr.dtype)[:, None]
+        rows = rnp.sum(self.indptr[..., None, 1:] <= numbers, -1).astype(self.indices.dtype)
+        head = np.broadcast_shapes(rows.shape, self.indices.shape)
+        indices = rnp.stack([rnp.broadcast_to(x, head) for x in (rows, self.indices)], -1)
+        return BCOO(
+            (self.data, indices),
+            shape=self.shape,
+            indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices,
+        )
+
+    def todense(self) -> Array:
+        """The dense array."""
+        return bcoo_todense(self.to_bcoo())
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """As `bcsr_sum_duplicates`."""
+        return BCSR.from_bcoo(bcoo_sum_duplicates(self.to_bcoo(), nse, remove_zeros))
+
+    def sum(self, axis: int | Sequence[int] | None = None) -> BCOO | Array:
+        """As `bcoo_reduce_sum`; a number if nothing is left."""
+        return self.to_bcoo().sum(axis)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> BCSR:
+        """The axes in another order. Errors: ArgumentError if kinds of axes mix."""
+        return BCSR.from_bcoo(self.to_bcoo().transpose(axes))
+
+    @property
+    def T(self) -> BCSR:
+        """Axes in the reverse order."""
+        return self.transpose()
+
+    # --- arithmetic ---------------------------------------------------------------------------
+
+    def _with_data(self, data: Array) -> BCSR:
+        args = (data, self.indices, self.indptr)
+        return BCSR(args, shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
+
+    def __matmul__(self, other: Any) -> Any:
+        return product(self.to_bcoo(), _coordinates(other))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return product(_coordinates(other), self.to_bcoo())
+
+    def __mul__(self, other: Any) -> BCSR:
+        if np.ndim(other) == 0 and not isinstance(other, Sparse):
+            return self._with_data(self.data * other)
+        return BCSR.from_bcoo(self.to_bcoo() * _coordinates(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> BCSR:
+        if isinstance(other, Sparse):
+            raise TransformError("BCSR: cannot divide by a sparse array (most of it is 0)")
+        return self * (1.0 / rnp.asarray(other))
+
+    def __neg__(self) -> BCSR:
+        return self._with_data(-self.data)
+
+    def __add__(self, other: Any) -> Any:
+        total = self.to_bcoo() + _coordinates(other)
+        return BCSR.from_bcoo(total) if isinstance(total, BCOO) else total
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self) + other
+
+
+tree.register_node_class(BCSR)
+
+
+def _coordinates(x: Any) -> Any:
+    """A BCSR as a BCOO; everything else as it is."""
+    return x.to_bcoo() if isinstance(x, BCSR) else x
+
+
+def _require_rows(name: str, value: object) -> None:
+    if not isinstance(value, BCSR):
+        raise ArgumentError(
+            f"{name}: cannot take {type(value).__name__} for a BCSR", hint="BCSR.fromdense and BCSR.from_bcoo make one"
+        )
+
+
+def bcsr_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
+) -> BCSR:
+    """The sparse array, by rows, of the elements of `mat` that are not 0.
+
+    nse:      how many there is room for; under jit it has to be said, else they are counted
+    n_batch, n_dense: leading axes with a list each; last axes that an element has whole
+
+    Shapes: [*batch, R, C, *dense], kept. Types: those of `mat`.
+    Errors: ShapeError if it has other than two sparse axes; a TracerError if nse= is missing where
+            nothing can be counted.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcsr_fromdense(rnp.eye(3)).indices
+    Array([0, 1, 2], i32[3], cpu:0)
+    """
+    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+
+
+def bcsr_todense(mat: BCSR) -> Array:
+    """The dense array.
+
+    Shapes: those of `mat`. Types: those of its data. Errors: ArgumentError if it is not a BCSR.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcsr_todense(rune.sparse.bcsr_fromdense(rnp.eye(1)))
+    Array([[1.]], f32[1,1], cpu:0)
+    """
+    _require_rows("bcsr_todense", mat)
+    return mat.todense()
+
+
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """The array with one element for each position, in their order.
+
+    nse: how many there is room for; under jit it has to be said, else they are counted
+
+    Shapes: those of `mat`. Types: those of `mat`.
+    Errors: ArgumentError for an array with a batch; a TracerError where nothing can be counted.
+
+    >>> import rune
+    >>> args = ([1.0, 2.0, 4.0], [0, 0, 1], [0, 2, 3])
+    >>> rune.sparse.bcsr_sum_duplicates(rune.sparse.BCSR(args, shape=(2, 2))).data
+    Array([3., 4.], f32[2], cpu:0)
+    """
+    _require_rows("bcsr_sum_duplicates", mat)
+    return mat.sum_duplicates(nse)
+
+
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
+    """The elements of a dense array in the columns `indices` of the rows that `indptr` says.
+
+    Shapes: indices [*batch, N], indptr [*batch, R + 1], mat [*batch, R, C, *dense]
+            -> [*batch, N, *dense].
+    Types:  those of `mat`. Errors: ShapeError if they do not fit together.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.sparse.bcsr_extract([1, 0], [0, 1, 2], rnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([2., 3.], f32[2], cpu:0)
+    """
+    columns, dense = rnp.asarray(indices), rnp.asarray(mat)
+    zeros = rnp.zeros((*columns.shape, *dense.shape[columns.ndim + 1 :]), dense.dtype)
+    m = BCSR((zeros, columns, indptr), shape=[*map(int, dense.shape)]).to_bcoo()
+    return elements_at(m, dense)
+
+
+def bcsr_dot_general(
+    lhs: BCSR | ArrayLike,
+    rhs: ArrayLike,
+    *,
+    dimension_numbers: Dims,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Any:
+    """The product that sums over some axes and runs over others together, as lax.dot_general.
+
+    dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
+    precision: taken as JAX's
+    out_sharding: a sharding that the result is given; None leaves it to others
+
+    Shapes: result [*batch, *other axes of lhs, *other axes of rhs].
+    Types:  promoted, or preferred_element_type.
+    Errors: ShapeError if sizes differ.
+
+    >>> import rune, rune.numpy as rnp
+    >>> m, dims = rune.sparse.bcsr_fromdense(rnp.eye(2)), (((1,), (0,)), ((), ()))
+    >>> rune.sparse.bcsr_dot_general(m, rnp.array([3.0, 4.0]), dimension_numbers=dims)
+    Array([3., 4.], f32[2], cpu:0)
+    """
+    return bcoo_dot_general(
+        _coordinates(lhs),
+        _coordinates(rhs),
+        dimension_numbers=dimension_numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: None = None
+) -> BCSR:
+    """New axes, and axes of one element repeated, as by `bcoo_broadcast_in_dim`.
+
+    broadcast_dimensions: the axis of the result that each axis of `mat` becomes
+    sharding: None alone; a layout is not kept by the elements
+
+    Shapes: shape; two sparse axes. Types: those of `mat`.
+    Errors: ShapeError for sizes that do not fit.
+
+    >>> import rune, rune.numpy as rnp
+    >>> row = rune.sparse.bcsr_fromdense(rnp.array([[1.0, 0.0]]))
+    >>> rune.sparse.bcsr_broadcast_in_dim(row, shape=(2, 2), broadcast_dimensions=(0, 1)).todense()
+    Array([[1., 0.],
+           [1., 0.]], f32[2,2], cpu:0)
+    """
+    _require_rows("bcsr_broadcast_in_dim", mat)
+    wide = bcoo_broadcast_in_dim(
+        mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+    )
+    return BCSR.from_bcoo(wide)
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """The arrays one after the other along an axis.
+
+    Shapes: equal but for that axis. Types: promoted.
+    Errors: ShapeError for shapes, ArgumentError for layouts that differ.
+
+    >>> import rune, rune.numpy as rnp
+    >>> m = rune.sparse.bcsr_fromdense(rnp.eye(2))
+    >>> rune.sparse.bcsr_concatenate([m, m], dimension=0).indptr.tolist()
+    [0, 1, 2, 3, 4]
+    """
+    for m in operands:
+        _require_rows("bcsr_concatenate", m)
+    return BCSR.from_bcoo(bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))

@@ -1,0 +1,205 @@
+"""sparsify: a function written for dense arrays, of sparse ones.
+
+The function is traced on the types of the dense arrays, and its program is run with sparse values
+where it can be: a table says what each operation means of them. An operation that is not in it, or
+that would have no zeros in its result (`cos`, `x + 1`), is refused where it meets a sparse operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import ops, tree
+from rune.core.interpreter import bind, type_of
+from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.errors import TransformError
+from rune.sparse.array import BCOO
+from rune.sparse.coordinates import Sparse, spread
+from rune.sparse.forms import bcoo_reduce_sum, bcoo_sum_duplicates, bcoo_transpose, elements_at
+from rune.sparse.movement import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dynamic_slice,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+)
+from rune.sparse.products import bcoo_dot_general, bcoo_multiply_sparse, times_dense
+from rune.transforms.programs.make_program import make_program
+
+Rule = Callable[..., Any]
+
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """The function `f` of dense arrays, which takes sparse ones besides.
+
+    use_tracer: taken as JAX's, and of no effect
+
+    Products, sums, elementwise functions that keep 0, and movement of sparse arrays are sparse;
+    a product with a dense array is dense. What jit holds inside of `f` is run so, too.
+
+    Errors: TransformError for an operation that has no sparse meaning, under its name.
+
+    >>> import rune, rune.numpy as rnp
+    >>> from rune.sparse import BCOO, sparsify
+    >>> m = BCOO.fromdense(rnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> sparsify(lambda m, v: rnp.square(m).T @ v)(m, rnp.ones(2))
+    Array([9., 4.], f32[2], cpu:0)
+    >>> sparsify(lambda m: 2.0 * m + m)(m)
+    BCOO(f32[2,2], nse=4)
+    """
+
+    @wraps(f)
+    def sparsified(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten((args, kwargs), is_leaf=_is_sparse)
+        values = [x if isinstance(x, BCOO) or not isinstance(x, Sparse) else x.to_bcoo() for x in leaves]  # type: ignore[attr-defined]
+
+        def of_leaves(*dense: Any) -> Any:
+            inner, named = tree.unflatten(structure, dense)
+            return f(*inner, **named)
+
+        types = [x.dense_type() if isinstance(x, Sparse) else x for x in values]
+        program, shapes = make_program(of_leaves, return_shape=True)(*types)
+        return tree.unflatten(tree.structure(shapes), _run(program, values))
+
+    return sparsified
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, Sparse)
+
+
+def _run(program: Program, values: Sequence[Any]) -> list[Any]:
+    """The results of the program; an equation with a sparse operand is run by its rule."""
+    env: dict[Var, Any] = {**dict(program.constants), **dict(zip(program.inputs, values, strict=True))}
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else env[atom]
+
+    for equation in program.equations:
+        operands = [read(a) for a in equation.operands]
+        results = _results(equation, operands)
+        env.update(zip(equation.results, results, strict=True))
+    return [rnp.asarray(read(a)) if isinstance(a, Literal) else read(a) for a in program.outputs]
+
+
+def _results(equation: Equation, operands: Sequence[Any]) -> Sequence[Any]:
+    primitive, params = equation.primitive, equation.params
+    if not any(map(_is_sparse, operands)):
+        results = bind(primitive, *operands, **params)
+        return results if primitive.multiple_results else (results,)
+    if primitive.name == "jit":
+        return _run(params["program"], operands)
+    rule = _RULES.get(primitive.name)
+    result = rule(*operands, **params) if rule else None
+    if result is None:
+        types = ", ".join(repr(x) if _is_sparse(x) else str(type_of(x)) for x in operands)
+        raise TransformError(
+            f"sparsify: cannot compute {primitive.name} of sparse arrays ({types})",
+            hint="`todense` gives the dense array",
+        )
+    return (result,)
+
+
+# --- rules: from operands, at least one of them a BCOO, and parameters to the result -------------
+
+
+def _linear(name: str) -> Rule:
+    """What may be done to each of several numbers of one position."""
+
+    def rule(x: BCOO, **params: Any) -> BCOO:
+        return x.with_data(_applied(name, x.data, params))
+
+    return rule
+
+
+def _odd(name: str) -> Rule:
+    """What keeps 0, and is done to the sum of the numbers of one position."""
+
+    def rule(x: BCOO, **params: Any) -> BCOO | None:
+        if not x.unique_indices and x.n_batch:
+            return None
+        m = x if x.unique_indices else bcoo_sum_duplicates(x, nse=x.nse)
+        return m.with_data(_applied(name, m.data, params))
+
+    return rule
+
+
+def _applied(name: str, data: Any, params: Any) -> Any:
+    return bind(_PRIMITIVES[name], data, **params)
+
+
+def _integer_pow(x: BCOO, *, exponent: int) -> BCOO | None:
+    return _odd("integer_pow")(x, exponent=exponent) if exponent > 0 else None
+
+
+def _mul(x: Any, y: Any) -> BCOO:
+    if isinstance(x, BCOO) and isinstance(y, BCOO):
+        return bcoo_multiply_sparse(x, y)
+    sparse, dense = (x, y) if isinstance(x, BCOO) else (y, x)
+    return sparse.with_data(sparse.data * dense) if np.ndim(dense) == 0 else times_dense(sparse, dense)
+
+
+def _div(x: Any, y: Any) -> BCOO | None:
+    if isinstance(y, BCOO):
+        return None
+    m = spread(x)
+    return m.with_data(m.data / (y if np.ndim(y) == 0 else elements_at(m, rnp.broadcast_to(y, m.shape))))
+
+
+def _add(x: Any, y: Any) -> BCOO | None:
+    return x + y if isinstance(x, BCOO) and isinstance(y, BCOO) else None
+
+
+def _sub(x: Any, y: Any) -> BCOO | None:
+    return x + (-y) if isinstance(x, BCOO) and isinstance(y, BCOO) else None
+
+
+def _dot_general(x: Any, y: Any, *, dimension_numbers: Any) -> Any:
+    return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers)
+
+
+def _broadcast(x: BCOO, *, shape: Sequence[int], axes: Sequence[int]) -> BCOO:
+    return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=axes)
+
+
+def _slice(x: BCOO, *, start: Sequence[int], limit: Sequence[int], stride: Sequence[int]) -> BCOO:
+    return bcoo_slice(x, start_indices=start, limit_indices=limit, strides=stride)
+
+
+def _dynamic_slice(x: BCOO, *starts: Any, sizes: Sequence[int]) -> BCOO:
+    return bcoo_dynamic_slice(x, starts, sizes)
+
+
+def _concatenate(*parts: Any, axis: int) -> BCOO | None:
+    return bcoo_concatenate(parts, dimension=axis) if all(map(_is_sparse, parts)) else None
+
+
+_ANY_NUMBERS = "neg real imag conj convert stop_gradient"
+_KEEP_ZERO = (
+    "sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc reduce_precision"
+)
+_PRIMITIVES = {p.name: p for p in ops.PRIMITIVES}
+_RULES: dict[str, Rule] = {
+    **{name: _linear(name) for name in _ANY_NUMBERS.split()},
+    **{name: _odd(name) for name in _KEEP_ZERO.split()},
+    "integer_pow": _integer_pow,
+    "mul": _mul,
+    "div": _div,
+    "add": _add,
+    "sub": _sub,
+    "dot_general": _dot_general,
+    "transpose": lambda x, *, permutation: bcoo_transpose(x, permutation=permutation),
+    "reduce_sum": lambda x, *, axes: bcoo_reduce_sum(x, axes=axes),
+    "reshape": lambda x, *, shape: bcoo_reshape(x, new_sizes=shape),
+    "reverse": lambda x, *, axes: bcoo_rev(x, axes),
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "dynamic_slice": _dynamic_slice,
+    "concatenate": _concatenate,
+}

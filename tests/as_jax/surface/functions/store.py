@@ -1,0 +1,76 @@
+"""Store what jax 0.10.2 answers to the expressions. Run by hand, where JAX is installed:
+
+python tests/as_jax/surface/functions/store.py [family ...]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parent.parent.parent.parent))
+
+from tests.as_jax.surface.functions.letters import (  # noqa: E402
+    FAMILIES,
+    LANES,
+    Expression,
+    expressions,
+    gradient,
+    slope,
+    stored_in,
+    value,
+)
+
+VERSION = "0.10.2"
+
+
+def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
+    """Values lane by lane, stacked; tangents and gradients, or the name of the error.
+
+    Gradients of what is at limits would be sums of infinities: tangents alone are stored of it.
+    """
+    lanes = [[np.asarray(x) for x in jax.tree.leaves(value(e, lane))] for lane in range(LANES)]
+    yield "value", [np.stack(xs) for xs in zip(*lanes, strict=True)]
+    for name, derivative in {"jvp": slope, "grad": gradient}.items():
+        if e.inexact and not (name == "grad" and e.family == "hard"):
+            try:
+                yield name, [np.asarray(x) for x in derivative(e)]
+            except Exception as error:
+                yield name, type(error).__name__
+
+
+def store(jax: Any, family: str) -> None:
+    """Write one file: arrays one after the other, their types in an index."""
+    index: dict[str, dict[str, Any]] = {}
+    blocks: list[bytes] = []
+    for e in expressions(family):
+        index[e.text] = entry = {}
+        for name, answer in answers(jax, e):
+            is_error = isinstance(answer, str)
+            entry[name] = answer if is_error else [[x.dtype.name, x.shape] for x in answer]
+            blocks += [] if is_error else [x.tobytes() for x in answer]
+        jax.clear_caches()
+    data = np.frombuffer(b"".join(blocks), np.uint8)
+    np.savez_compressed(stored_in(family), allow_pickle=False, index=np.array(json.dumps(index)), data=data)
+    print(family, len(index), "expressions")
+
+
+def main() -> None:
+    """Compute on the CPU what the chosen texts say, or all."""
+    import jax  # pyright: ignore[reportMissingImports]
+
+    assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"
+    warnings.simplefilter("ignore")
+    for family in sys.argv[1:] or FAMILIES:
+        store(jax, family)
+
+
+if __name__ == "__main__":
+    main()

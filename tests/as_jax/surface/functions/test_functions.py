@@ -1,0 +1,87 @@
+"""Expressions in JAX's names answer as jax 0.10.2 did: values, vmap, jit, tangents and gradients.
+
+A run tries every expression in one of the ways, chosen by its text; RUNE_TEST_WHOLE=1 tries all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tests.as_jax.surface.functions.letters import FAMILIES, WAYS, Expression, expressions, is_inexact, stored_in
+
+WHOLE = "RUNE_TEST_WHOLE" in os.environ
+SHARE = 1 if WHOLE else 5  # one of so many ways of an expression is tried
+STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad"}
+
+
+@cache
+def stored(family: str) -> dict[str, dict[str, Any]]:
+    """By expression: lists of arrays, or the name of JAX's error."""
+    with np.load(stored_in(family)) as vectors:
+        index, data, place = json.loads(str(vectors["index"])), vectors["data"].tobytes(), 0
+    for entry in index.values():
+        for name, types in entry.items():
+            if not isinstance(types, str):
+                entry[name] = arrays = []
+                for dtype, shape in types:
+                    arrays.append(np.frombuffer(data, np.dtype(dtype), prod(shape), place).reshape(shape))
+                    place += arrays[-1].nbytes
+    return index
+
+
+def expected(e: Expression, way: str) -> list[np.ndarray] | None:
+    """What JAX answered, or None where it has no answer."""
+    arrays = stored(e.family)[e.text].get(STEMS[way])
+    if arrays is None or isinstance(arrays, str):
+        return None
+    return [x[0] for x in arrays] if way in ("value", "jit") else arrays
+
+
+def disagreements(e: Expression, way: str) -> Iterator[str]:
+    """How the answers differ."""
+    answers = [np.asarray(x) for x in jax.tree.leaves(WAYS[way](e))]
+    wanted = expected(e, way)
+    assert wanted is not None
+    if [x.shape for x in answers] != [x.shape for x in wanted]:
+        yield f"{e.text}: {way}: shapes {[x.shape for x in answers]} for {[x.shape for x in wanted]}"
+        return
+    for x, y in zip(answers, wanted, strict=True):
+        if x.dtype != y.dtype:
+            yield f"{e.text}: {way}: {x.dtype} for {y.dtype}"
+        elif not is_close(x, y):
+            yield f"{e.text}: {way}:\n{x}\nfor\n{y}"
+
+
+def is_close(x: np.ndarray, y: np.ndarray) -> bool:
+    """Equal, or within the rounding of two libraries' sums, logarithms and sines."""
+    if not is_inexact(y):
+        return np.array_equal(x, y)
+    digits = 3e-3 if y.dtype.itemsize == 2 else 3e-5
+    scale = np.max(np.abs(y), initial=0, where=np.isfinite(y))
+    return np.allclose(x, y, rtol=4 * digits, atol=digits * max(float(scale), 1e-3), equal_nan=True)
+
+
+def is_tried(e: Expression, way: str) -> bool:
+    return expected(e, way) is not None and zlib.crc32(f"{way} {e.text}".encode()) % SHARE == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.filterwarnings("ignore")
+def test_the_answers_are_those_of_jax(family: str, way: str):
+    assert [line for e in expressions(family) if is_tried(e, way) for line in disagreements(e, way)] == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_expression_is_stored(family: str):
+    assert {e.text for e in expressions(family)} == set(stored(family))

@@ -1,0 +1,82 @@
+"""What only JAX itself has is refused in one sentence, which says so and what to use instead."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import jax
+import pytest
+from jax.interpreters import mlir
+
+from rune.errors import ArgumentError
+
+MODULES = {
+    "jax.experimental.pallas.tpu": "Kernels written for GPUs and TPUs by Pallas",
+    "jax.experimental.pallas.mosaic_gpu": "Kernels written for GPUs and TPUs by Pallas",
+    "jax.experimental.mosaic": "rune writes the kernels of what is said in jax.numpy",
+    "jax.experimental.jax2tf": "Programs for TensorFlow",
+    "jax.experimental.host_callback": "use jax.pure_callback",
+    "jax.experimental.topologies": "builds, reads or tunes programs of XLA",
+    "jax.extend.mlir": "It belongs to MLIR",
+    "jax.ffi": "jax.pure_callback calls Python",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_of_jax_that_is_not_there_says_why(name: str):
+    with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as raised:
+        import_module(name)
+
+    assert raised.value.name == name
+
+
+def test_a_module_that_nobody_has_is_named_as_ever():
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'jax\.nothing'$"):
+        import_module("jax.nothing")
+
+
+@pytest.mark.parametrize("name", ["pallas_call", "BlockSpec", "program_id", "load"])
+def test_a_name_of_pallas_says_that_rune_writes_kernels(name: str):
+    pallas = import_module("jax.experimental.pallas")
+
+    with pytest.raises(AttributeError, match=r"Kernels written for GPUs and TPUs by Pallas"):
+        getattr(pallas, name)
+
+
+def test_text_of_mlir_is_refused_where_it_would_be_read():
+    with pytest.raises(AttributeError, match="It belongs to MLIR"):
+        _ = mlir.make_ir_context
+
+
+def test_a_program_has_no_text_of_mlir():
+    lowered = jax.jit(lambda x: 2 * x).lower(1.0)
+
+    assert "stablehlo" not in lowered.as_text()
+    with pytest.raises(ArgumentError, match="compiler_ir: "):
+        lowered.compiler_ir("stablehlo")
+
+
+def test_an_interpreter_of_jaxs_is_refused_when_it_is_made():
+    class Counting(jax.core.Trace):
+        def process_primitive(self, primitive: Any, tracers: Any, params: Any) -> None: ...
+
+    with pytest.raises(ArgumentError, match=r"Counting: cannot use an interpreter of JAX's"):
+        Counting()
+
+
+def test_an_interpreter_of_jaxs_is_refused_when_it_is_installed():
+    core = import_module("jax.extend.core")
+
+    with pytest.raises(ArgumentError, match=r"set_current_trace: cannot use an interpreter of JAX's"):
+        core.set_current_trace(None)
+    with pytest.raises(ArgumentError, match="rune's transformations do not know it"):
+        core.take_current_trace()
+
+
+@pytest.mark.parametrize("name", ["rbg", "unsafe_rbg"])
+def test_generators_of_xla_are_refused_by_name(name: str):
+    with pytest.raises(ArgumentError, match=name):
+        jax.random.key(0, impl=name)
+    with pytest.raises(ArgumentError, match=name):
+        jax.random.PRNGKey(0, impl=name)
