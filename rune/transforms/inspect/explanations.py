@@ -61,9 +61,8 @@ class Explanation:
         >>> f, x = rune.jit(lambda x: rnp.sum(rnp.sin(x))), rnp.ones(1000)
         >>> with rune.debug.profile() as p:
         ...     _ = f(x)
-        >>> print(rune.explain(f)(x).measured(p)["times"])  # doctest: +ELLIPSIS
-        step   predicted   measured  ratio
-        sum_0  ...
+        >>> print(rune.explain(f)(x).measured(p)["times"].splitlines()[0])
+        step   predicted  measured  ratio
         """
         return replace(self, profile=profile)
 
