@@ -139,7 +139,7 @@ def shards(array: Array | Sequence[int], sharding: Sharding | None = None) -> Pi
     Picture([6, 4] by ...; shown in a notebook, or by .save("picture.svg"))
     """
     if isinstance(array, Array):
-        shape, sharding = tuple(array.shape), array.sharding
+        shape, sharding = tuple(array.buffer.shape), array.sharding
     else:
         shape = tuple(array)
     if sharding is None:
