@@ -84,7 +84,6 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.debug": {
         _INSIDE: "DebugEffect OrderedDebugEffect",
-        "Use `jax.debug.print`, or Python's debugger without `jit`.": "breakpoint",
         "Use `x.sharding` of the result.": "inspect_array_sharding",
     },
     "jax.ad_checkpoint": {
