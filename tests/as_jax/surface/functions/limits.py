@@ -22,6 +22,8 @@ LIMITS: dict[str, np.ndarray] = {
     "J": np.array([1, -1, 2, -2, 7, -7, 31, 2147483647, -2147483648], np.int32),
     "U": np.array([0, 1, 2, 3, 7, 8, 4294967295, 4294967294, 2147483648, 65535, 65536] + 6 * [31], np.uint32),
     "B": np.array([0, 1, -1, 127, -128, 2, -2, 3, -3, 64, -64, 100, -100, 7, 12, 15, 16], np.int8),
-    "Z": np.array([complex(x, y) for x in (_NAN, _INF, -0.0, 1.5) for y in (_NAN, -_INF, 0.0, -2.0)] + [1e30j], np.complex64),
+    "Z": np.array(
+        [complex(x, y) for x in (_NAN, _INF, -0.0, 1.5) for y in (_NAN, -_INF, 0.0, -2.0)] + [1e30j], np.complex64
+    ),
     "E": np.zeros((0, 3), np.float32),
 }
