@@ -70,7 +70,7 @@ def hint(module: str, name: str) -> str | None:
                 return f"use {room}.{name}"
         for close in difflib.get_close_matches(name, _public(module), 1, cutoff=0.7):
             return f"did you mean {module}.{close}?"
-    return None
+    return of_module(module) if _is_of_jax(module) else None
 
 
 def of_module(module: str) -> str | None:

@@ -28,7 +28,7 @@ _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_
 
 # Modules that are not there, by the reason that an import of one gives.
 MODULES: Table = {
-    _PALLAS: "jax.experimental.pallas.* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
+    _PALLAS: "jax.experimental.pallas* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
     _MLIR: "jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir.* jax._src.interpreters.mlir jaxlib.mlir*",
     _XLA: """
         jax.extend.xla jax.extend.ifrt_programs jax.experimental.buffer_callback jax.experimental.xla_metadata
@@ -265,7 +265,9 @@ NAMES: Mapping[str, Table] = {
         "It names a library for GPUs.": "CuSparseEfficiencyWarning",
         "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
         "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
-        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": "ad api bcoo bcsr coo csr linalg random transform util",
+        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": """
+            ad api bcoo bcsr coo csr linalg random transform util
+            """,
     },
     "jax.experimental.sparse.linalg": {
         "Not written; `jax.scipy.sparse.linalg` solves by products.": "lobpcg_standard spsolve"
