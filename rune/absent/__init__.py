@@ -64,13 +64,15 @@ def hint(module: str, name: str) -> str | None:
         for reason, names in table.items():
             if any(fnmatchcase(name, pattern) for pattern in names.split()):
                 return _sentence(reason)
+    if _is_of_jax(module) and (reason := of_module(module)):
+        return reason
     if not name.startswith("_"):
         for room in _rooms(module):
             if room != module and name in _public(room):
                 return f"use {room}.{name}"
         for close in difflib.get_close_matches(name, _public(module), 1, cutoff=0.7):
             return f"did you mean {module}.{close}?"
-    return of_module(module) if _is_of_jax(module) else None
+    return None
 
 
 def of_module(module: str) -> str | None:
