@@ -1,176 +1,152 @@
-"""The reference as a site: a page for every room that users import, and the guide.
+"""The site: the written pages, and a page for every room that users import.
 
     python docs/site.py FOLDER
 
-Signatures and docstrings are read from the imported package, so functions that are made from
-tables have their pages as well.
+MkDocs calls the `on_` functions (its user guide, "hooks"). Signatures and docstrings are read from
+the imported package, so functions that are made from tables have their place as well.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 import sys
-import warnings
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pdoc
-import pdoc.render
+from mkdocs.commands.build import build as build_site
+from mkdocs.config import load_config
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 HERE = Path(__file__).resolve().parent
-ROOMS = (
-    "rune",
-    "rune.numpy",
-    "rune.numpy.linalg",
-    "rune.numpy.fft",
-    "rune.lax",
-    "rune.lax.linalg",
-    "rune.scipy",
-    "rune.scipy.cluster.vq",
-    "rune.scipy.fft",
-    "rune.scipy.integrate",
-    "rune.scipy.interpolate",
-    "rune.scipy.linalg",
-    "rune.scipy.ndimage",
-    "rune.scipy.optimize",
-    "rune.scipy.signal",
-    "rune.scipy.signal.windows",
-    "rune.scipy.sparse.linalg",
-    "rune.scipy.spatial.distance",
-    "rune.scipy.spatial.transform",
-    "rune.scipy.special",
-    "rune.scipy.stats",
-    "rune.nn",
-    "rune.nn.initializers",
-    "rune.extend",
-    "rune.optim",
-    "rune.random",
-    "rune.tree",
-    "rune.tree_util",
-    "rune.debug",
-    "rune.checkify",
-    "rune.image",
-    "rune.ref",
-    "rune.sparse",
-    "rune.flatten_util",
-    "rune.test_util",
-    "rune.profiler",
-    "rune.errors",
-    "rune.checkpoint_policies",
-    "rune.sharding",
-)
-GUIDE = ("guide", ".", "decisions")
+sys.path.insert(0, str(HERE.parent))  # MkDocs loads this file by its path
+
+from docs.docstrings import markdown  # noqa: E402
+from docs.pictures import spirals  # noqa: E402
+from docs.rooms import ROOMS, public_names, room  # noqa: E402
+
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
-
-
-def room(name: str) -> ModuleType:
-    """The module that users know by this name."""
-    parent, _, last = name.rpartition(".")
-    if not parent:
-        return importlib.import_module(name)
-    found = getattr(room(parent), last, None)
-    return found if found is not None else importlib.import_module(name)
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """`__all__`, or what the module itself defines and re-exports; modules are rooms, not names."""
-    declared = getattr(module, "__all__", None)
-    if declared is not None:
-        return sorted(n for n in declared if not inspect.ismodule(getattr(module, n)))
-    return sorted(name for name, value in vars(module).items() if _is_public(name, value))
-
-
-def _is_public(name: str, value: Any) -> bool:
-    if name.startswith("_") or inspect.ismodule(value) or name == "annotations":
-        return False
-    return (getattr(value, "__module__", None) or "rune").startswith("rune")
-
-
-def members() -> Iterator[tuple[str, str, Any]]:
-    """(room, name, object) of everything public."""
-    for name in ROOMS:
-        found = room(name)
-        for member in public_names(found):
-            yield name, member, getattr(found, member)
+WIDTH = 88  # of a signature
+LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
 def pages() -> list[Path]:
-    """The written pages, folder after folder."""
-    found = (p for folder in GUIDE for p in sorted((HERE / folder).glob("*.md")))
-    return [p for p in found if p.stem not in UNLISTED]
+    """The written pages."""
+    return [p for p in sorted(HERE.rglob("*.md")) if p.stem not in UNLISTED]
+
+
+# --- the reference --------------------------------------------------------------------------------
+
+
+def reference(name: str) -> str:
+    """The page of a room, as Markdown."""
+    module = room(name)
+    listed = (_described(name, n, getattr(module, n)) for n in public_names(module))
+    return "\n\n".join([f"# {name}", markdown(inspect.getdoc(module) or ""), *listed])
+
+
+def _described(place: str, name: str, value: Any) -> str:
+    """A name of a room: its signature, its docstring, and of a class its methods."""
+    text = [f"## {name} {{ #{place}.{name} }}", *_body(name, value)]
+    if inspect.isclass(value):
+        for method, function in _methods(value):
+            text += [f"### {name}.{method} {{ #{place}.{name}.{method} }}", *_body(method, function)]
+    return "\n\n".join(text)
+
+
+def _methods(value: type) -> Iterator[tuple[str, Any]]:
+    for name in sorted(vars(value)):
+        method = inspect.getattr_static(value, name)
+        if not name.startswith("_") and (callable(method) or isinstance(method, property | classmethod | staticmethod)):
+            yield name, getattr(value, name)
+
+
+def _body(name: str, value: Any) -> Iterator[str]:
+    if callable(value):
+        yield f"```python\n{_signature(name, value)}\n```"
+    if callable(value) or isinstance(value, property):
+        yield markdown(inspect.getdoc(value) or "")
+    else:
+        yield f"`{value!r}`" if " at 0x" not in repr(value) else f"a `{type(value).__name__}`"
+
+
+def _signature(name: str, value: Callable[..., Any]) -> str:
+    """How a function is called; a line for each parameter where one line is too long."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return f"{name}(...)"
+    parameters = [p.replace(default=_default(p.default)) for p in signature.parameters.values()]
+    text = _plain(name + str(signature.replace(parameters=parameters)))
+    if len(text) <= WIDTH:
+        return text
+    head, result = name + "(", "" if signature.return_annotation is signature.empty else text[text.rindex(" -> ") :]
+    lines = textwrap.indent(",\n".join(_plain(str(p)) for p in parameters), "    ")
+    return f"{head}\n{lines},\n){result}"
+
+
+def _plain(text: str) -> str:
+    """Annotations as they are written, without the quotes of those that are not evaluated."""
+    return re.sub(r"ForwardRef\('([^']*)'\)|'([^']*)'", lambda m: m[1] or m[2] or "''", text)
+
+
+class _Name:
+    """A default by its name, where its text would be that of an address in memory."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _default(value: Any) -> Any:
+    if value is inspect.Parameter.empty or " at 0x" not in repr(value):
+        return value
+    return _Name(getattr(value, "__name__", type(value).__name__))
+
+
+# --- what MkDocs asks for -------------------------------------------------------------------------
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The navigation with the reference."""
+    assert config.nav is not None
+    config.nav.append({"Reference": [{name: f"reference/{name}.md"} for name in ROOMS]})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The files with a page for every room."""
+    for name in ROOMS:
+        files.append(File.generated(config, f"reference/{name}.md", content=reference(name)))
+    files.append(File.generated(config, "tutorial/spirals.svg", content=spirals()))
+    return files
+
+
+def on_page_markdown(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A page whose links to files that the site lacks are their text, and lead to rooms."""
+    source = HERE / page.file.src_uri
+    return LINK.sub(lambda link: _linked(source, *link.groups("")), text)
+
+
+def _linked(page: Path, text: str, target: str, anchor: str) -> str:
+    file = (page.parent / target).resolve()
+    if file in pages() or not page.exists() or not file.exists():
+        return f"[{text}]({target}{anchor})"
+    place = ".".join(file.relative_to(HERE.parent).with_suffix("").parts)
+    up = "../" * (len(page.relative_to(HERE).parts) - 1)
+    return f"[{text}]({up}reference/{place}.md)" if place in ROOMS else text
 
 
 def build(folder: Path) -> None:
-    """Write the site into a folder."""
-    for name in ROOMS:
-        _show(name, room(name))
-    pdoc.render.configure(docformat="markdown", footer_text="rune", show_source=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # annotations of which only type checkers know the names
-        pdoc.pdoc(*ROOMS, output_directory=folder)
-    for page in pages():
-        target = folder / page.relative_to(HERE).with_suffix(".html")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_as_html(page))
-    (folder / "index.html").write_text(_index())
-
-
-def _show(name: str, module: ModuleType) -> None:
-    """Give a room what pdoc looks for: all names, lazy ones too, where they are imported from."""
-    names = public_names(module)
-    for member in names:
-        setattr(module, member, getattr(module, member))
-    module.__all__ = names
-    module.__name__ = name
-    sys.modules[name] = module
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title} · rune</title>
-<style>body {{ max-width: 46rem; margin: 2rem auto; font: 1rem/1.5 sans-serif; padding: 0 1rem }}
-pre {{ background: #f4f4f4; padding: .8rem; overflow: auto }}
-table {{ border-collapse: collapse }} td, th {{ border: 1px solid #ccc; padding: .3rem .6rem }}
-</style></head><body><p><a href="{home}">rune</a></p>
-{body}
-</body></html>
-"""
-
-
-def _as_html(page: Path) -> str:
-    """A written page; its links to pages and to rooms of the package lead to theirs."""
-    home = "../" * (len(page.relative_to(HERE).parts) - 1)
-    text = re.sub(
-        r"\[([^\]]*)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)",
-        lambda link: _linked(page, home, *link.groups("")),
-        page.read_text(),
-    )
-    body = pdoc.render_helpers.to_html(text)
-    return _PAGE.format(title=page.stem, home=f"{home}index.html", body=body)
-
-
-def _linked(page: Path, home: str, text: str, target: str, anchor: str) -> str:
-    """A link as the site has it: of files that are no pages there, the text alone."""
-    found = (page.parent / target).resolve()
-    if found in pages():
-        return f"[{text}]({target.removesuffix('.md')}.html{anchor})"
-    place = found.relative_to(HERE.parent).with_suffix("").as_posix()
-    return f"[{text}]({home}{place}.html)" if place.replace("/", ".") in ROOMS else text
-
-
-def _index() -> str:
-    """The first page: every room, and every written page by its heading."""
-    rooms = [f"- [{name}]({name.replace('.', '/')}.html)" for name in ROOMS]
-    written = [
-        f"- [{page.read_text().splitlines()[0].lstrip('# ')}]({page.relative_to(HERE).with_suffix('.html').as_posix()})"
-        for page in pages()
-        if page.parent.name != "decisions" or page.stem == "README"
-    ]
-    text = "\n".join(["# rune", "", "## Guide", "", *written, "", "## Reference", "", *rooms])
-    return _PAGE.format(title="reference", home="index.html", body=pdoc.render_helpers.to_html(text))
+    """Write the site into a folder. Errors: mkdocs' own, for a link that leads nowhere."""
+    config = load_config(str(HERE.parent / "mkdocs.yml"), site_dir=str(folder), strict=True)
+    build_site(config)
 
 
 if __name__ == "__main__":

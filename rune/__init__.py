@@ -15,6 +15,7 @@ from rune import array_methods as _array_methods
 from rune import debug, errors, tree, tree_util, typing
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
+from rune import tree_files as _tree_files
 from rune.absent import MissingName as _MissingName
 from rune.array import Array
 from rune.backends import devices, effects_barrier, memory_stats, missing, work_stats
@@ -88,8 +89,11 @@ from rune.version import __version__
 if TYPE_CHECKING:
     from rune import (
         checkify,
+        checkpoints,
+        data,
         distributed,
         extend,
+        files,
         flatten_util,
         image,
         lax,
@@ -106,6 +110,7 @@ if TYPE_CHECKING:
     )
     from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
+    from rune.exporting import export
     from rune.quantized import Quantized, dequantize, quantize
     from rune.ref import Ref, freeze, new_ref
     from rune.sharding import NamedSharding, P, Shard, make_mesh
@@ -117,18 +122,20 @@ if TYPE_CHECKING:
 
 _tracebacks.install()
 _array_methods.attach()
+_tree_files.attach()
 make_jaxpr = make_program
 remat = checkpoint
 
 
 _ROOMS = frozenset(
     """
-    checkify distributed extend flatten_util image lax nn numpy optim profiler random ref scipy sharding sparse
-    test_util
+    checkify checkpoints data distributed extend files flatten_util image lax nn numpy optim profiler random ref scipy
+    sharding sparse test_util
     """.split()
 )
 _LATE = {
     **dict.fromkeys(("doctor", "print_environment_info"), "rune.backends.doctor"),
+    "export": "rune.exporting",
     "jet": "rune.transforms.derivatives.taylor",
     "explain": "rune.transforms.inspect.explain",
     "measure_devices": "rune.transforms.placement.measure",
@@ -170,6 +177,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "checkpoints",
     "clear_caches",
     "closure_convert",
     "cond",
@@ -181,6 +189,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "data",
     "debug",
     "debug_infs",
     "debug_nans",
@@ -201,7 +210,9 @@ __all__ = [
     "eval_shape",
     "explain",
     "explain_cache_misses",
+    "export",
     "extend",
+    "files",
     "flatten_util",
     "float0",
     "fori_loop",

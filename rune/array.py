@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rune import config, dtypes
+from rune import config, dtypes, profiling
 from rune.array_state import Memory
 from rune.backends import Device, device_named, device_of, dlpack
+from rune.backends.shared.allocations import copied_in, copied_out, note
 from rune.backends.shared.host_memory import count_arrays
 from rune.backends.shared.protocol import Buffer, ReadsAhead, SharesMemory
 from rune.core.types import ArrayType
@@ -122,7 +123,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
             view = buffer.view()
             view.flags.writeable = False
             return view
-        return self.place.device.backend.copy_out(buffer, self.type)
+        return copied_out(buffer, self.type, self.place.device)
 
     def start_numpy(self) -> Callable[[], np.ndarray]:
         """Begin to copy the contents to the host; what it gives waits, and is called once."""
@@ -461,9 +462,8 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
     if target in dtypes.KEYS and host.dtype != target:
         raise DtypeError(f"array: cannot make {dtypes.short(target)} of {host.dtype}")
     dtypes.require_whole("array", host.dtype, target)
-    is_given = isinstance(value, np.ndarray | np.generic)
     is_counted = host.dtype.kind in "iu" or type(value) is int  # larger ones arrive as objects
-    if not is_given and is_counted and target in dtypes.INTEGER:
+    if is_counted and target in dtypes.INTEGER and not isinstance(value, np.ndarray | np.generic):
         check_range(host, target)
     if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER:
         host = convert(host, target)
@@ -494,6 +494,7 @@ def on(device: str | Device) -> Device | None:
 
 def put(data: np.ndarray, type: ArrayType, place: Place) -> Array:
     """An array at `place` with the contents of `data`."""
-    if place.device is None:
-        return Array(data, type, place)
-    return Array(place.device.backend.copy_in(np.asarray(data, order="C")), type, place)
+    buffer = data if place.device is None else copied_in(data, place.device)
+    if profiling.gathers:
+        note(buffer, type, place.device)
+    return Array(buffer, type, place)

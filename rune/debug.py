@@ -32,11 +32,13 @@ from rune.profiling import Profile, gathering
 from rune.sharding import Sharding, picture
 from rune.transforms.callback import debug_callback
 from rune.transforms.checkpoint.residuals import print_saved_residuals, saved_residuals
+from rune.transforms.inspect.live_arrays import live_arrays_with_lines as live_arrays
 
 __all__ = [
     "Profile",
     "callback",
     "checks",
+    "live_arrays",
     "print",
     "print_saved_residuals",
     "profile",
@@ -75,25 +77,34 @@ def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iter
 
 @contextmanager
 def profile() -> Iterator[Profile]:
-    """Inside the block, compiled programs tell the time of each of their steps.
+    """Inside the block, what is done tells when it began and how long it took.
 
-    What it gives prints as a table for each program: name, calls, time, operations and bytes in a
-    second, your line. `plans` has the numbers, `counters` what was traced, compiled and found on
-    disk. Times are the device's own where it has a clock (OpenCL, Vulkan, CUDA, WebGPU with
-    timestamp-query), else the host's.
+    Compiled programs and each of their steps, eager operations, traces, compilations, copies
+    between host and devices, waiting for data, collectives, blocks of
+    `rune.profiler.TraceAnnotation`, and the memory of the arrays that are made: each with your line
+    and its `rune.named_scope`.
 
-    Programs are compiled once more for it, with every step apart, and each call waits. Eager
-    operations on the CPU are not compiled, and not seen. With RUNE_DEBUG=profile in the environment
-    the whole process is profiled, and the tables are printed at its end.
+    What it gives prints as tables, and a notebook draws its timeline. `plans` has the numbers of
+    programs, `totals` those of all else, `events` each by itself, `counters` what was traced,
+    compiled and found on disk, `live_arrays()` what was made and lives on, `picture()` the
+    timeline; `save("trace.json")` writes it for Perfetto and Chrome. Times are the device's own
+    where it has a clock (OpenCL, Vulkan, CUDA, WebGPU with timestamp-query), else the host's.
+
+    Programs are compiled once more for it, with every step apart, and each call waits. With
+    RUNE_DEBUG=profile in the environment the whole process is profiled, and the tables are printed
+    at its end. Other threads are profiled by blocks of their own.
     Errors: none.
 
     >>> import rune, rune.numpy as rnp
-    >>> f = rune.jit(lambda x: rnp.sum(rnp.sin(x)))
-    >>> with rune.debug.profile() as seen:
+    >>> f, x = rune.jit(lambda x: rnp.sum(rnp.sin(x))), rnp.ones(1000)
+    >>> with rune.debug.profile() as p:
+    ...     y = x + 1
     ...     for _ in range(3):
-    ...         _ = f(rnp.ones(1000))
-    >>> [(plan.name, plan.calls, plan.steps[0].calls) for plan in seen.plans]
+    ...         _ = f(y)
+    >>> [(plan.name, plan.calls, plan.steps[0].calls) for plan in p.plans]
     [('lambda', 3, 3)]
+    >>> [total.name for total in p.totals if total.kind == "eager"]
+    ['add']
     """
     with gathering(Profile()) as gathered, setting(profile=True):
         yield gathered

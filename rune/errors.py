@@ -30,6 +30,7 @@ __all__ = [
     "CollectiveError",
     "CompileError",
     "ConcretizationTypeError",
+    "DataError",
     "DeletedArrayError",
     "DepthError",
     "DeviceError",
@@ -158,6 +159,10 @@ class RuneError(Exception):
     def __init__(self, message: str, hint: str | None = None, frame: Frame | None = None):
         self.message, self.hint, self.frame = message, hint, frame or user_frame()
         super().__init__(with_context(message, hint, self.frame))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # `args` has the message as it is shown; made of it anew, it would show the line twice.
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def restate(self, message: str | None = None, hint: str | None = None) -> None:
         """Say it in other words, or with another hint; the user's line stays."""
@@ -382,6 +387,10 @@ class CacheWarning(UserWarning):
     """
 
 
+class FileWarning(UserWarning):
+    """A file that is passed over, since it is damaged or cut short."""
+
+
 class CheckError(RuneError):
     """A program, kernel or plan that breaks a rule of its own language: a bug in rune.
 
@@ -429,12 +438,28 @@ class DistributedError(RuneError, RuntimeError):
     """
 
 
+class DataError(RuneError, RuntimeError):
+    """A run of a pipeline that cannot go on: a worker died, or an error ended it before.
+
+    >>> DataError("map: cannot go on (worker process 1 of 4 was ended by SIGKILL)").message
+    'map: cannot go on (worker process 1 of 4 was ended by SIGKILL)'
+    """
+
+
 class OutOfMemory(RuneError, MemoryError, RuntimeError):
     """More memory asked than a device has: says asked, used and the limit.
 
     >>> raise OutOfMemory("opencl: cannot allocate 8 GiB (2 GiB free)")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.OutOfMemory: opencl: cannot allocate 8 GiB (2 GiB free)...
+    """
+
+
+class FileError(RuneError, ValueError):
+    """A file that is damaged, cut short, or not what its name says.
+
+    >>> FileError("load: cannot read w.npz (5 bytes)").message
+    'load: cannot read w.npz (5 bytes)'
     """
 
 

@@ -9,12 +9,9 @@ so it shows how long each of them takes, and not what would have run at the same
 from __future__ import annotations
 
 import functools
-import gzip
-import json
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -22,7 +19,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from rune import locks
 from rune.config import setting
 from rune.errors import ArgumentError
-from rune.profiling import Profile, gathering
+from rune.profiling import Kind, Profile, current, gathering, span, within
 from rune.transforms.arguments import function_name, require_callable
 
 __all__ = [
@@ -42,32 +39,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Timeline(Profile):
-    """A profile that also remembers each event: name, thread or device, start and length."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events: list[Mapping[str, object]] = []
-        self._events_lock = locks.lock()
-
-    def add_call(self, key: object, name: str, device: str, seconds: float, arena_bytes: int) -> None:
-        """A call of a program has ended now."""
-        super().add_call(key, name, device, seconds, arena_bytes)
-        self.add(name, device, time.perf_counter() - seconds, seconds, {"arena_bytes": arena_bytes})
-
-    def add(self, name: str, row: str, start: float, seconds: float, details: Mapping[str, object]) -> None:
-        """Note an event. Units: s."""
-        event = {"name": name, "ph": "X", "pid": os.getpid(), "tid": row, "ts": start * 1e6, "dur": seconds * 1e6}
-        with self._events_lock:
-            self.events.append({**event, "args": details} if details else event)
-
-
 class _State:
     """The trace that is being taken, if one is, and what ends it."""
 
     def __init__(self) -> None:
         self.lock = locks.lock()
-        self.timeline: Timeline | None = None
+        self.profile: Profile | None = None
         self.folder = Path()
         self.blocks = ExitStack()
 
@@ -96,10 +73,10 @@ def start_trace(
     if create_perfetto_link:
         raise ArgumentError("start_trace: cannot serve a trace by create_perfetto_link", hint="open the file it writes")
     with _state.lock:
-        if _state.timeline is not None:
+        if _state.profile is not None:
             raise ArgumentError("start_trace: cannot take a second trace", hint="stop_trace() ends the first one")
-        _state.timeline, _state.folder = Timeline(), Path(log_dir)
-        _state.blocks.enter_context(gathering(_state.timeline))
+        _state.profile, _state.folder = Profile(), Path(log_dir)
+        _state.blocks.enter_context(gathering(_state.profile))
         _state.blocks.enter_context(setting(profile=True))
 
 
@@ -114,14 +91,13 @@ def stop_trace() -> None:
     rune.errors.ArgumentError: stop_trace: cannot end a trace (none is being taken)...
     """
     with _state.lock:
-        timeline, _state.timeline = _state.timeline, None
-        if timeline is None:
+        profile, _state.profile = _state.profile, None
+        if profile is None:
             raise ArgumentError("stop_trace: cannot end a trace (none is being taken)", hint="start_trace() begins one")
         _state.blocks.close()
     folder = _state.folder / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
     folder.mkdir(parents=True, exist_ok=True)
-    with gzip.open(folder / "rune.trace.json.gz", "wt") as file:
-        json.dump({"traceEvents": timeline.events, "displayTimeUnit": "ms"}, file)
+    profile.save(folder / "rune.trace.json.gz")
 
 
 @contextmanager
@@ -159,20 +135,20 @@ class TraceAnnotation:
     ...     pass
     """
 
-    __slots__ = ("arguments", "name", "start")
+    __slots__ = ("arguments", "block", "name")
 
     def __init__(self, name: str, **arguments: object):
         self.name, self.arguments = name, arguments
 
     def __enter__(self):
-        self.start = time.perf_counter()
+        profile = _state.profile or current()  # a trace is of all threads
+        self.block = ExitStack()
+        self.block.enter_context(within(profile))
+        self.block.enter_context(span(self.name, Kind.SPAN, **self.arguments))
         return self
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
-        if (timeline := _state.timeline) is not None:
-            details = {k: v if isinstance(v, int | float | str) else str(v) for k, v in self.arguments.items()}
-            row = threading.current_thread().name
-            timeline.add(self.name, row, self.start, time.perf_counter() - self.start, details)
+        self.block.close()
 
 
 class StepTraceAnnotation(TraceAnnotation):

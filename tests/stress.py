@@ -9,6 +9,8 @@
     kills        a process that writes entries of the cache is killed
     damage       entries of the cache are altered, cut and overwritten
     users        another user swaps the folder of the cache for his own (as root alone)
+    files        damaged and hostile files of arrays are read
+    saves        a process that saves checkpoints is killed
 
 Each prints how often it was done and what went wrong; the command fails where that is not zero.
 """
@@ -39,6 +41,8 @@ import rune.numpy as rnp
 from rune import lax
 from rune.backends.shared import disk_cache
 from rune.backends.shared.disk_cache import DiskCache
+from tests.files.damage import files
+from tests.files.kills import saves
 
 HANG_S = 300
 KEY = disk_cache.key_of("stress", "a key")
@@ -276,6 +280,8 @@ SUBJECTS: dict[str, tuple[Callable[[int], Counter[str]], int]] = {
     "kills": (kills, 1000),
     "damage": (damage, 10_000),
     "users": (users, 10_000),
+    "files": (files, 10_000),
+    "saves": (saves, 200),
 }
 HARMLESS = ("swallowed by a finaliser, and raised again",)
 

@@ -22,7 +22,7 @@ INSTEAD = {
     "rune.numpy.float8_e3m4": "Number types that no executor here has",
     "rune.lax.composite": "It names XLA",
     "rune.optim.contrib": None,
-    "rune.optim.fromage": "Optimisers that have not been written",
+    "rune.optim.fromage": "pip install optax, and import rune.as_jax before it",
     "rune.scipy.io": "Files, data sets",
     "rune.scipy.optimize.linprog": "Minima under constraints",
     "rune.numpy.relu": "use rune.nn.relu",

@@ -1,4 +1,4 @@
-"""The site: a page for every room with every public name, and the guide."""
+"""The site: a page for every room with every public name, and the written pages; docstrings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import HERE, ROOMS, pages, public_names, room
+from docs.docstrings import Entry, Example, Paragraph, Table, markdown, parts
+from docs.rooms import ROOMS, public_names, room
+
+pytest.importorskip("material", reason="the site is drawn by mkdocs-material")
+
+from docs.site import HERE, pages
 
 SITE = HERE / "site.py"
 
@@ -26,19 +31,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_room_has_a_page_with_all_its_names(site: Path, place: str):
-    page = (site / f"{place.replace('.', '/')}.html").read_text()
+    page = (site / "reference" / place / "index.html").read_text()
 
-    assert [n for n in public_names(room(place)) if f'id="{n}"' not in page] == []
+    assert [n for n in public_names(room(place)) if f'id="{place}.{n}"' not in page] == []
 
 
 def _links(page: Path) -> list[Path]:
     """The files of the site to which a page links."""
-    targets = re.findall(r'href="([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text())
-    return [(page.parent / target).resolve() for target in targets]
+    targets = re.findall(r'href="(?!https?:)([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text())
+    files = [(page.parent / target).resolve() for target in targets]
+    return [file / "index.html" if file.is_dir() else file for file in files]
+
+
+def _pages(site: Path) -> set[Path]:
+    """All pages but the one for lost readers, whose links begin at the site's address."""
+    return {p.resolve() for p in site.rglob("*.html")} - {(site / "404.html").resolve()}
 
 
 def test_every_link_leads_to_a_page(site: Path):
-    broken = {(p.name, q.name) for p in site.rglob("*.html") for q in _links(p) if not q.exists()}
+    broken = {(p.name, q.name) for p in _pages(site) for q in _links(p) if not q.exists()}
 
     assert broken == set()
 
@@ -51,11 +62,45 @@ def test_every_page_is_reached_from_the_first(site: Path):
             reached.add(page)
             ahead += _links(page)
 
-    assert {p.resolve() for p in site.rglob("*.html")} - reached == set()
+    assert _pages(site) - reached == set()
 
 
 def test_every_page_of_the_guide_is_there(site: Path):
     for page in pages():
-        file = site / page.relative_to(HERE).with_suffix(".html")
+        place = page.relative_to(HERE).with_suffix("")
+        folder = place.parent if place.name in ("README", "index") else place
+        assert (site / folder / "index.html").exists(), place
 
-        assert "<h1>" in file.read_text() or "<h1 " in file.read_text(), page
+
+def test_what_a_page_says_is_found_by_the_search(site: Path):
+    index = (site / "search" / "search_index.json").read_text()
+
+    assert "guide/random/" in index
+    assert "reference/rune.nn/#rune.nn.softmax" in index
+
+
+# --- docstrings -----------------------------------------------------------------------------------
+
+
+def test_a_docstring_is_paragraphs_entries_tables_and_examples():
+    docstring = "Sum.\n\nx:   numbers,\n     any shape.\nMore.\n\nsums   add\nmeans  mean\n\n>>> f(1)\n2"
+
+    assert parts(docstring) == [
+        Paragraph("Sum."),
+        Entry("x", "numbers, any shape."),
+        Paragraph("More."),
+        Table(("sums   add", "means  mean")),
+        Example((">>> f(1)", "2")),
+    ]
+
+
+def test_the_first_paragraph_is_no_entry():
+    assert parts("rune.nn: networks.") == [Paragraph("rune.nn: networks.")]
+
+
+def test_stars_and_brackets_are_shown_and_code_stays_code():
+    assert markdown("Of [*B, N], as `x[*i]` is.") == r"Of \[\*B, N\], as `x[*i]` is."
+
+
+def test_code_stands_without_prompts_and_apart_from_what_it_prints():
+    assert markdown("One.\n\n>>> x = 1\n>>> x\n1") == "One.\n\n```python\nx = 1\nx\n```\n```text\n1\n```"

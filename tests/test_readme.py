@@ -1,19 +1,17 @@
 """The README and the pages tell the truth: their Python runs, and prints what they show.
 
-All ```python blocks of a file run in order, in one namespace. A ```text block right after one shows
-what it printed. Every link to a file of the repository leads somewhere.
+Every link to a file of the repository leads somewhere.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from docs.snippets import blocks, printed
 
 ROOT = Path(__file__).parent.parent
 MANY_DEVICES = ROOT / "docs" / "guide" / "many-devices.md"  # eight_devices/test_guide.py runs it
@@ -21,27 +19,14 @@ PLACEMENT = ROOT / "docs" / "guide" / "placement.md"  # sharding/test_pages.py r
 JAX_LIBRARIES = ROOT / "docs" / "guide" / "jax-libraries.md"  # as_jax/test_libraries.py runs it
 PAGES = [
     ROOT / "README.md",
+    ROOT / "docs" / "index.md",
     ROOT / "docs" / "architecture.md",
     ROOT / "docs" / "symbolic.md",
     ROOT / "docs" / "reverse-mode-of-while.md",
     *(p for p in (ROOT / "docs/guide").glob("*.md") if p not in (MANY_DEVICES, PLACEMENT, JAX_LIBRARIES)),
 ]
 TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A piece of Python, and the output shown for it, if any."""
-
-    code: str
-    shown: str | None
-
-
-def blocks(text: str) -> list[Block]:
-    """The Python blocks of a page."""
-    return [Block(code, shown or None) for code, shown in BLOCK.findall(text)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
@@ -52,12 +37,20 @@ def test_every_snippet_runs_and_prints_what_the_page_shows(page: Path):
 def require_true(page: Path) -> None:
     """Run the snippets of a page, in order, and compare what they print."""
     names: dict[str, Any] = {}
+    require_true_in(page, names)
+
+
+def require_true_in(page: Path, names: dict[str, Any]) -> None:
+    """... in a namespace, which they add to."""
     for number, block in enumerate(blocks(page.read_text()), 1):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block.code, f"{page.name} block {number}", "exec"), names)
-        if block.shown is not None:
-            assert printed.getvalue().strip() == block.shown.strip(), f"block {number}"
+        output = printed(block, f"{page.name} block {number}", names)
+        assert block.shown is None or output == block.shown.strip(), f"{page.name} block {number}"
+
+
+def test_every_chapter_of_the_tutorial_goes_on_where_the_last_one_stopped():
+    names: dict[str, Any] = {}
+    for chapter in sorted((ROOT / "docs" / "tutorial").glob("*.md")):
+        require_true_in(chapter, names)
 
 
 def test_the_readme_begins_with_an_example_of_ten_lines_and_its_output():

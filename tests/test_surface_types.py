@@ -13,7 +13,8 @@ import rune
 import rune.numpy as rnp
 import rune.scipy.optimize
 import rune.scipy.stats
-from rune import Array, lax, nn, optim, random
+from rune import Array, lax, nn, random
+from rune.optim.transforms import global_norm
 
 
 def test_pyright_infers_the_types_that_this_file_asserts():
@@ -224,7 +225,34 @@ def test_functions_of_optim_and_scipy_give_arrays():
     x = vector()
     result = rune.scipy.optimize.minimize(lambda v: rnp.sum(v * v), x, method="BFGS")
 
-    assert_type(optim.global_norm({"w": x}), Array)
+    assert_type(global_norm({"w": x}), Array)
     assert_type(result.x, Array)
     assert_type(rune.scipy.stats.norm.pdf(x), Array)
     assert isinstance(result.x, Array)
+
+
+def test_a_checkpointed_function_keeps_its_signature():
+    again = rune.checkpoint(squares)
+
+    assert_type(again(rnp.ones(3), scale=2.0), Array)
+    assert float(again(rnp.ones(3), scale=2.0)) == 6.0
+
+
+def test_a_choice_gives_an_array_and_positions_are_a_tuple():
+    x = rnp.arange(3.0)
+
+    assert_type(rnp.where(x > 1, x, 0.0), Array)
+    assert_type(rnp.where(x > 1), tuple[Array, ...])
+    assert len(rnp.where(x > 1)) == 1
+
+
+def test_transforms_running_extrema_and_products_give_arrays():
+    x = rnp.arange(4.0)
+
+    assert_type(rnp.fft.fft(x), Array)
+    assert_type(rnp.fft.irfft(x), Array)
+    assert_type(rnp.nanmax(x), Array)
+    assert_type(lax.cummax(x), Array)
+    assert_type(lax.concatenate([x, x], 0), Array)
+    assert_type(nn.gelu(x), Array)
+    assert nn.gelu(x).shape == (4,)

@@ -265,9 +265,7 @@ NAMES: Mapping[str, Table] = {
         "It names a library for GPUs.": "CuSparseEfficiencyWarning",
         "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
         "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
-        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": """
-            ad api bcoo bcsr coo csr linalg random transform util
-            """,
+        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": "ad api bcoo bcsr coo csr linalg random transform util",
     },
     "jax.experimental.sparse.linalg": {
         "Not written; `jax.scipy.sparse.linalg` solves by products.": "lobpcg_standard spsolve"
@@ -294,10 +292,7 @@ NAMES: Mapping[str, Table] = {
     },
     "key": {"What JAX's raise an error for, too.": "flat", _INSIDE: "pprint"},
     "jit(f).trace(x)": {_INSIDE: "lojax"},
-    "jit(f).lower(x).compile()": {
-        _MEMORIES: "input_formats output_formats",
-        "Use `x.sharding` of the results.": "input_shardings output_shardings",
-    },
+    "jit(f).lower(x).compile()": {_MEMORIES: "input_formats output_formats"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
     "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},

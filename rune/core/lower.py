@@ -19,7 +19,7 @@ element and says where its value comes from:
                       Piece naming the element of operand 0; combine None overwrites
     Host()            a Python function, called when the program runs
     Library(shared, pays)    the primitive's NumPy meaning, called by plans of the CPU where that
-                      pays; elsewhere its `expand`
+                      pays; elsewhere a kernel that its user wrote, or its `expand`
     Routine(name, call, pays)    a routine of the device, where that has it and it pays; elsewhere
                       the primitive's `expand`
     ByRoutine(name, pays, expand)    other primitives, one of them a Routine, where the device has
@@ -36,6 +36,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rune.core.source import Source as KernelSource
 from rune.core.types import ArrayType
 from rune.dims import Size
 
@@ -183,11 +184,13 @@ class Library:
             primitive without `expand` for which lowering has no expansion either is always
             computed by the host, with a warning on other devices
     borrows: whether the routine keeps none of the arrays that it is given, which need not be copies
+    sources: kernels for devices that compile their language, before anything else there
     """
 
     shared: Rule
     pays: Rule = always
     borrows: bool = True
+    sources: tuple[KernelSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

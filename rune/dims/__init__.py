@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
@@ -276,6 +277,7 @@ def evaluate(x: Size, values: Mapping[str, int]) -> int:
     return result
 
 
+_GLUED = re.compile(r"(?<!\w)\d+[^\W\d]")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -301,6 +303,8 @@ def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
 
 def _expression(text: str) -> ast.expr:
     """The tree of an expression in Python's grammar."""
+    if _GLUED.search(text):  # Python reads "3n" as 3, with a warning, on its way to an error
+        raise DimensionError(f"parse: cannot read {text[:40]!r} (a name begins with a digit)")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:

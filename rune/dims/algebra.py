@@ -42,9 +42,11 @@ from rune.dims.factors import (
     terms_of,
 )
 from rune.dims.messages import no_number, no_value, undecided
+from rune.errors import DimensionError
 
 T = TypeVar("T")
 _MAX_DIVISION_STEPS = 32
+_MAX_TERMS = 1 << 14  # of a product before like ones are added up: a text can ask for any number
 
 
 def _binary(compute: Callable[[Any, Any], T], swap: bool = False) -> Callable[[Any, Any], T]:
@@ -171,7 +173,9 @@ def add(a: Size, b: Size) -> Size:
 
 @memo
 def multiply(a: Size, b: Size) -> Size:
-    """a * b."""
+    """a * b. Errors: DimensionError for more terms than a size can have."""
+    if len(terms_of(a)) * len(terms_of(b)) > _MAX_TERMS:
+        raise DimensionError(f"size: cannot multiply sums of {len(terms_of(a))} and {len(terms_of(b))} terms")
     return of_terms(Term(c * d, join(f, g)) for c, f in terms_of(a) for d, g in terms_of(b))
 
 

@@ -64,7 +64,8 @@ class Symbol(Interned):
 
     def __post_init__(self) -> None:
         mentioned = symbols(self.low) | symbols(0 if self.high is None else self.high)
-        object.__setattr__(self, "key", f"{self.name}\0{_key(self.low)}\0{_key(self.high)}")
+        key = f"{self.name}\0{_key(self.low)}\0{_key(self.high)}"
+        object.__setattr__(self, "key", key if len(key) < 200 else _shortened(key))
         object.__setattr__(self, "depth", 1 + max((s.depth for s in mentioned), default=-1))
 
     def __str__(self) -> str:
@@ -104,7 +105,7 @@ class Mod(_Division):
 def _shortened(key: str) -> str:
     """A key of bounded length, or nesting could double it at every level.
 
-    The import of OpenSSL takes 10 ms, and few divisions are as long as that.
+    The import of OpenSSL takes 10 ms, and few keys are as long as that.
     """
     from hashlib import blake2b
 

@@ -3,6 +3,7 @@
     primitive(name, ...)    an operation from what it means, in NumPy, C or rune's own operations
     check(op, samples)      whether its rules agree with each other, sample by sample
     Native                  a function of C that computes it on the CPU
+    Source, Launch          a kernel in CUDA C or OpenCL C, and how it is launched
     leading, lane_by_lane   two ways to do with lanes
     ZERO, NOT_DIFFERENTIABLE    derivatives that are zero, or refused
 
@@ -16,6 +17,7 @@ Array(12., f32[], cpu:0)
 """
 
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO
+from rune.core.source import Launch, Source
 from rune.extend.check import Disagreement, Report, check
 from rune.extend.operation import Native, Operation, lane_by_lane, leading, primitive
 
@@ -23,9 +25,11 @@ __all__ = [
     "NOT_DIFFERENTIABLE",
     "ZERO",
     "Disagreement",
+    "Launch",
     "Native",
     "Operation",
     "Report",
+    "Source",
     "check",
     "lane_by_lane",
     "leading",

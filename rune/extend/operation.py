@@ -5,7 +5,7 @@ lanes are those of the operations that it is written in. What runs is, in this o
 
     eagerly on the CPU      native, meaning, expand
     compiled for the CPU    native, expand, meaning
-    on any other device     expand, native, meaning; the latter two on the host, with a warning
+    on any other device     sources, expand; by the host, with a warning: native, meaning
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from rune.backends.cpu.foreign import Foreign, address_of
 from rune.control.scan.scan import map as map_rows
 from rune.core.axes import own_axis
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, always
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
+from rune.core.source import Source
 from rune.core.staging import Staged, stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -30,9 +31,12 @@ from rune.errors import ArgumentError, MissingRule, at_line
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import array_leaves
 from rune.transforms.batching.vmap import batch_flat
+from rune.transforms.compile.placement import placement
+from rune.transforms.compile.run import run_program
 from rune.transforms.custom.rules import as_arrays
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.transpose import backward
+from rune.transforms.eager import one_operation
 
 FAMILY = "extension"
 Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
@@ -83,6 +87,7 @@ def primitive(
     meaning: Rule | None = None,
     expand: Rule | None = None,
     native: Native | None = None,
+    sources: Sequence[Source] = (),
     jvp: Sequence[JvpRule] | Rule | None = None,
     transpose: Rule | None = None,
     batch: Rule | None = None,
@@ -94,6 +99,7 @@ def primitive(
     meaning:   rule(*numpy arrays, **params) -> an array, or a tuple of several
     expand:    rule(*arrays, **params) -> the same in rune's operations, for all devices
     native:    a function of C, for the CPU
+    sources:   kernels in CUDA C or OpenCL C, each for the devices of its language
     jvp:       one rule(tangent, *operands, result, **params) for each operand, linear in the
                tangent, or ZERO, or NOT_DIFFERENTIABLE("why"); or one function of all,
                rule(primals, tangents, **params) -> (results, tangents), where None is a zero
@@ -107,14 +113,12 @@ def primitive(
 
     >>> import numpy as np, rune, rune.numpy as rnp
     >>> from rune import extend
-    >>> slope = lambda t, x, y: t * (1 - rnp.exp(-y))
-    >>> softplus = extend.primitive(
-    ...     "softplus", types=lambda x: x, meaning=lambda x: np.logaddexp(x, 0), jvp=[slope]
-    ... )
+    >>> rules = dict(types=lambda x: x, jvp=[lambda t, x, y: t * (1 - rnp.exp(-y))])
+    >>> softplus = extend.primitive("softplus", meaning=lambda x: np.logaddexp(x, 0), **rules)
     >>> rune.jit(rune.grad(softplus))(0.0)
     Array(0.5, f32[], cpu:0)
     """
-    _require(name, meaning or expand or native, "one of meaning, expand and native required")
+    _require(name, meaning or expand or native or sources, "one of meaning, expand, native and sources required")
     _require(name, types or expand, "types= or expand= has to say what its results are")
     _require(name, not (multiple_results and isinstance(jvp, Sequence)), "of several results the jvp is one function")
     written = None if expand is None else _Expansion(name, expand, multiple_results)
@@ -128,14 +132,39 @@ def primitive(
         jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,
         transpose=_transposed(transpose) if transpose else written and written.transpose,
         batch=_batched(batch, lambda: operation) if batch else written and written.batch,
-        lower=Library(lambda *ts, **params: (), borrows=native is not None) if native or not expand else None,
+        lower=_library(native is not None, bool(expand), tuple(sources)),
         expand=written and written.results,
         multiple_results=multiple_results,
         jvp_equation=_jvp_of(jvp, written, lambda: operation),
-        run=written.results if written and reference is None else None,
+        run=None if reference else _eager(written, bool(sources), lambda: operation),
         meaning=meaning,
     )
     return operation
+
+
+def _library(is_native: bool, has_expansion: bool, sources: tuple[Source, ...]) -> Library | None:
+    """What compiles it, where that is not its expansion alone."""
+    if has_expansion and not is_native and not sources:
+        return None
+    # NumPy's meaning, where there is an expansion, is for the eyes of `check` alone.
+    pays = (lambda *ts, **params: is_native) if has_expansion else always
+    return Library(lambda *ts, **params: (), pays, borrows=is_native, sources=sources)
+
+
+def _eager(written: _Expansion | None, has_sources: bool, itself: Itself) -> Rule | None:
+    """What runs eagerly where NumPy has no meaning: the expansion, or on a device its kernel."""
+    if not has_sources:
+        return written and written.results
+
+    def run(*args: Value, **params: object) -> object:
+        operation, place = itself(), placement(itself().name, args)
+        if place.device is None and written is not None:
+            return written.results(*args, **params)
+        program = one_operation(operation, tuple(map(type_of, args)), tuple(sorted(params.items())))
+        outs = run_program(program, args, place)
+        return outs if operation.multiple_results else outs[0]
+
+    return run
 
 
 def _foreign(name: str, native: Native, type_rule: Rule) -> Foreign:

@@ -228,7 +228,7 @@ def conv_general_dilated_patches(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """The windows that a convolution meets, as features: C times the elements of a window.
 
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,

@@ -7,7 +7,6 @@ refuse them. Source: XLA operation semantics, elementwise operations.
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -176,7 +175,7 @@ gt = binary(ROWS["gt"])
 ge = binary(ROWS["ge"])
 
 
-def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred`, of bools, holds, else `on_false`.
 
     Shapes: cases any, kept; pred that of the cases, or []. Types: one dtype of the cases, kept.
@@ -221,7 +220,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 # --- complex numbers --------------------------------------------------------------------------
 
 
-def real(x: object) -> Any:
+def real(x: object) -> Array:
     """The real parts.
 
     Shapes: any, kept. Types: c64 -> f32, c128 -> f64.

@@ -183,7 +183,7 @@ def _scatter(name: str, write: Callable[..., Array]) -> Callable[..., Array]:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
-    ) -> Any:
+    ) -> Array:
         x, new = alike_arrays(name, operand, updates)
         n = _required(name, dimension_numbers, ScatterDimensionNumbers)
         dims = IndexDims(

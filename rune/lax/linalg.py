@@ -211,7 +211,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     return ops.linalg.householder_product(value(name, a), value(name, taus))
 
 
-def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """Q c if left, else c Q, for the product Q of the reflections that `geqrf` gives; or Qᴴ.
 
     Q = 1 - V T Vᴴ is never written down.

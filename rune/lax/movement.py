@@ -28,7 +28,7 @@ Layout = Sharding | None  # None: where the operands are
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Layout = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Layout = None) -> Array:
     """The array repeated along new leading axes of these sizes.
 
     Shapes: operand [*S] -> [*sizes, *S].
@@ -350,7 +350,7 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
 # --- joining and splitting --------------------------------------------------------------------
 
 
-def concatenate(operands: object, dimension: int) -> Any:
+def concatenate(operands: object, dimension: int) -> Array:
     """Arrays of one dtype and rank, joined along an axis.
 
     Shapes: operands [*A, N, *B] -> [*A, ΣN, *B]. Types: one dtype, kept.

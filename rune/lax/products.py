@@ -77,7 +77,7 @@ def dot_general(
     preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Sharding | None = None,
-) -> Any:
+) -> Array:
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))

@@ -42,7 +42,7 @@ T = TypeVar("T")  # an array, or a tree of arrays
 
 
 def _reduction(name: str, primitive: Callable[..., Array], doc: str, example: str, shown: str, refused: str) -> Any:
-    def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None) -> Any:
+    def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None) -> Array:
         x = value(name, operand)
         return laid_out(primitive(x, axes=given_axes(name, x, axes)), out_sharding)
 
@@ -187,7 +187,7 @@ def _folded(combine: Callable[..., list[Array]], rows: list[Array], starts: list
 
 
 def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..., Array]:
-    def function(operand: Array, axis: int, index_dtype: DTypeLike) -> Any:
+    def function(operand: Array, axis: int, index_dtype: DTypeLike) -> Array:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))
         return primitive(x, axis=place, dtype=dtypes.as_dtype(index_dtype))
@@ -215,7 +215,7 @@ argmin = _arg("argmin", ops.argmin, "least", "2")
 
 
 def _cumulative(name: str, primitive: Primitive, what: str, shown: str, refused: str) -> Callable[..., Array]:
-    def function(operand: Array, axis: int = 0, reverse: bool = False) -> Any:
+    def function(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))
         return primitive(x, axis=place, reverse=bool(reverse))

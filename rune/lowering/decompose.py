@@ -30,6 +30,7 @@ from rune.core.values import Value
 from rune.errors import HostFallbackWarning, MissingRule, user_frame
 from rune.lowering.host_calls import host_call, write_collective, write_constant, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
+from rune.lowering.source_calls import source_call, write_source_call
 from rune.ops.branch import branch
 from rune.ops.loop import loop
 from rune.ops.movement import concatenate
@@ -37,16 +38,24 @@ from rune.ops.movement import concatenate
 LIBRARY = "numpy"  # among the routines of a device that is the host
 Scatters = Callable[..., Rule | None]
 Expansions = Mapping[Primitive, Rule]
-KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
+KEPT = (loop, branch, host_call, source_call)  # several results, and no record of a lowering
 
 
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ("constants", "expansions", "routines", "scatters")
+    __slots__ = ("constants", "device", "expansions", "routines", "scatters")
 
-    def __init__(self, parent: _Decompose | None, routines: frozenset[str], scatters: Scatters, expansions: Expansions):
+    def __init__(
+        self,
+        parent: _Decompose | None,
+        device: str | None,
+        routines: frozenset[str],
+        scatters: Scatters,
+        expansions: Expansions,
+    ):
         super().__init__(parent)
+        self.device = device
         self.routines = routines
         self.scatters = scatters
         self.expansions = expansions
@@ -62,7 +71,7 @@ class _Decompose(Stage):
 
     def inner(self) -> _Decompose:
         """One for the programs of loops and branches."""
-        return _Decompose(self, self.routines, self.scatters, self.expansions)
+        return _Decompose(self, self.device, self.routines, self.scatters, self.expansions)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
@@ -133,16 +142,33 @@ class _Decompose(Stage):
     def library(
         self, library: Library, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
     ) -> Any:
-        """NumPy's routine on the CPU where it pays, else the operations that mean the same."""
+        """A kernel in the device's language; NumPy's routine on the CPU where it pays; else the
+        operations that mean the same."""
+        for source in library.sources:
+            if source.routine in self.routines:
+                return write_source_call(source, primitive, args, params)
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)
         # Without an expansion only the host can compute it.
         expand = self.expansions.get(primitive, primitive.expand)
         if expand is not None and not pays:
             return expand(*args, **params)
+        if primitive.reference is None:
+            if self.device is None:
+                return self.write(primitive, args, params)
+            raise _no_source(primitive.name, library, self.device)
         if not is_here:
             _warn_of_host(primitive.name)
         return write_library_call(primitive, args, params)
+
+
+def _no_source(name: str, library: Library, device: str) -> MissingRule:
+    """The refusal of an operation that has kernels, none of them for the device."""
+    known = " and ".join(s.language for s in library.sources)
+    return MissingRule(
+        f"lower: cannot compile {name} for {device} (its kernels are for {known} alone)",
+        hint="say what it means in NumPy (meaning=) or in rune's operations (expand=)",
+    )
 
 
 @functools.cache
@@ -160,15 +186,17 @@ def decompose(
     routines: frozenset[str] = frozenset(),
     scatters: Scatters = lambda *_, **__: None,
     expansions: Expansions = MappingProxyType({}),
+    device: str | None = None,
 ) -> Program:
     """The program in primitives that lower directly.
 
     routines:    those that plans may call
     scatters:    (scatter, *types, **params) -> what the device does in its place, or None
     expansions:  of primitives, in place of their own
+    device:      its name; None: what a device alone can compile stays as it is
     """
 
-    stage = _Decompose(None, routines, scatters, expansions)
+    stage = _Decompose(None, device, routines, scatters, expansions)
     staged = stage.trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name)
     assert not staged.captured
     return staged.program

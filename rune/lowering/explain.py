@@ -26,6 +26,7 @@ from rune.lowering.kernels_text import program_text
 from rune.lowering.plan import Plan
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
+from rune.profiling import counted
 
 STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
 PREDICTIONS = "predictions"  # of times: not a stage, since it follows from the code and the device
@@ -48,7 +49,7 @@ class Costs:
     live_peak_bytes: Size  # the most that is alive at once [B]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Lowered:
     """Every stage of one lowering, for a target.
 
@@ -112,6 +113,9 @@ class Lowered:
         """What one run costs."""
         return costs(self.steps(), self.plan)
 
+    def __repr__(self) -> str:
+        return f"Lowered({self.plan!r})"
+
     def __str__(self) -> str:
         return "\n".join(f"-- {stage}{self._time(stage)}\n{self.text(stage)}" for stage in STAGES)
 
@@ -140,12 +144,6 @@ def costs(steps: Sequence[StepCost], plan: Plan) -> Costs:
         arena_bytes=plan.arena_bytes,
         live_peak_bytes=plan.live_peak_bytes,
     )
-
-
-def counted(number: Size, noun: str) -> str:
-    """`1 copy`, `2 copies`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def costs_text(costs: Costs) -> str:

@@ -165,7 +165,7 @@ class Stream:
 Statement = Let | Reduce | Fill | Write | Scan | Stream
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Kernel:
     """inputs -> outputs, in parallel over `domain`."""
 
@@ -176,6 +176,10 @@ class Kernel:
     body: tuple[Statement, ...]
     in_place: tuple[tuple[str, str], ...] = ()
     code: Body = ()  # the loops, if they are written by hand; domain and body are then empty
+
+    def __repr__(self) -> str:
+        operands, results = (", ".join(f"{b.name}: {b.type}" for b in bs) for bs in (self.inputs, self.outputs))
+        return f"Kernel({self.name}: ({operands}) -> ({results}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +256,7 @@ class NotFused:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelProgram:
     """Steps over values. A result may be an input, or one value under two types of equal size.
 
@@ -266,6 +270,11 @@ class KernelProgram:
     output_types: tuple[ArrayType, ...]
     kernels: Mapping[str, Kernel]
     not_fused: tuple[NotFused, ...] = ()
+
+    def __repr__(self) -> str:
+        operands = ", ".join(str(v.type) for v in self.inputs)
+        results = ", ".join(map(str, self.output_types))
+        return f"KernelProgram({self.name}: ({operands}) -> ({results}), kernels {', '.join(self.kernels) or 'none'})"
 
 
 def inner_programs(step: KernelStep) -> tuple[KernelProgram, ...]:

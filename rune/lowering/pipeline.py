@@ -74,6 +74,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
                 routines=target.routines,
                 scatters=partial(scatters.expansion, target, reproducible),
                 expansions={**sorting.expansions(target), **extremes.expansions(target)},
+                device=target.name,
             ),
         ),
         # Before they get an order, which would keep them apart.

@@ -24,6 +24,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import Frame
 from rune.lowering.kernel.nodes import KernelCode
+from rune.profiling import counted
 
 
 class Space(StrEnum):
@@ -172,7 +173,7 @@ def inner_plans(step: Step) -> tuple[Plan, ...]:
             return ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """Steps, kernels, and what memory they need. `donations` are (argument, result) pairs.
 
@@ -191,6 +192,11 @@ class Plan:
     # No arena can be smaller; the difference is what packing lost.
     live_peak_bytes: Size = field(default=0)
     limits: tuple[tuple[Size, int], ...] = ()  # of sizes that kernels use as integers
+
+    def __repr__(self) -> str:
+        operands, results = (", ".join(map(str, types)) for types in (self.arguments, self.results))
+        counts = f"{counted(len(self.steps), 'step')}, {counted(len(self.kernels), 'kernel')}"
+        return f"Plan({self.name} on {self.target}: ({operands}) -> ({results}), {counts}, arena {self.arena_bytes} B)"
 
 
 def buffer_type(plan: Plan, slot: Slot) -> ArrayType | None:

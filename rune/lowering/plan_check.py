@@ -22,6 +22,7 @@ from rune.errors import CheckError
 from rune.lowering.arena import type_bytes
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, slots_of
+from rune.lowering.source_calls import is_source, kernel_of
 
 
 def check_sizes(plan: Plan) -> None:
@@ -68,6 +69,7 @@ def _sizes_used(plan: Plan) -> set[str]:
         sizes += [x for s in slots_of(step) for x in (s.offset, *s.type.shape)]
         if isinstance(step, Call):
             sizes += [v for _, v in step.parameters if isinstance(v, Dim)]
+            within.update(kernel_of(step).sizes if is_source(step) else ())
     used = {name for code in plan.kernels.values() for name in code.sizes}
     return within | used | {s.name for x in sizes for s in dims.symbols(x)}
 

@@ -36,7 +36,7 @@ class Choice:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """The schedule of a kernel beside the best other one; None where it has no other."""
 
@@ -64,6 +64,8 @@ class Comparison:
             return f"{head}\n  no other schedule"
         line = f"{head}\n  next {self.runner_up.schedule}: {self.ratio:.2f} times as long, by {self.cause}"
         return line if self.ratio >= 1 else f"{line}; predicted, not measured: rune.tune measures"
+
+    __repr__ = __str__
 
 
 def compared(kernel: Kernel, schedule: Schedule, target: Target) -> Comparison:

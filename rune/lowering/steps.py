@@ -24,6 +24,7 @@ from rune.lowering.kernel.work import work
 from rune.lowering.kernelize.cost import estimate
 from rune.lowering.kernels import Kernel, KernelProgram, Statement, evaluations, points
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans
+from rune.lowering.source_calls import is_source
 from rune.lowering.traffic import traffic
 
 
@@ -139,7 +140,7 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             # Counted in the kernel and not in its code, which may be unrolled or tiled.
             flops = kernel_flops(program.kernels[kernel])
             return StepCost(kernel, read, written, flops, launches=1)
-        case Call(routine="callback"):
+        case Call() if step.routine == "callback" or is_source(step):
             return StepCost(step_name(step), *_sides(plan, step), calls=1)
         case Call(routine="line_fft"):
             outer, n, inner = transform_sizes(step)

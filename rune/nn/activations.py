@@ -270,7 +270,7 @@ def selu(x: ArrayLike) -> Array:
     return rnp.multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: Any, approximate: bool = True) -> Array:
     """x Φ(x), Φ the normal distribution; by tanh if `approximate`, else by erf.
 
     Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.

@@ -19,7 +19,7 @@ from rune.typing import ArrayLike
 Combine = Literal["sum", "mean", "max"]
 
 
-def aggregate(values: ArrayLike, segments: ArrayLike, count: Size, combine: Combine = "sum") -> Any:
+def aggregate(values: ArrayLike, segments: ArrayLike, count: Size, combine: Combine = "sum") -> Array:
     """The sum, mean or maximum of the rows of each segment; 0 for a segment without rows.
 
     Shapes: values [E, *F], segments i32[E] of 0…count-1 -> [count, *F]; rows of other segments are

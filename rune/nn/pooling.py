@@ -150,7 +150,7 @@ def _counts(x: Any, slide: Slide, beyond: tuple[Size, ...], include_pad: bool) -
 # --- to a given size --------------------------------------------------------------------------
 
 
-def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
+def adaptive_avg_pool(x: Any, output_size: Each) -> Array:
     """Means of regions that divide the last axes evenly into `output_size`.
 
     Region i of n over L elements is floor(i L / n) … ceil((i + 1) L / n).

@@ -7,6 +7,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import random
+from rune.array import Array
 from rune.nn.support import real
 from rune.ops.conventions import normalised_axes
 from rune.random.streams import take_key
@@ -22,7 +23,7 @@ def dropout(
     deterministic: bool = False,
     broadcast_dims: Sequence[int] = (),
     name: str | None = None,
-) -> Any:
+) -> Array:
     """`x` with each element 0 with probability `rate`, else divided by 1 - rate.
 
     key:             a key, or None to draw one from `with rune.random.seed(…)`; with a `name`, one

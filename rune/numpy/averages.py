@@ -342,7 +342,7 @@ def _nan_extremum(
     keepdims: bool,
     initial: ArrayLike | None,
     where: ArrayLike | None,
-) -> Array | None:
+) -> Array:
     """Over numbers only; NaN, or `initial`, where a slice has none."""
     refuse(name, out=out)
     x, mask = _number(name, a)
@@ -367,7 +367,7 @@ def nanmax(
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """Largest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -389,7 +389,7 @@ def nanmin(
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """Smallest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.

@@ -7,7 +7,6 @@ first.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from rune.ops.promote import constant
 from rune.typing import ArrayLike
 
 
-def real(val: ArrayLike, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real part; a real array itself.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.

@@ -41,7 +41,7 @@ _INVERSE = ("ifft", "irfft")
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along one axis.
 
     Shapes: a [*A, N, *B] -> [*A, n, *B].
@@ -58,7 +58,7 @@ def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = 
     return _along_one("fft", "fft", a, n, axis, norm)
 
 
-def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
     Shapes: a [*A, N, *B] -> [*A, n, *B], n by default N. Types: as `fft`.
@@ -73,7 +73,7 @@ def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("ifft", "ifft", a, n, axis, norm)
 
 
-def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
@@ -87,7 +87,7 @@ def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("rfft", "rfft", a, n, axis, norm)
 
 
-def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
     What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
@@ -104,7 +104,7 @@ def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
     return _along_one("irfft", "irfft", a, n, axis, norm)
 
 
-def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real spectrum of a signal that is Hermitian in time, given by its first half.
 
     Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
@@ -280,7 +280,7 @@ def _two(name: str, axes: Any) -> Any:
 # --- what they share ----------------------------------------------------------------------------
 
 
-def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str | None) -> Array | None:
+def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str | None) -> Array:
     if n is None:
         return _along(name, kind, a, None, (axis,), norm)
     if n == -1:  # which keeps what there is, of several axes

@@ -357,7 +357,7 @@ def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) 
     return c.transpose(out, order)
 
 
-def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
     Shapes: arr any, mask of as many elements, vals any -> that of `arr`. Types: that of `arr`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -259,6 +259,16 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 # --- choice -----------------------------------------------------------------------------------
+
+
+@overload
+def where(
+    condition: ArrayLike, /, *, size: Size | None = ..., fill_value: ArrayLike | None = ...
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
 def where(

@@ -65,7 +65,7 @@ def _with_root(p: Array, z: Array) -> tuple[Value | None, None]:
     return p - z * concatenate([p[:1] * 0, p[:-1]]), None
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, the highest power first: eigenvalues of its companion matrix.
 
     strip_zeros: whether leading zeros, which lower the degree, are looked for: then the number of

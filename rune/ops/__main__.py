@@ -19,6 +19,7 @@ from rune.lowering.sorting.digits import count_digits, digit_starts
 from rune.lowering.sorting.expansions import inverse_rows
 from rune.lowering.sorting.groups import move_by_groups
 from rune.lowering.sorting.radix import digit_counts, move_digits
+from rune.lowering.source_calls import source_call
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
@@ -43,6 +44,7 @@ WRITTEN_BY_LOWERING = (
     take_row,
     put_row,
     host_call,
+    source_call,
     part,
     interleave,
     split_axis,

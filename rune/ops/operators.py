@@ -43,6 +43,13 @@ if TYPE_CHECKING:
     from rune.backends import Device
     from rune.typing import DTypeLike
 
+# What the package itself asks arrays and traced values for, and what is no part of their surface.
+INTERNAL = frozenset(
+    """
+    buffer buffer_on copied_to frame interpreter is_sole_owner known make_dense place primal rank0 start_numpy tangent
+    value variable
+    """.split()
+)
 A = TypeVar("A", bound="Operators")
 _Binary = Callable[[A, Any], A]
 
@@ -112,6 +119,10 @@ class Operators:
     __slots__ = ()
     __array_priority__ = 1000  # NumPy arrays on the left defer to us
     type: ArrayType
+
+    def __dir__(self) -> list[str]:
+        """The public names, which Tab shows, and those of Python's protocols."""
+        return [n for n in object.__dir__(self) if n not in INTERNAL and (n[0] != "_" or n[:2] == "__")]
 
     if TYPE_CHECKING:  # functions of rune.numpy, which `rune.array_methods` attaches from above
         all: Callable[..., Self]

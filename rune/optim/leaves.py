@@ -6,25 +6,32 @@ body of a loop. The square of a complex number is that of its magnitude, and rea
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.errors import DtypeError
+from rune.errors import ArgumentError, DtypeError
+from rune.typing import ArrayLike
 
-Tree = Any
-
-
-def filled(params: Tree, value: float) -> Tree:
-    """A tree like the parameters, of one number."""
-    return tree.map(lambda p: rnp.full_like(p, value), params)
+Tree = Any  # of arrays, in any containers
+T = TypeVar("T")  # a tree, where one like it comes back
 
 
-def filled_real(params: Tree, value: float) -> Tree:
-    """`filled`, of real numbers where the parameters are complex."""
+def zeros(params: T) -> T:
+    """A tree like the parameters, of zeros."""
+    return tree.map(rnp.zeros_like, params)
+
+
+def real_filled(params: T, value: float) -> T:
+    """A tree like the parameters, of one number; real where they are complex."""
     return tree.map(lambda p: rnp.full_like(rnp.real(p), value), params)
+
+
+def scaled(grads: T, rate: ArrayLike) -> T:
+    """Every leaf times a number or rank-0 array, in its own dtype."""
+    return tree.map(lambda g: rnp.astype(rnp.multiply(g, rate), rnp.result_type(g)), grads)
 
 
 def square_of(x: Array) -> Array:
@@ -35,11 +42,21 @@ def square_of(x: Array) -> Array:
     return real * real + imag * imag
 
 
-def in_dtypes(name: str, new: Tree, old: Tree) -> Tree:
+def same_shape(name: str, old: Array, new: Array) -> Array:
+    """`old`. Errors: ArgumentError unless both have one shape."""
+    if rnp.shape(old) != rnp.shape(new):
+        raise ArgumentError(
+            f"{name}: cannot update {rnp.shape(old)} with {rnp.shape(new)} (one shape required)",
+            hint="the state or the copy belongs to other parameters",
+        )
+    return old
+
+
+def in_dtypes(name: str, new: Tree, old: T) -> T:
     """`new` in the dtypes of `old`. Errors: DtypeError for complex numbers where real ones were."""
 
     def leaf(a: Array, b: Array) -> Array:
-        dtype = b.dtype if hasattr(b, "dtype") else rnp.result_type(b)
+        dtype = rnp.result_type(b)
         if rnp.iscomplexobj(a) and not rnp.issubdtype(dtype, rnp.complexfloating):
             path = next(path for path, x in tree.leaves_with_path(new) if x is a)
             raise _refused(name, path, a, "a real parameter")
@@ -48,14 +65,14 @@ def in_dtypes(name: str, new: Tree, old: Tree) -> Tree:
     return tree.map(leaf, new, old)
 
 
-def real_leaves(name: str, values: Tree) -> Tree:
-    """`values`. Errors: DtypeError for a complex leaf, of an optimizer that compares numbers."""
+def real_leaves(name: str, values: T) -> T:
+    """`values`. Errors: DtypeError for a complex leaf, where numbers are compared."""
     for path, leaf in tree.leaves_with_path(values):
         if rnp.iscomplexobj(leaf):
             raise _refused(name, path, leaf, "real numbers required")
     return values
 
 
-def _refused(name: str, path: Any, leaf: object, why: str) -> DtypeError:
+def _refused(name: str, path: tree.KeyPath, leaf: Array, why: str) -> DtypeError:
     place = tree.keystr(path)
     return DtypeError(f"{name}: cannot take {type_of(leaf)}{place and ' at ' + place} ({why})")

@@ -1,31 +1,35 @@
-"""Schedules: functions from the step count, a traced i32, to a learning rate."""
+"""Schedules: functions from the step count, a traced i32, to a learning rate.
+
+A rate is f32, or of the dtype of a floating count. One of your own is any such function:
+`lambda n: rnp.where(n < 100, 0.1, 0.01)`.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError
 from rune.typing import ArrayLike
 
-Schedule = Callable[[Any], Any]
+Schedule = Callable[[ArrayLike], Array]
+StepFunction = Callable[[Array], ArrayLike]  # what is taken for a schedule
 
 
-def _steps(name: str, what: str, count: int) -> int:
+def steps_of(name: str, what: str, count: int) -> int:
+    """`count`. Errors: ArgumentError unless it is a positive number."""
     if not isinstance(count, int | float) or count <= 0:
         raise ArgumentError(f"{name}: cannot use {what}={count!r} (at least one step required)")
     return count
 
 
-def constant_schedule(value: float) -> Schedule:
+def constant_schedule(value: float) -> Callable[[ArrayLike], float]:
     """The same rate at every step.
 
-    Shapes: any count -> []. Types: `value` as it was given.
-    Errors: none.
+    Shapes: any count -> []. Types: `value` as it was given. Errors: none.
 
     >>> import rune.optim as optim
     >>> optim.constant_schedule(0.5)(3)
@@ -37,187 +41,17 @@ def constant_schedule(value: float) -> Schedule:
 def linear_schedule(init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0) -> Schedule:
     """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
 
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError if an argument is not an array.
+    Shapes: as the count. Types: f32. Errors: ArgumentError for fewer than one step.
 
     >>> import rune.optim as optim
     >>> float(optim.linear_schedule(1.0, 0.0, 4)(1))
     0.75
     """
-    steps = _steps("linear_schedule", "transition_steps", transition_steps)
+    steps = steps_of("linear_schedule", "transition_steps", transition_steps)
 
     def schedule(count: ArrayLike) -> Array:
         done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
         return init_value + (end_value - init_value) * done
-
-    return schedule
-
-
-def polynomial_schedule(
-    init_value: float, end_value: float, power: float, transition_steps: int, transition_begin: int = 0
-) -> Schedule:
-    """end + (init - end) (1 - t)**power, t going from 0 to 1 after `transition_begin` steps.
-
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError if an argument is not an array.
-
-    >>> import rune.optim as optim
-    >>> float(optim.polynomial_schedule(1.0, 0.0, 2, 4)(2))
-    0.25
-    """
-    steps = _steps("polynomial_schedule", "transition_steps", transition_steps)
-
-    def schedule(count: ArrayLike) -> Array:
-        done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
-        return end_value + (init_value - end_value) * rnp.power(1.0 - done, power)
-
-    return schedule
-
-
-def _boundaries(name: str, scales: Mapping[int, float] | None) -> Mapping[int, float]:
-    """Scales by step, none by default."""
-    for boundary in scales or {}:
-        if not isinstance(boundary, int) or boundary < 0:
-            raise ArgumentError(f"{name}: cannot use the boundary {boundary!r} (a step from 0 on)")
-    return scales or {}
-
-
-def piecewise_constant_schedule(init_value: float, boundaries_and_scales: dict[int, float] | None = None) -> Schedule:
-    """`init_value` times the scales of all boundaries that the step count has reached.
-
-    Shapes: count [*S] -> [*S]. Types: f32.
-    Errors: ArgumentError if a boundary is not an integer of at least 0.
-
-    >>> import rune.optim as optim
-    >>> schedule = optim.piecewise_constant_schedule(1.0, {2: 0.5, 4: 0.1})
-    >>> [round(float(schedule(k)), 3) for k in (1, 2, 4)]
-    [1.0, 0.5, 0.05]
-    """
-    steps = sorted(_boundaries("piecewise_constant_schedule", boundaries_and_scales).items())
-
-    def schedule(count: ArrayLike) -> Any:
-        value: Array | float = init_value
-        for boundary, factor in steps:
-            value = value * rnp.where(rnp.greater_equal(count, boundary), factor, 1.0)
-        return value
-
-    return schedule
-
-
-def piecewise_interpolate_schedule(
-    interpolate_type: str, init_value: float, boundaries_and_scales: dict[int, float] | None = None
-) -> Schedule:
-    """Through `init_value` times the scales at the boundaries, by lines or half cosines.
-
-    interpolate_type: "linear" or "cosine".
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for another type, and if a boundary is not an integer of at least 0.
-
-    >>> import rune.optim as optim
-    >>> schedule = optim.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0})
-    >>> [float(schedule(k)) for k in (0, 2, 4)]
-    [1.0, 2.0, 3.0]
-    """
-    if interpolate_type not in ("linear", "cosine"):
-        raise ArgumentError(f"piecewise_interpolate_schedule: cannot use {interpolate_type!r} (linear or cosine)")
-    points, value = [(0, init_value)], init_value
-    scales = _boundaries("piecewise_interpolate_schedule", boundaries_and_scales)
-    for boundary, factor in sorted(scales.items()):
-        value = value * factor
-        points.append((boundary, value))
-
-    def schedule(count: ArrayLike) -> float | Array:
-        rate: Array | float = points[0][1]
-        for (start, low), (end, high) in itertools.pairwise(points):
-            progress = rnp.clip(rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0)
-            if interpolate_type == "cosine":
-                progress = 0.5 * (1.0 - rnp.cos(math.pi * progress))
-            rate = rate + (high - low) * progress
-        return rate
-
-    return schedule
-
-
-def _onecycle(kind: str, steps: int, peak: float, start: float, end: float, points: dict[int, float]) -> Schedule:
-    _steps(f"{kind}_onecycle_schedule", "transition_steps", steps)
-    if list(points) != sorted(points) or max(points) > steps:
-        raise ArgumentError(f"{kind}_onecycle_schedule: cannot place the turns at {list(points)} of {steps} steps")
-    return piecewise_interpolate_schedule(kind, peak / start, {**points, steps: 1 / end})
-
-
-def cosine_onecycle_schedule(
-    transition_steps: int,
-    peak_value: float,
-    pct_start: float = 0.3,
-    div_factor: float = 25.0,
-    final_div_factor: float = 1e4,
-) -> Schedule:
-    """Up from peak / div_factor within the first `pct_start` of the steps, down to
-    peak / div_factor / final_div_factor at the last, by half cosines.
-
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Source: Smith & Topin 2017, arXiv:1708.07120.
-    Errors: ArgumentError for fewer than one step.
-
-    >>> import rune.optim as optim
-    >>> round(float(optim.cosine_onecycle_schedule(10, 1.0)(3)), 6)
-    1.0
-    """
-    points = {int(pct_start * transition_steps): div_factor}
-    return _onecycle("cosine", transition_steps, peak_value, div_factor, div_factor * final_div_factor, points)
-
-
-def linear_onecycle_schedule(
-    transition_steps: int,
-    peak_value: float,
-    pct_start: float = 0.3,
-    pct_final: float = 0.85,
-    div_factor: float = 25.0,
-    final_div_factor: float = 1e4,
-) -> Schedule:
-    """Up, down again until `pct_final` of the steps, and on to the final value, by lines.
-
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Source: Smith & Topin 2017, arXiv:1708.07120.
-    Errors: ArgumentError for fewer than one step.
-
-    >>> import rune.optim as optim
-    >>> schedule = optim.linear_onecycle_schedule(20, 1.0)
-    >>> [round(float(schedule(k)), 3) for k in (0, 6, 17)]
-    [0.04, 1.0, 0.04]
-    """
-    points = {int(pct_start * transition_steps): div_factor, int(pct_final * transition_steps): 1 / div_factor}
-    return _onecycle("linear", transition_steps, peak_value, div_factor, final_div_factor, points)
-
-
-def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """Each schedule from its boundary on, counting from there.
-
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for another number of boundaries, or ones that fall.
-
-    >>> import rune.optim as optim
-    >>> parts = [optim.constant_schedule(1.0), optim.linear_schedule(1.0, 0.0, 4)]
-    >>> float(optim.join_schedules(parts, [10])(11))
-    0.75
-    """
-    if len(schedules) != len(boundaries) + 1:
-        raise ArgumentError(
-            f"join_schedules: cannot join {len(schedules)} schedules at {len(boundaries)} "
-            "boundaries (one fewer required)"
-        )
-    if not all(callable(schedule) for schedule in schedules) or any(b < a for a, b in itertools.pairwise(boundaries)):
-        raise ArgumentError(
-            f"join_schedules: cannot join at {list(boundaries)} (functions of the step, and "
-            "boundaries that rise, required)"
-        )
-
-    def schedule(count: ArrayLike) -> Array:
-        value = schedules[0](count)
-        for boundary, following in zip(boundaries, schedules[1:], strict=True):
-            later = following(rnp.subtract(count, boundary))
-            value = rnp.where(rnp.less(count, boundary), value, later)
-        return value
 
     return schedule
 
@@ -233,59 +67,68 @@ def exponential_decay(
     """init_value decay_rate**(count / transition_steps), in whole powers if `staircase`.
 
     transition_begin: the step that counting starts at.   end_value: not beyond this value.
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError if an argument is not an array.
+    Shapes: as the count. Types: f32. Errors: ArgumentError for no steps, or a decay by 0 or less.
 
     >>> import rune.optim as optim
     >>> float(optim.exponential_decay(1.0, 2, 0.25)(1))
     0.5
     """
-    steps = _steps("exponential_decay", "transition_steps", transition_steps)
+    steps = steps_of("exponential_decay", "transition_steps", transition_steps)
     if isinstance(decay_rate, int | float) and decay_rate <= 0:
         raise ArgumentError(f"exponential_decay: cannot decay by {decay_rate=} (above 0 required)")
 
     def schedule(count: ArrayLike) -> Array:
         power = rnp.divide(rnp.maximum(rnp.subtract(count, transition_begin), 0), steps)
         value = init_value * rnp.power(decay_rate, rnp.floor(power) if staircase else power)
-        if end_value is None:
-            return value
-        return (rnp.maximum if decay_rate < 1 else rnp.minimum)(value, end_value)
+        bounded = rnp.maximum if decay_rate < 1 else rnp.minimum
+        return value if end_value is None else bounded(value, end_value)
 
     return schedule
 
 
 def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0) -> Schedule:
-    """Half a cosine from `init_value` down to alpha times it. Source: arXiv:1608.03983.
+    """Half a cosine, to the power `exponent`, from `init_value` down to alpha times it.
 
-    exponent: the power of the cosine.
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError if an argument is not an array.
+    Shapes: as the count. Types: f32. Errors: ArgumentError for fewer than one step.
+    Source: Loshchilov & Hutter 2016, arXiv:1608.03983.
 
     >>> import rune.optim as optim
     >>> float(optim.cosine_decay_schedule(1.0, 10)(10))
     0.0
     """
-    steps = _steps("cosine_decay_schedule", "decay_steps", decay_steps)
+    steps = steps_of("cosine_decay_schedule", "decay_steps", decay_steps)
 
     def schedule(count: ArrayLike) -> Array:
-        done = rnp.minimum(rnp.divide(count, steps), 1.0)
-        cosine = 0.5 * (1.0 + rnp.cos(math.pi * done))
+        cosine = 0.5 * (1.0 + rnp.cos(math.pi * rnp.minimum(rnp.divide(count, steps), 1.0)))
         return init_value * ((1 - alpha) * cosine**exponent + alpha)
 
     return schedule
 
 
-def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
-    """A line from `init_value` up to `peak_value`, then flat.
+def join_schedules(schedules: Sequence[StepFunction], boundaries: Sequence[int]) -> Schedule:
+    """Each schedule from its boundary on, counting from there.
 
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError if an argument is not an array.
+    Shapes: as the count. Types: f32. Errors: ArgumentError for other boundaries than rising ones.
 
     >>> import rune.optim as optim
-    >>> float(optim.warmup_constant_schedule(0.0, 1.0, 4)(2))
-    0.5
+    >>> schedule = optim.join_schedules([lambda n: 1.0, optim.linear_schedule(1.0, 0.0, 4)], [10])
+    >>> float(schedule(11))
+    0.75
     """
-    return linear_schedule(init_value, peak_value, warmup_steps)
+    rises = all(a <= b for a, b in itertools.pairwise(boundaries))
+    if len(schedules) != len(boundaries) + 1 or not all(map(callable, schedules)) or not rises:
+        raise ArgumentError(
+            f"join_schedules: cannot join {len(schedules)} schedules at {list(boundaries)} "
+            "(functions of the step, and boundaries that rise, one fewer, required)"
+        )
+
+    def schedule(count: ArrayLike) -> Array:
+        value = rnp.asarray(schedules[0](rnp.asarray(count)))
+        for boundary, following in zip(boundaries, schedules[1:], strict=True):
+            value = rnp.where(rnp.less(count, boundary), value, following(rnp.subtract(count, boundary)))
+        return value
+
+    return schedule
 
 
 def warmup_cosine_decay_schedule(
@@ -298,64 +141,18 @@ def warmup_cosine_decay_schedule(
 ) -> Schedule:
     """A line up to `peak_value`, then half a cosine to `end_value` at step `decay_steps`.
 
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError unless the warm-up is shorter than `decay_steps`.
+    Shapes: as the count. Types: f32. Errors: ArgumentError for a warm-up of all the steps.
 
     >>> import rune.optim as optim
     >>> float(optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2))
     0.5
     """
-    cosine_steps = _steps("warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps)
+    steps = steps_of("warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps)
     alpha = end_value / peak_value if peak_value else 0.0
-    down = cosine_decay_schedule(peak_value, cosine_steps, alpha, exponent)
-    return _warmed_up(init_value, peak_value, warmup_steps, down)
+    down = cosine_decay_schedule(peak_value, steps, alpha, exponent)
+    return warmed_up(init_value, peak_value, warmup_steps, down)
 
 
-def warmup_exponential_decay_schedule(
-    init_value: float,
-    peak_value: float,
-    warmup_steps: int,
-    transition_steps: int,
-    decay_rate: float,
-    transition_begin: int = 0,
-    staircase: bool = False,
-    end_value: float | None = None,
-) -> Schedule:
-    """A line up to `peak_value`, then `exponential_decay` from there.
-
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError if an argument is not an array.
-
-    >>> import rune.optim as optim
-    >>> float(optim.warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)(3))
-    0.5
-    """
-    down = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value)
-    return _warmed_up(init_value, peak_value, warmup_steps, down)
-
-
-def _warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Schedule:
+def warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Schedule:
     """A line from start to peak, then the other schedule; that alone for no steps."""
-    if steps == 0:
-        return following
-    up = linear_schedule(start, peak, steps)
-    return lambda count: rnp.where(rnp.less(count, steps), up(count), following(rnp.subtract(count, steps)))
-
-
-def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, float]]) -> Schedule:
-    """`warmup_cosine_decay_schedule` again and again, each with its own arguments.
-
-    Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
-    Errors: ArgumentError for no cycles, or one without its decay_steps.
-    Source: Loshchilov & Hutter 2016, arXiv:1608.03983.
-
-    >>> import rune.optim as optim
-    >>> cycle = {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 2, "decay_steps": 4}
-    >>> [float(optim.sgdr_schedule([cycle, cycle])(n)) for n in (0, 1, 2, 4, 5)]
-    [0.0, 0.5, 1.0, 0.0, 0.5]
-    """
-    cycles: list[Any] = [dict(kwargs) for kwargs in cosine_kwargs]
-    if any("decay_steps" not in cycle for cycle in cycles):
-        raise ArgumentError("sgdr_schedule: cannot join cycles without their decay_steps")
-    ends = list(itertools.accumulate(int(cycle["decay_steps"]) for cycle in cycles))
-    return join_schedules([warmup_cosine_decay_schedule(**c) for c in cycles], ends[:-1])
+    return join_schedules([linear_schedule(start, peak, steps), following], [steps]) if steps else following

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from rune.transforms.checks.key_reuse import note_use
 from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
+from rune.transforms.inspect.profiled import tell
 
 
 class Evaluate(Interpreter):
@@ -43,9 +45,13 @@ class Evaluate(Interpreter):
         if primitive.reference is None:
             raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
         settings = config.current()
+        begin = perf_counter() if settings.profile else None
         data, types, place = _operands(primitive.name, args, settings.device)
         if primitive.multiple_results:
-            return _run_library(primitive, data, types, args, params, place)
+            results = _run_library(primitive, data, types, args, params, place)
+            if begin is not None and place.device is None:
+                tell(primitive.name, data, results, begin)
+            return results
         # Before computing, so that wrong operands get rune's error and not NumPy's.
         type = result_type(primitive, types, params)
         # Only watched programs detect an index out of bounds.
@@ -53,6 +59,8 @@ class Evaluate(Interpreter):
             note_use(primitive, data)
             out = _computed(primitive, data, params, (type,))
             result = Array(np.asarray(out), type, place)
+            if begin is not None:
+                tell(primitive.name, data, (result,), begin)
             is_checked = settings.check_nans or settings.check_infs
             if is_checked and primitive.family in watched_families():
                 check_eager(primitive, data, result)

@@ -41,6 +41,9 @@ from rune.tree.registry import (
 )
 from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of, required
 
+if _typing.TYPE_CHECKING:
+    from rune.tree_files import load, save
+
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -62,6 +65,7 @@ __all__ = [
     "keystr",
     "leaves",
     "leaves_with_path",
+    "load",
     "map",
     "map_with_path",
     "reduce",
@@ -72,6 +76,7 @@ __all__ = [
     "register_node_with_keys",
     "register_node_with_keys_class",
     "register_static",
+    "save",
     "static",
     "structure",
     "transpose",

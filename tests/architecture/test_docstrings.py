@@ -23,7 +23,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from docs.site import ROOMS, members
+from docs.rooms import ROOMS, members
 from rune import errors
 from rune.array import Array
 from tests.architecture.sources import sources
@@ -71,6 +71,7 @@ DEFINITIONS = frozenset(
 # give any: numbers, names, dtypes and shapes.
 OF_TREES = (
     "rune",
+    "rune.data",
     "rune.tree",
     "rune.tree_util",
     "rune.debug",
@@ -80,6 +81,7 @@ OF_TREES = (
     "rune.profiler",
     "rune.ref",
     "rune.checkify",
+    "rune.checkpoints",
 )
 NO_ARRAYS = frozenset(
     """

@@ -129,13 +129,13 @@ STATISTICS: list[tuple[str, str]] = [
 OPTIMIZERS: list[tuple[str, str]] = [
     (
         "an update without the parameters",
-        "rune.optim.adaptive_grad_clip(0.1).update(x, rune.optim.adaptive_grad_clip(0.1).init(x))",
+        "rune.optim.deprecated.adaptive_grad_clip(0.1).update(x, rune.optim.deprecated.adaptive_grad_clip(0.1).init(x))",
     ),
     ("a decay by nothing", "rune.optim.exponential_decay(1.0, 2, 0.0)"),
-    ("cycles of unknown length", "rune.optim.sgdr_schedule([{'init_value': 0.0}])"),
-    ("steps that only grow", "rune.optim.scale_by_rprop(0.5, eta_minus=2.0)"),
-    ("parts without names", "rune.optim.named_chain(rune.optim.sgd(0.1))"),
-    ("a condition that is no function", "rune.optim.conditionally_transform(rune.optim.sgd(0.1), True)"),
+    ("cycles of unknown length", "rune.optim.deprecated.sgdr_schedule([{'init_value': 0.0}])"),
+    ("steps that only grow", "rune.optim.deprecated.scale_by_rprop(0.5, eta_minus=2.0)"),
+    ("parts without names", "rune.optim.deprecated.named_chain(rune.optim.sgd(0.1))"),
+    ("a condition that is no function", "rune.optim.deprecated.conditionally_transform(rune.optim.sgd(0.1), True)"),
 ]
 
 FUNCTIONS: list[tuple[str, str]] = [

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from docs.site import members
+from docs.rooms import members
 from rune import ops
 from rune.core.primitive import ZERO, Joint, Primitive
 from rune.ops.__main__ import EVERY_PRIMITIVE

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rune.backends import cuda
 from rune.lowering.codegen import cuda_teams, cuda_units
+from rune.lowering.codegen.source_kernels import ENTRY
 
 HERE = Path(__file__).parent
 SWITCH = "RUNE_TEST_CUDA_EMULATOR"
@@ -40,6 +41,7 @@ _INSTRUCTIONS = {
     "const unsigned long long* __restrict__ _table": "const unsigned long long* _table",
 }
 _DECLARATION = re.compile(r'extern "C" __device__ __cudart_builtin__ void CUDARTAPI \w+\([^;]*;')
+_POOL = re.compile(r"extern __shared__ (\w+(?: \w+)*) (\w+)\[\];")  # as users write it
 _KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\((\d+)\) )?(\w+)\(([^)]*)\) \{')
 
 
@@ -95,6 +97,7 @@ def host_source(source: str) -> str:
         host = host.replace(function, "")
     for device, same in _INSTRUCTIONS.items():
         host = host.replace(device, same)
+    host = _POOL.sub(r"\1* \2 = (\1*)cuda_pool();", host)
     assert "asm(" not in host, host
     records = [_record(source, kernel) for kernel in _KERNEL.finditer(source)]
     return "\n".join(['#include "kernels.h"', host, *records])
@@ -103,7 +106,9 @@ def host_source(source: str) -> str:
 def _record(source: str, kernel: re.Match[str]) -> str:
     threads, name, params = kernel[1] or "0", kernel[2], kernel[3]
     count = params.count(",") + 1
-    has_barriers = "__sync" in source[kernel.end() : source.index("\n}\n", kernel.end())]
+    text = source[kernel.end() : source.index("\n}\n", kernel.end())]
+    # A kernel that a user wrote is called by one of rune's.
+    has_barriers = "__sync" in (source if name == ENTRY else text)
     types, words = ", ".join(["unsigned long long"] * count), ", ".join(f"words[{k}]" for k in range(count))
     # All parameters are words of 64 bits, which functions of the host take alike.
     call = f"((void (*)({types})){name})({words})"

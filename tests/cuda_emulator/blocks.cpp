@@ -9,7 +9,7 @@
 #include <vector>
 
 extern "C" {
-__attribute__((visibility("default"))) thread_local Position cuda_blockIdx, cuda_blockDim, cuda_threadIdx;
+__attribute__((visibility("default"))) thread_local Position cuda_blockIdx, cuda_gridDim, cuda_blockDim, cuda_threadIdx;
 }
 
 static const size_t STACK_BYTES = 128 << 10;
@@ -40,6 +40,11 @@ static void begin() {
   current->has_ended = true;
 }
 
+static unsigned count(Position extents) { return extents.x * extents.y * extents.z; }
+static Position position(unsigned number, Position extents) {
+  return {number % extents.x, number / extents.x % extents.y, number / extents.x / extents.y};
+}
+
 // Run each fibre until its next barrier, in random order; the number of those that wait there.
 static unsigned phase(std::vector<unsigned>& order) {
   std::shuffle(order.begin(), order.end(), random_numbers);
@@ -47,7 +52,7 @@ static unsigned phase(std::vector<unsigned>& order) {
   for (unsigned thread : order) {
     current = fibres[thread].get();
     if (current->has_ended) continue;
-    cuda_threadIdx = {thread, 0, 0};
+    cuda_threadIdx = position(thread, cuda_blockDim);
     swapcontext(&outside, &current->context);
     waiting += !current->has_ended;
   }
@@ -71,18 +76,19 @@ static void run_fibres(unsigned threads) {
     if (waiting != threads) return fault("a barrier was reached by some threads of a block only");
 }
 
-void run_blocks(const Kernel& kernel, unsigned blocks, unsigned threads, const Words& words) {
+void run_blocks(const Kernel& kernel, Position blocks, Position threads, const Words& words) {
   running = &kernel;
   arguments = &words;
-  cuda_blockDim = {threads, 1, 1};
-  for (unsigned block = 0; block < blocks; block++) {
-    cuda_blockIdx = {block, 0, 0};
+  cuda_gridDim = blocks;
+  cuda_blockDim = threads;
+  for (unsigned block = 0; block < count(blocks); block++) {
+    cuda_blockIdx = position(block, blocks);
     if (kernel.has_barriers) {
-      run_fibres(threads);
+      run_fibres(count(threads));
       continue;
     }
-    for (unsigned thread = 0; thread < threads; thread++) {
-      cuda_threadIdx = {thread, 0, 0};
+    for (unsigned thread = 0; thread < count(threads); thread++) {
+      cuda_threadIdx = position(thread, threads);
       kernel.run(words.data());
     }
   }

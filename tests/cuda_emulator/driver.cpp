@@ -291,7 +291,7 @@ API cuMemsetD8Async(Word target, unsigned char number, size_t count, void* handl
 struct Function { const Kernel* kernel; unsigned most_shared = DECLARED_SHARED; };
 struct Launch {
   const Kernel* kernel;
-  unsigned blocks, threads;
+  Position blocks, threads;
   Words words;
   void operator()() const { run_blocks(*kernel, blocks, threads, words); }
 };
@@ -326,13 +326,13 @@ API cuFuncSetAttribute(Function* function, int attribute, int value) {
   return function->most_shared = value, SUCCESS;
 }
 
-struct Shape { unsigned x, y, z; };
-static int launch_of(Launch& launch, const Function* f, Shape grid, Shape block, unsigned shared, void** params) {
+static int launch_of(Launch& launch, const Function* f, Position grid, Position block, unsigned shared, void** params) {
   auto most = f->kernel->most_threads ? f->kernel->most_threads : 1024;
-  if (!grid.x || grid.x > 0x7fffffffu || grid.y != 1 || grid.z != 1) return INVALID_VALUE;
-  if (!block.x || block.x > unsigned(most) || block.y != 1 || block.z != 1) return INVALID_VALUE;
+  if (!grid.x || grid.x > 0x7fffffffu || grid.y - 1 > 65534u || grid.z - 1 > 65534u) return INVALID_VALUE;
+  if (!block.x || !block.y || !block.z || block.z > 64) return INVALID_VALUE;
+  if (Word(block.x) * block.y * block.z > unsigned(most)) return INVALID_VALUE;
   if (shared > f->most_shared) return INVALID_VALUE;
-  launch = {f->kernel, grid.x, block.x, {}};
+  launch = {f->kernel, grid, block, {}};
   for (int k = 0; k < f->kernel->params; k++) launch.words[k] = *(Word*)params[k];
   return SUCCESS;
 }
@@ -406,7 +406,7 @@ static int add(Graph* graph, std::shared_ptr<Node> node, void** before, size_t c
   return *added = node.get(), SUCCESS;
 }
 
-struct KernelParams { Function* function; Shape grid, block; unsigned shared; void** params; void** extra; void* rest[2]; };
+struct KernelParams { Function* function; Position grid, block; unsigned shared; void** params; void** extra; void* rest[2]; };
 struct ConditionalParams { Word handle; int type; unsigned size; Graph** bodies; void* context; };
 struct NodeParams { int type; int reserved[3]; union { long long room[29]; ConditionalParams conditional; }; long long end; };
 static const int CONDITIONAL = 13;  // CU_GRAPH_NODE_TYPE_CONDITIONAL

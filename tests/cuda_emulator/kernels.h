@@ -9,7 +9,7 @@
 
 using namespace std;
 extern "C" {
-extern thread_local Position cuda_blockIdx, cuda_blockDim, cuda_threadIdx;
+extern thread_local Position cuda_blockIdx, cuda_gridDim, cuda_blockDim, cuda_threadIdx;
 void cuda_barrier();
 void* cuda_pool();
 void set_condition(unsigned long long handle, unsigned value);
@@ -40,6 +40,7 @@ using cudaGraphConditionalHandle = unsigned long long;
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(threads)
 #define blockIdx cuda_blockIdx
+#define gridDim cuda_gridDim
 #define blockDim cuda_blockDim
 #define threadIdx cuda_threadIdx
 #define __syncthreads cuda_barrier

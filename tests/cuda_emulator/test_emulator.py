@@ -60,6 +60,12 @@ def test_laws_hold_on_an_emulated_device():
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
+def test_kernels_that_users_wrote_run_on_an_emulated_device():
+    done = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", "-k", "cuda:0", "tests/extend/test_sources.py")
+
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
 def test_loops_are_conditional_nodes_and_copies_overlap():
     done = script("""
     def f(x):

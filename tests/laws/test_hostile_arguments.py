@@ -22,11 +22,8 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from docs.rooms import members
 from rune.errors import RuneError
-
-pytest.importorskip("pdoc", reason="the public names are those of the documentation, which pdoc makes")
-
-from docs.site import members
 
 TRIES = 20 if "RUNE_TEST_WHOLE" in os.environ else 1
 LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLocalError)

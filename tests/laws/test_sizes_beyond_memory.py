@@ -15,13 +15,10 @@ from typing import Any
 import pytest
 
 import rune.numpy as rnp
+from docs.rooms import members
 from rune.errors import ArgumentError, OutOfMemory, RuneError
 from rune.scipy import linalg, special
 from rune.scipy import signal as signals
-
-pytest.importorskip("pdoc", reason="the public names are those of the documentation, which pdoc makes")
-
-from docs.site import members
 
 HUGE = (2**70, 2**63)
 SECONDS = 1.0  # of work in this process, whatever else the machine does

@@ -309,3 +309,18 @@ def test_the_work_is_about_linear_in_the_number_of_equations(build):
     one, four = work(250), work(1000)
 
     assert four < 6 * one
+
+
+@pytest.mark.parametrize("edges", [(1, 1), (5, 0), (3, 7)], ids=str)
+@pytest.mark.parametrize("size", [97, 1_027, 2_053])
+def test_thin_edges_do_not_take_the_parallel_points_of_what_they_surround(size: int, edges: tuple[int, int]):
+    low, high = edges
+
+    def padded(x):
+        return ops.pad(x, 0.0, low=(low, low), high=(high, high), interior=(0, 0))
+
+    rows = cost.parallel_rows(PLAIN.cores)
+    for kernel in kernelize(program_of(padded, f32(size, size)), PLAIN).kernels.values():
+        points = cost.count(tuple(a.size for a in kernel.domain))
+        written = max(points * cost.count(tuple(a.size for a in s.axes)) for s in kernel.body if isinstance(s, Write))
+        assert points >= rows or written <= cost.SMALL_WORK

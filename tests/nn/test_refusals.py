@@ -11,13 +11,14 @@ import rune
 import rune.numpy as rnp
 from rune import nn, optim, random
 from rune.errors import RuneError
+from rune.optim import deprecated
 
 X, M, IMAGE = rnp.arange(3.0), rnp.ones((2, 3)), rnp.ones((2, 8, 8, 4))
 IDS, KEY = rnp.array([0, 1]), random.key(0)
 HEADS = rnp.ones((1, 2, 3, 4))
 
 
-def stepped(optimizer: optim.Optimizer, state: Any = None) -> Any:
+def stepped(optimizer: optim.GradientTransformation, state: Any = None) -> Any:
     return optimizer.update(X, optimizer.init(X) if state is None else state, X)
 
 
@@ -64,21 +65,24 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "a negative variance": (lambda: nn.initializers.variance_scaling(-1.0, "fan_in", "normal"), "scale=-1.0"),
     "an empty range": (lambda: nn.initializers.truncated_normal(lower=3.0, upper=1.0), "3.0…1.0"),
     "a cell of nothing": (lambda: nn.init_cell("rnn", 3, 0, KEY), "hidden=0"),
-    "a rate that is a word": (lambda: optim.adam("fast"), "learning_rate='fast'"),
+    "a rate that is a word": (lambda: optim.adam("fast"), "learning_rate='fast'"),  # type: ignore[arg-type]
     "a mean that grows": (lambda: stepped(optim.adam(0.1, b1=2.0)), "decay=2.0"),
     "a state of other parameters": (lambda: stepped(optim.adam(0.1), optim.adam(0.1).init(M)), "one shape required"),
     "no state": (lambda: optim.adam(0.1).update(X, None), "state of NoneType for 2 parts"),
     "a part that is none": (lambda: optim.chain(optim.sgd(0.1), None), "NoneType as an optimizer"),  # type: ignore[arg-type]
     "a negative norm": (lambda: optim.clip_by_global_norm(-1.0), "max_norm=-1.0"),
-    "a mask of words": (lambda: optim.masked(optim.sgd(0.1), "w").init(X), "tree of bools"),
-    "half a step": (lambda: optim.multi_steps(optim.sgd(0.1), 1.5), "every 1.5"),  # type: ignore[arg-type]
+    "a mask of words": (lambda: deprecated.masked(optim.sgd(0.1), "w").init(X), "tree of bools"),
+    "half a step": (lambda: deprecated.multi_steps(optim.sgd(0.1), 1.5), "every 1.5"),  # type: ignore[arg-type]
     "boundaries that fall": (
         lambda: optim.join_schedules([optim.constant_schedule(1.0)] * 3, [5, 3]),
         "boundaries that",
     ),
-    "a negative boundary": (lambda: optim.piecewise_constant_schedule(1.0, {-1: 0.5}), "-1"),
-    "a turn after the end": (lambda: optim.linear_onecycle_schedule(10, 1.0, pct_start=2.0), "cannot place the turns"),
-    "an average of other shapes": (lambda: optim.incremental_update(X, M, 0.5), "one shape"),
+    "a negative boundary": (lambda: deprecated.piecewise_constant_schedule(1.0, {-1: 0.5}), "-1"),
+    "a turn after the end": (
+        lambda: deprecated.linear_onecycle_schedule(10, 1.0, pct_start=2.0),
+        "cannot place the turns",
+    ),
+    "an average of other shapes": (lambda: deprecated.incremental_update(X, M, 0.5), "one shape"),
 }
 
 

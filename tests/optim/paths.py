@@ -7,6 +7,7 @@ import numpy as np
 import rune
 import rune.numpy as rnp
 from rune import nn, optim
+from rune.optim import deprecated
 from tests.optim.problem import LABELS, POINTS, START, STEPS
 from tests.support.arrays import array
 
@@ -18,9 +19,9 @@ def loss(weights: rnp.ndarray) -> rnp.ndarray:
     return rnp.mean(nn.softplus(-Y * (A @ weights))) + 0.05 * rnp.sum(weights**2)
 
 
-def curve(optimizer: optim.Optimizer) -> np.ndarray:
+def curve(optimizer: optim.GradientTransformation) -> np.ndarray:
     """The parameters after every step, all of them computed by one program."""
-    informed = optim.with_extra_args_support(optimizer)
+    informed = deprecated.with_extra_args_support(optimizer)
 
     @rune.jit
     def step(weights, state):

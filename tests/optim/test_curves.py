@@ -14,6 +14,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import optim
+from rune.optim import deprecated
 from rune.optim.schedules import Schedule
 from tests.optim.paths import A, Y, curve
 from tests.optim.problem import START, STEPS
@@ -21,18 +22,18 @@ from tests.support.arrays import array
 
 STORED = json.loads((Path(__file__).parent / "torch_2_13_0.json").read_text())
 
-SAME_AS_TORCH: dict[str, optim.Optimizer] = {
+SAME_AS_TORCH: dict[str, optim.GradientTransformation] = {
     "sgd": optim.sgd(0.1),
     "momentum": optim.momentum(0.1),
     "nesterov": optim.sgd(0.1, 0.9, nesterov=True),
     "adam": optim.adam(0.1),
     "adamw": optim.adamw(0.1, weight_decay=0.05),
-    "adamax": optim.adamax(0.1),
+    "adamax": deprecated.adamax(0.1),
     "rmsprop": optim.rmsprop(0.05, eps_in_sqrt=False),
     "centered rmsprop": optim.rmsprop(0.05, eps_in_sqrt=False, centered=True),
     "rmsprop with momentum": optim.rmsprop(0.02, eps_in_sqrt=False, momentum=0.8),
     "adagrad": optim.adagrad(0.5, 0.0, 1e-20),
-    "adadelta": optim.adadelta(1.0),
+    "adadelta": deprecated.adadelta(1.0),
 }
 
 
@@ -116,14 +117,14 @@ def rprop(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
     return -memory["sizes"] * memory["last"]
 
 
-BY_FORMULA: dict[str, tuple[optim.Optimizer, Step]] = {
-    "nadam": (optim.nadam(0.1), nadam),
-    "yogi": (optim.yogi(0.1), yogi),
+BY_FORMULA: dict[str, tuple[optim.GradientTransformation, Step]] = {
+    "nadam": (deprecated.nadam(0.1), nadam),
+    "yogi": (deprecated.yogi(0.1), yogi),
     "lion": (optim.lion(0.01, weight_decay=0.1), lion),
-    "lamb": (optim.lamb(0.1, weight_decay=0.1), lamb),
-    "lars": (optim.lars(0.5, weight_decay=0.1, trust_coefficient=0.1), lars),
-    "adafactor": (optim.adafactor(0.1), adafactor),
-    "rprop": (optim.rprop(0.1), rprop),
+    "lamb": (deprecated.lamb(0.1, weight_decay=0.1), lamb),
+    "lars": (deprecated.lars(0.5, weight_decay=0.1, trust_coefficient=0.1), lars),
+    "adafactor": (deprecated.adafactor(0.1), adafactor),
+    "rprop": (deprecated.rprop(0.1), rprop),
 }
 
 
@@ -135,7 +136,7 @@ def test_a_path_is_that_of_the_formula(name: str):
 
 
 def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
-    part = optim.scale_by_factored_rms(min_dim_size_to_factor=2)
+    part = deprecated.scale_by_factored_rms(min_dim_size_to_factor=2)
     g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
     state = part.init(array(g))
@@ -151,7 +152,7 @@ def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
 def test_centring_leaves_no_mean_over_all_axes_but_the_first():
     kernel, bias = np.arange(12.0).reshape(2, 3, 2) ** 2, np.arange(2.0)
 
-    updates, _ = optim.centralize().update({"k": array(kernel), "b": array(bias)}, ())
+    updates, _ = deprecated.centralize().update({"k": array(kernel), "b": array(bias)}, ())
 
     np.testing.assert_allclose(updates["k"], kernel - kernel.mean((1, 2), keepdims=True))
     np.testing.assert_array_equal(updates["b"], bias)
@@ -161,23 +162,23 @@ def test_centring_leaves_no_mean_over_all_axes_but_the_first():
 
 SCHEDULES: dict[str, tuple[Schedule, Callable[[int], float]]] = {
     "polynomial": (
-        optim.polynomial_schedule(1.0, 0.1, 2.0, 10, 5),
+        deprecated.polynomial_schedule(1.0, 0.1, 2.0, 10, 5),
         lambda t: 0.1 + 0.9 * (1 - min(max(t - 5, 0), 10) / 10) ** 2,
     ),
     "piecewise": (
-        optim.piecewise_constant_schedule(2.0, {3: 0.5, 9: 0.1}),
+        deprecated.piecewise_constant_schedule(2.0, {3: 0.5, 9: 0.1}),
         lambda t: 2.0 * (0.5 if t >= 3 else 1) * (0.1 if t >= 9 else 1),
     ),
     "lines": (
-        optim.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0, 8: 0.5}),
+        deprecated.piecewise_interpolate_schedule("linear", 1.0, {4: 3.0, 8: 0.5}),
         lambda t: float(np.interp(t, [0, 4, 8], [1, 3, 1.5])),
     ),
     "linear one-cycle": (
-        optim.linear_onecycle_schedule(20, 1.0),
+        deprecated.linear_onecycle_schedule(20, 1.0),
         lambda t: float(np.interp(t, [0, 6, 17, 20], [0.04, 1, 0.04, 4e-6])),
     ),
     "cosine one-cycle": (
-        optim.cosine_onecycle_schedule(20, 1.0),
+        deprecated.cosine_onecycle_schedule(20, 1.0),
         lambda t: (
             0.04 + 0.96 * (1 - np.cos(np.pi * t / 6)) / 2
             if t < 6
@@ -204,7 +205,7 @@ def test_a_schedule_is_its_formula_at_every_step_traced_or_not(name: str):
 
 
 def test_steps_of_k_gradients_are_one_step_of_their_mean():
-    slow, grads = optim.multi_steps(optim.adam(0.1), 3), np.arange(18.0).reshape(6, 3)
+    slow, grads = deprecated.multi_steps(optim.adam(0.1), 3), np.arange(18.0).reshape(6, 3)
     plain = optim.adam(0.1)
     state, plain_state = slow.init(array(np.array(START))), plain.init(array(np.array(START)))
     update = rune.jit(slow.update)
@@ -233,7 +234,7 @@ def test_only_leaves_of_the_mask_decay():
 
 
 def test_an_infinite_gradient_changes_nothing_until_there_are_too_many():
-    optimizer = optim.apply_if_finite(optim.momentum(1.0), 1)
+    optimizer = deprecated.apply_if_finite(optim.momentum(1.0), 1)
     state = optimizer.init(rnp.zeros(1))
 
     first, state = optimizer.update(rnp.array([np.inf]), state)
@@ -246,8 +247,8 @@ def test_an_infinite_gradient_changes_nothing_until_there_are_too_many():
 def test_clipping_keeps_directions_and_bounds():
     g, p = np.array([[3.0, 0.1], [4.0, 0.0]]), np.ones((2, 2))
 
-    adaptive = optim.adaptive_grad_clip(0.5).update(array(g), (), array(p))[0]
-    block = optim.clip_by_block_rms(1.0).update(array(g), ())[0]
+    adaptive = deprecated.adaptive_grad_clip(0.5).update(array(g), (), array(p))[0]
+    block = deprecated.clip_by_block_rms(1.0).update(array(g), ())[0]
 
     most = 0.5 * np.sqrt(2)
     expected = np.stack([g[:, 0] * most / 5, g[:, 1]], 1)

@@ -15,26 +15,27 @@ import rune
 import rune.numpy as rnp
 from rune import optim
 from rune.control import scan
+from rune.optim import deprecated
 from tests.optim.test_optim import ALL
 from tests.support.close import near
 
 PARTS = {
-    "adadelta": optim.adadelta(0.1),
+    "adadelta": deprecated.adadelta(0.1),
     "adagrad": optim.adagrad(0.1),
-    "adamax": optim.adamax(0.1),
-    "nadamw": optim.nadamw(0.1),
-    "lars": optim.lars(0.1),
-    "sign": optim.sign_sgd(0.1),
-    "mean": optim.ema(0.9),
+    "adamax": deprecated.adamax(0.1),
+    "nadamw": deprecated.nadamw(0.1),
+    "lars": deprecated.lars(0.1),
+    "sign": deprecated.sign_sgd(0.1),
+    "mean": deprecated.ema(0.9),
     "norm": optim.clip_by_global_norm(1.0),
-    "block": optim.clip_by_block_rms(0.5),
-    "units": optim.adaptive_grad_clip(0.1),
-    "size": optim.scale_by_param_block_rms(),
-    "rows": optim.scale_by_factored_rms(min_dim_size_to_factor=2),
-    "rounds": optim.multi_steps(optim.adam(0.1), 2),
-    "sums": optim.apply_every(2),
-    "odd steps": optim.conditionally_transform(optim.adam(0.1), lambda step: step % 2 == 1),
-    "finite": optim.apply_if_finite(optim.adam(0.1), 2),
+    "block": deprecated.clip_by_block_rms(0.5),
+    "units": deprecated.adaptive_grad_clip(0.1),
+    "size": deprecated.scale_by_param_block_rms(),
+    "rows": deprecated.scale_by_factored_rms(min_dim_size_to_factor=2),
+    "rounds": deprecated.multi_steps(optim.adam(0.1), 2),
+    "sums": deprecated.apply_every(2),
+    "odd steps": deprecated.conditionally_transform(optim.adam(0.1), lambda step: step % 2 == 1),
+    "finite": deprecated.apply_if_finite(optim.adam(0.1), 2),
 }
 EVERY = {**{k: v for k, v in ALL.items() if k != "partitioned"}, **PARTS}
 PHASE = np.exp(0.7j)
@@ -44,7 +45,7 @@ def leaf(scale: float, dtype: str = "f32") -> Any:
     return rnp.asarray(scale * np.array([[1.0, -2.0, 0.5], [0.25, 1.5, -1.0]]), dtype)
 
 
-def two_steps(optimizer: optim.Optimizer, grads: Any, params: Any) -> tuple[Any, Any]:
+def two_steps(optimizer: optim.GradientTransformation, grads: Any, params: Any) -> tuple[Any, Any]:
     def step(state: Any, _: Any) -> tuple[Any, Any]:
         updates, after = optimizer.update(grads, state, params)
         return after, updates
@@ -82,7 +83,7 @@ def test_complex_leaves_move_as_real_ones_that_were_turned(name: str):
 
 
 def test_noise_of_complex_leaves_has_two_parts():
-    noise = optim.add_noise(1.0, 0.0, 3)
+    noise = deprecated.add_noise(1.0, 0.0, 3)
     zeros = rnp.zeros(1000, "c64")
 
     updates, _ = noise.update(zeros, noise.init(zeros))
@@ -94,10 +95,10 @@ def test_noise_of_complex_leaves_has_two_parts():
 @pytest.mark.parametrize(
     ("optimizer", "name"),
     [
-        (optim.rprop(0.1), "scale_by_rprop"),
+        (deprecated.rprop(0.1), "scale_by_rprop"),
         (optim.clip(1.0), "clip"),
-        (optim.keep_params_nonnegative(), "keep_params_nonnegative"),
-        (optim.lbfgs(), "scale_by_zoom_linesearch"),
+        (deprecated.keep_params_nonnegative(), "keep_params_nonnegative"),
+        (deprecated.lbfgs(), "scale_by_zoom_linesearch"),
     ],
 )
 def test_what_compares_numbers_refuses_complex_leaves_by_name_and_place(optimizer: Any, name: str):

@@ -12,6 +12,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import optim
+from rune.optim import deprecated
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -26,9 +27,9 @@ def bowl(tree: Any) -> Any:
     return rnp.sum(rnp.cosh(tree["w"] - 2.0)) + 3.0 * (tree["b"] + 1.0) ** 2
 
 
-def walked(optimizer: optim.Optimizer, loss: Any, params: Any, steps: int) -> tuple[Any, Any]:
+def walked(optimizer: optim.GradientTransformation, loss: Any, params: Any, steps: int) -> tuple[Any, Any]:
     """The parameters and state after some steps in one compiled loop."""
-    value_and_grad = optim.value_and_grad_from_state(loss)
+    value_and_grad = deprecated.value_and_grad_from_state(loss)
 
     def step(_: Any, carry: Any) -> Any:
         params, state = carry
@@ -41,7 +42,7 @@ def walked(optimizer: optim.Optimizer, loss: Any, params: Any, steps: int) -> tu
 
 
 def test_the_minimum_of_a_valley_is_found():
-    end, state = walked(optim.lbfgs(), valley, array(np.array([-1.2, 1.0, -0.5, 2.0])), 60)
+    end, state = walked(deprecated.lbfgs(), valley, array(np.array([-1.2, 1.0, -0.5, 2.0])), 60)
 
     near(np.ones(4), end, relative=1e-5, why="flat at the minimum: values agree to f64's root")
     assert float(state[-1].value) < 1e-10
@@ -50,7 +51,7 @@ def test_the_minimum_of_a_valley_is_found():
 def test_parameters_may_be_a_tree():
     params = {"w": rnp.zeros((2, 3)), "b": rnp.float32(4.0)}
 
-    end, _ = walked(optim.lbfgs(memory_size=4), bowl, params, 15)
+    end, _ = walked(deprecated.lbfgs(memory_size=4), bowl, params, 15)
 
     near({"w": np.full((2, 3), 2.0), "b": np.array(-1.0)}, end, relative=1e-3, why="f32 values")
 
@@ -59,7 +60,7 @@ def test_a_direction_is_that_of_bfgs_with_the_whole_matrix():
     random = np.random.default_rng(1)
     root = random.normal(size=(4, 4))
     hessian, w = root @ root.T + np.eye(4), random.normal(size=4)
-    part = optim.scale_by_lbfgs(memory_size=3)
+    part = deprecated.scale_by_lbfgs(memory_size=3)
     state, points, slopes, direction = part.init(array(w)), [], [], array(w)
     for _ in range(6):
         points.append(w)
@@ -77,7 +78,7 @@ def test_a_direction_is_that_of_bfgs_with_the_whole_matrix():
 
 def test_a_direction_always_goes_up_along_the_gradient():
     """Where curvature is negative, its change is left out."""
-    part, w = optim.scale_by_lbfgs(), np.array([0.1, -0.2])
+    part, w = deprecated.scale_by_lbfgs(), np.array([0.1, -0.2])
     state = part.init(array(w))
 
     for _ in range(4):
@@ -89,7 +90,7 @@ def test_a_direction_always_goes_up_along_the_gradient():
 
 @pytest.mark.parametrize("first", [1e-3, 1.0, 40.0])
 def test_a_zoomed_length_meets_the_strong_wolfe_conditions(first: float):
-    part, w = optim.scale_by_zoom_linesearch(30, 1e-4, 0.1), np.array([-1.2, 1.0])
+    part, w = deprecated.scale_by_zoom_linesearch(30, 1e-4, 0.1), np.array([-1.2, 1.0])
     value, grad = rune.value_and_grad(valley)(array(w))
     updates = -first * grad
 
@@ -106,7 +107,7 @@ def test_a_zoomed_length_meets_the_strong_wolfe_conditions(first: float):
 
 
 def test_updates_that_point_uphill_are_not_followed():
-    part, w = optim.scale_by_zoom_linesearch(20), array(np.array([-1.2, 1.0]))
+    part, w = deprecated.scale_by_zoom_linesearch(20), array(np.array([-1.2, 1.0]))
     value, grad = rune.value_and_grad(valley)(w)
 
     update, state = part.update(grad, part.init(w), w, value=value, grad=grad, value_fn=valley)
@@ -116,7 +117,7 @@ def test_updates_that_point_uphill_are_not_followed():
 
 
 def test_backtracking_ends_at_the_first_length_that_is_short_enough():
-    part = optim.scale_by_backtracking_linesearch(30, slope_rtol=0.5, decrease_factor=0.5)
+    part = deprecated.scale_by_backtracking_linesearch(30, slope_rtol=0.5, decrease_factor=0.5)
     w = rnp.array([3.0])
 
     def loss(p: Any) -> Any:
@@ -130,7 +131,7 @@ def test_backtracking_ends_at_the_first_length_that_is_short_enough():
 
 
 def test_backtracking_makes_no_step_where_nothing_is_gained():
-    part, w = optim.scale_by_backtracking_linesearch(5), rnp.array([1.0])
+    part, w = deprecated.scale_by_backtracking_linesearch(5), rnp.array([1.0])
 
     def loss(p: Any) -> Any:
         return rnp.sum(p)
@@ -141,7 +142,7 @@ def test_backtracking_makes_no_step_where_nothing_is_gained():
 
 
 def test_a_loss_of_further_arguments_is_given_them():
-    part, w = optim.lbfgs(), rnp.array([1.0])
+    part, w = deprecated.lbfgs(), rnp.array([1.0])
 
     def loss(p: Any, batch: Any) -> Any:
         return rnp.sum((p - batch) ** 2)
@@ -153,7 +154,7 @@ def test_a_loss_of_further_arguments_is_given_them():
 
 
 def test_a_loss_of_arguments_by_any_name_is_given_all_of_them():
-    part, w = optim.scale_by_backtracking_linesearch(5), rnp.array([1.0])
+    part, w = deprecated.scale_by_backtracking_linesearch(5), rnp.array([1.0])
 
     def loss(p: Any, **batch: Any) -> Any:
         return rnp.sum((p - batch["shift"]) ** 2)
@@ -172,8 +173,8 @@ def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
         rune.debug.callback(lambda: calls.append(1))
         return rnp.sum((p - 1.0) ** 2)
 
-    optimizer, params = optim.lbfgs(), rnp.zeros(2)
-    value_and_grad = optim.value_and_grad_from_state(loss)
+    optimizer, params = deprecated.lbfgs(), rnp.zeros(2)
+    value_and_grad = deprecated.value_and_grad_from_state(loss)
     value, grad = value_and_grad(params, state=optimizer.init(params))
     updates, state = optimizer.update(grad, optimizer.init(params), params, value=value, grad=grad, value_fn=loss)
     before = len(calls)
@@ -186,12 +187,12 @@ def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda w: optim.lbfgs().update(w, optim.lbfgs().init(w), w), "without value, grad, value"),
-        (lambda w: optim.scale_by_lbfgs(0), "cannot remember 0 changes"),
-        (lambda w: optim.scale_by_zoom_linesearch(5, initial_guess_strategy="two"), "'two'"),
-        (lambda w: optim.scale_by_backtracking_linesearch(5, decrease_factor=2.0), "factor=2.0"),
-        (lambda w: optim.value_and_grad_from_state(valley)(w, state=()), "among 0 line searches"),
-        (lambda w: optim.polyak_sgd().update(w, optim.polyak_sgd().init(w), w), "without the loss"),
+        (lambda w: deprecated.lbfgs().update(w, deprecated.lbfgs().init(w), w), "without value, grad, value"),
+        (lambda w: deprecated.scale_by_lbfgs(0), "cannot remember 0 changes"),
+        (lambda w: deprecated.scale_by_zoom_linesearch(5, initial_guess_strategy="two"), "'two'"),
+        (lambda w: deprecated.scale_by_backtracking_linesearch(5, decrease_factor=2.0), "factor=2.0"),
+        (lambda w: deprecated.value_and_grad_from_state(valley)(w, state=()), "among 0 line searches"),
+        (lambda w: deprecated.polyak_sgd().update(w, deprecated.polyak_sgd().init(w), w), "without the loss"),
     ],
 )
 def test_what_is_missing_or_wrong_is_said(call: Any, message: str):

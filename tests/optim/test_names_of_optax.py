@@ -1,4 +1,4 @@
-"""What Optax has and rune.optim and rune.nn have not: a table with the reasons, and its page.
+"""What Optax has and rune.optim and rune.nn have not, or not for long: tables, and their page.
 
 The page docs/guide/missing-optax.md is made from the table (pytest --accept). The names are those
 of Optax 0.2.8; what Optax's own namespace does not repeat of a module stands as `module.name`.
@@ -7,6 +7,8 @@ of Optax 0.2.8; what Optax's own namespace does not repeat of a module stands as
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import rune.nn
 import rune.optim
 from rune.absent import Table
 from rune.absent.of_optax import MISSING
+from rune.optim import deprecated
 from tests.support.absent import listed, page
 from tests.support.expect import expect_file
 
@@ -24,44 +27,31 @@ PAGE = HERE.parent.parent / "docs" / "guide" / "missing-optax.md"
 NAMES = HERE.joinpath("optax_0_2_8.txt").read_text().split()
 SIGNATURES = HERE / "optax_arguments_0_2_8.txt"  # a function a line, and what it takes by name
 INTRODUCTION = """\
-What Optax 0.2.8 has and `rune.optim` has not, with the reasons; the tests compare this page with a
-list of Optax's names. Losses are in `rune.nn`: `softmax_cross_entropy`, `huber_loss`, `ctc_loss`, …
+Optax runs on rune: `pip install optax`, and `import rune.as_jax` before it. `rune.optim` has what most
+programs need of it under the same names, so that such a program needs no Optax. This page lists what else
+Optax 0.2.8 has; the tests compare it with a list of Optax's names. Losses are in `rune.nn`:
+`softmax_cross_entropy`, `huber_loss`, `ctc_loss`, …
 
 `mu_dtype`, which is not taken, stands before `weight_decay` and `mask` in Optax: say those two by
-name, here and there. `rprop` takes a step by the gradient that it is given, as torch's does;
-Optax's is a step behind."""
+name, here and there."""
+LEAVING = f"""\
+Optax has them; `rune.optim` has them until release {deprecated.RELEASE}, and says so by a DeprecationWarning.
+`multi_steps` is `MultiSteps` there, `Optimizer` is `GradientTransformation`. `rprop` takes a step by the
+gradient that it is given, as torch's does; Optax's is a step behind."""
 
 ARGUMENTS: Table = {
-    "A state has the dtype of its parameters.": """
-        *(mu_dtype) *(accumulator_dtype) adafactor(dtype_momentum)
-        inject_hyperparams(hyperparam_dtype)
-        """,
-    "Draws are given a key.": "*(seed)",
-    "Other names for what is given by position.": """
-        multi_transform(param_labels) partition(param_labels) stateless(f)
-        with_extra_args_support(tx)
-        """,
-    "There is one way: moments are corrected as in the papers, and `nadam` is the one with Nesterov's step.": """
-        *(bias_correction*) nadam(nesterov) nadamw(nesterov) *(variant) scale_by_lion(mode)
-        scale_by_lion(smooth_beta) scale_by_factored_rms(decay_rate_fn)
-        """,
-    "What is handed on besides gradients always is, to whoever takes it.": """
-        *(mask_compatible_extra_args) *(forward_extra_args)
-        """,
-    "Compiled programs print nothing.": "*(verbose)",
-    "Not written; the rest of the function is here.": """
-        adaptive_grad_clip(axis) scale_by_learning_rate(flip_sign) scale_by_zoom_linesearch(*)
-        """,
+    "A state has the dtype of its parameters.": "*(mu_dtype) sgd(accumulator_dtype)",
+    "There is one way: moments are corrected as in the papers.": "*(bias_correction*)",
 }
 HAVE = (rune.optim, rune.nn)
 
 
 def is_there(name: str) -> bool:
-    return any(hasattr(room, name) for room in HAVE)
+    return any(name in vars(room) for room in HAVE)
 
 
-def test_every_name_of_optax_is_there_or_in_the_table():
-    patterns = listed(MISSING)
+def test_every_name_of_optax_is_there_or_leaves_or_is_in_the_table():
+    patterns = {*listed(MISSING), *deprecated.MODULES}
     absent = [n for n in NAMES if not is_there(n)]
 
     assert [n for n in absent if not any(fnmatch(n, p) for p in patterns)] == []
@@ -75,10 +65,40 @@ def test_every_line_of_the_table_speaks_of_a_name_of_optax():
     assert [p for p in sorted(listed(MISSING)) if not any(fnmatch(n, p) for n in NAMES)] == []
 
 
+def test_every_name_that_leaves_is_in_optax_and_no_longer_in_the_room():
+    theirs = {deprecated.IN_OPTAX.get(name, name) for name in deprecated.MODULES}
+
+    assert theirs <= set(NAMES)
+    assert not set(vars(rune.optim)) & set(deprecated.MODULES)
+
+
+@pytest.mark.parametrize("name", deprecated.MODULES)
+def test_a_name_that_leaves_is_here_with_a_warning_that_says_what_to_install(name: str):
+    with pytest.warns(DeprecationWarning, match=rf"rune.optim.{name} leaves .*\n.*pip install optax") as warned:
+        value = getattr(rune.optim, name)
+
+    assert value is getattr(deprecated, name)
+    assert [w.filename for w in warned] == [__file__]
+
+
+def test_what_leaves_is_loaded_when_it_is_used():
+    code = (
+        "import sys, warnings, rune.optim\n"
+        "loaded = lambda: sorted(m for m in sys.modules if m.startswith('rune.optim.deprecated.'))\n"
+        "print(loaded())\n"
+        "with warnings.catch_warnings(record=True): rune.optim.inject_hyperparams\n"
+        "print('rune.optim.deprecated.hyperparameters' in loaded(), 'rune.optim.deprecated.signs' in loaded())\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines() == ["[]", "True False"]
+
+
 def not_taken() -> list[str]:
     """The arguments that functions of Optax take by name and those of rune.optim do not."""
     lines = (line.split() for line in SIGNATURES.read_text().splitlines())
-    here = [(n, theirs) for n, *theirs in lines if hasattr(rune.optim, n)]
+    here = [(n, theirs) for n, *theirs in lines if n in vars(rune.optim)]
     parameters_here = {n: inspect.signature(getattr(rune.optim, n)).parameters for n, _ in here}
     return [f"{n}({a})" for n, theirs in here for a in theirs if a not in parameters_here[n]]
 
@@ -96,7 +116,7 @@ def test_no_argument_in_the_table_is_taken():
 
 
 def test_the_page_tells_the_table(request: pytest.FixtureRequest):
-    sections = {"Names": MISSING, "Arguments": ARGUMENTS}
-    text = page("What Optax has and rune.optim has not", INTRODUCTION, sections)
+    sections = {"Names": MISSING, "Names that leave": {" ".join(LEAVING.split()): " ".join(deprecated.MODULES)}}
+    text = page("What Optax has and rune.optim has not", INTRODUCTION, {**sections, "Arguments": ARGUMENTS})
 
     expect_file(request.config, PAGE, text)

@@ -10,14 +10,15 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import optim
+from rune.optim import deprecated
 from tests.support.close import near
 
 GRADS = np.linspace(-1.0, 2.0, 21).reshape(7, 3).astype("f4")
 
 
 def test_slow_parameters_follow_each_round_of_fast_ones():
-    optimizer = optim.lookahead(optim.sgd(0.1), 3, 0.5)
-    params = optim.LookaheadParams.init_synced(rnp.ones(3))
+    optimizer = deprecated.lookahead(optim.sgd(0.1), 3, 0.5)
+    params = deprecated.LookaheadParams.init_synced(rnp.ones(3))
     step, state = rune.jit(optimizer.update), optimizer.init(params)
     fast = slow = np.ones(3)
 
@@ -31,8 +32,8 @@ def test_slow_parameters_follow_each_round_of_fast_ones():
 
 
 def test_a_round_may_end_with_a_fresh_state():
-    optimizer = optim.lookahead(optim.momentum(0.1), 2, 0.5, reset_state=True)
-    params = optim.LookaheadParams.init_synced(rnp.ones(3))
+    optimizer = deprecated.lookahead(optim.momentum(0.1), 2, 0.5, reset_state=True)
+    params = deprecated.LookaheadParams.init_synced(rnp.ones(3))
     state = optimizer.init(params)
 
     for g in GRADS[:2]:
@@ -42,8 +43,8 @@ def test_a_round_may_end_with_a_fresh_state():
 
 
 def test_the_fast_optimizer_of_a_round_is_told_what_it_takes_by_name():
-    optimizer = optim.lookahead(optim.polyak_sgd(), 2, 0.5)
-    params = optim.LookaheadParams.init_synced(rnp.ones(2))
+    optimizer = deprecated.lookahead(deprecated.polyak_sgd(), 2, 0.5)
+    params = deprecated.LookaheadParams.init_synced(rnp.ones(2))
 
     updates, _ = optimizer.update(rnp.array([3.0, -4.0]), optimizer.init(params), params, value=5.0)
 
@@ -54,19 +55,19 @@ def test_an_average_of_parameters_follows_at_its_own_rate():
     params, average = ({"w": rnp.array([4.0]), "h": rnp.ones(1, "bf16")}, {"w": rnp.zeros(1), "h": None})
     average["h"] = rnp.zeros(1, "bf16")
 
-    averages = rune.jit(optim.incremental_update)(params, average, 0.25)
+    averages = rune.jit(deprecated.incremental_update)(params, average, 0.25)
 
     assert (averages["w"].tolist(), averages["h"].dtype) == ([1.0], rnp.bfloat16)
 
 
 def test_a_copy_is_renewed_every_few_steps():
-    renew = rune.jit(lambda steps: optim.periodic_update(rnp.ones(1), rnp.zeros(1), steps, 3))
+    renew = rune.jit(lambda steps: deprecated.periodic_update(rnp.ones(1), rnp.zeros(1), steps, 3))
 
     assert [float(renew(n)[0]) for n in range(5)] == [1, 0, 0, 1, 0]
 
 
 def test_hyperparameters_are_set_in_the_state_without_another_trace():
-    optimizer = optim.inject_hyperparams(optim.adam)(learning_rate=0.1, b1=0.5)
+    optimizer = deprecated.inject_hyperparams(optim.adam)(learning_rate=0.1, b1=0.5)
     state, update = optimizer.init(rnp.zeros(2)), rune.jit(optimizer.update)
     g = rnp.array([1.0, -2.0])
 
@@ -82,7 +83,7 @@ def test_hyperparameters_are_set_in_the_state_without_another_trace():
 
 
 def test_hyperparameters_of_a_schedule_are_those_of_the_step():
-    optimizer = optim.inject_hyperparams(optim.sgd)(optim.linear_schedule(1.0, 0.0, 4), momentum=0.5)
+    optimizer = deprecated.inject_hyperparams(optim.sgd)(optim.linear_schedule(1.0, 0.0, 4), momentum=0.5)
     state = optimizer.init(rnp.zeros(1))
 
     rates = []
@@ -96,13 +97,13 @@ def test_hyperparameters_of_a_schedule_are_those_of_the_step():
 
 def test_an_unknown_static_argument_is_refused():
     with pytest.raises(ValueError, match="cannot keep speed static"):
-        optim.inject_hyperparams(optim.sgd, static_args="speed")
+        deprecated.inject_hyperparams(optim.sgd, static_args="speed")
 
 
 def test_labels_may_be_a_function_and_a_frozen_leaf_stays():
     params = {"w": rnp.ones(2), "b": rnp.ones(2)}
-    optimizer = optim.partition(
-        {"train": optim.adam(0.1), "keep": optim.set_to_zero()},
+    optimizer = deprecated.partition(
+        {"train": optim.adam(0.1), "keep": deprecated.set_to_zero()},
         lambda tree: {name: "train" if name == "w" else "keep" for name in tree},
     )
 
@@ -113,20 +114,22 @@ def test_labels_may_be_a_function_and_a_frozen_leaf_stays():
 
 
 def test_a_label_without_an_optimizer_is_refused():
-    optimizer = optim.multi_transform({"x": optim.sgd(1.0)}, ["x", "y"])
+    optimizer = deprecated.multi_transform({"x": optim.sgd(1.0)}, ["x", "y"])
 
     with pytest.raises(ValueError, match="cannot find an optimizer for label 'y'"):
         optimizer.init([rnp.ones(1), rnp.ones(1)])
 
 
 def test_wrappers_hand_on_what_an_inner_optimizer_takes_by_name():
-    inner, p = optim.polyak_sgd(10.0), {"a": rnp.array([3.0]), "b": rnp.array([1.0])}
+    inner, p = deprecated.polyak_sgd(10.0), {"a": rnp.array([3.0]), "b": rnp.array([1.0])}
     wrapped = {
-        "masked": optim.masked(inner, {"a": True, "b": False}),
-        "partition": optim.partition({1: inner, 2: optim.sgd(0.0)}, {"a": 1, "b": 2}),
-        "steps": optim.multi_steps(optim.masked(inner, {"a": True, "b": False}), 1),
-        "finite": optim.apply_if_finite(optim.masked(inner, {"a": True, "b": False}), 3),
-        "sometimes": optim.conditionally_transform(optim.masked(inner, {"a": True, "b": False}), lambda n: n == 0),
+        "masked": deprecated.masked(inner, {"a": True, "b": False}),
+        "partition": deprecated.partition({1: inner, 2: optim.sgd(0.0)}, {"a": 1, "b": 2}),
+        "steps": deprecated.multi_steps(deprecated.masked(inner, {"a": True, "b": False}), 1),
+        "finite": deprecated.apply_if_finite(deprecated.masked(inner, {"a": True, "b": False}), 3),
+        "sometimes": deprecated.conditionally_transform(
+            deprecated.masked(inner, {"a": True, "b": False}), lambda n: n == 0
+        ),
     }
 
     for optimizer in wrapped.values():
@@ -136,7 +139,7 @@ def test_wrappers_hand_on_what_an_inner_optimizer_takes_by_name():
 
 
 def test_noise_has_the_variance_that_was_asked_for_and_follows_the_key():
-    part, g = optim.add_noise(4.0, 1.0, 7), [rnp.zeros(20_000), rnp.zeros(3)]
+    part, g = deprecated.add_noise(4.0, 1.0, 7), [rnp.zeros(20_000), rnp.zeros(3)]
     state = part.init(g)
 
     first, later = part.update(g, state)
@@ -151,20 +154,20 @@ def test_noise_has_the_variance_that_was_asked_for_and_follows_the_key():
 
 def test_names_of_a_chain_are_given_once():
     with pytest.raises(ValueError, match="cannot use a name twice"):
-        optim.named_chain(("a", optim.sgd(1.0)), ("a", optim.sgd(1.0)))
+        deprecated.named_chain(("a", optim.sgd(1.0)), ("a", optim.sgd(1.0)))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: optim.lookahead(optim.sgd(1.0), 0, 0.5), "lookahead: cannot update every 0"),
-        (lambda: optim.apply_every(1.5), "apply_every: cannot update every 1.5"),  # type: ignore[arg-type]
-        (lambda: optim.radam(0.1, b2=1.0), r"scale_by_radam: cannot use b2=1\.0"),
-        (lambda: optim.radam(0.1, b2=0.0), r"scale_by_radam: cannot use b2=0\.0"),
-        (lambda: optim.radam(0.1, threshold=3.0), "scale_by_radam: cannot use threshold=3"),
-        (lambda: optim.lookahead(optim.sgd(1.0), 2, 0.5).init(rnp.ones(1)), "LookaheadParams"),
-        (lambda: optim.periodic_update(1.0, 2.0, 1, 0), "cannot update every 0 steps"),
-        (lambda: optim.apply_every(0), "cannot update every 0 steps"),
+        (lambda: deprecated.lookahead(optim.sgd(1.0), 0, 0.5), "lookahead: cannot update every 0"),
+        (lambda: deprecated.apply_every(1.5), "apply_every: cannot update every 1.5"),  # type: ignore[arg-type]
+        (lambda: deprecated.radam(0.1, b2=1.0), r"scale_by_radam: cannot use b2=1\.0"),
+        (lambda: deprecated.radam(0.1, b2=0.0), r"scale_by_radam: cannot use b2=0\.0"),
+        (lambda: deprecated.radam(0.1, threshold=3.0), "scale_by_radam: cannot use threshold=3"),
+        (lambda: deprecated.lookahead(optim.sgd(1.0), 2, 0.5).init(rnp.ones(1)), "LookaheadParams"),
+        (lambda: deprecated.periodic_update(1.0, 2.0, 1, 0), "cannot update every 0 steps"),
+        (lambda: deprecated.apply_every(0), "cannot update every 0 steps"),
     ],
 )
 def test_periods_of_no_steps_and_single_copies_are_refused(call: Any, message: str):

@@ -13,6 +13,7 @@ import rune.numpy as rnp
 from rune import optim, random
 from rune.array import Array
 from rune.errors import TransformError
+from rune.optim import deprecated
 from tests.support.close import same
 
 X = rnp.arange(3.0)
@@ -116,7 +117,7 @@ def test_seeds_and_keys_may_be_in_boxes():
 
 def test_a_hyperparameter_in_a_box_or_traced_is_kept_in_the_state():
     def rate_of(number: Any) -> Any:
-        state: Any = optim.inject_hyperparams(optim.sgd)(learning_rate=number).init(X)
+        state: Any = deprecated.inject_hyperparams(optim.sgd)(learning_rate=number).init(X)
         return state.hyperparams["learning_rate"]
 
     half = rnp.array(0.5)

@@ -17,6 +17,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,6 +44,7 @@ from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.protocol import Executable
 from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
+from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.errors import DeviceError
@@ -317,7 +319,10 @@ class CudaBackend(Sharing, QueuedBackend):
     # --- programs ----------------------------------------------------------------------------
 
     def record(self, plan: Plan) -> CudaExecutable:
-        """The plan as one module. Errors: CompileError with the numbered source."""
+        """The plan as one module, and one for each kernel that a user wrote.
+
+        Errors: CompileError with the numbered source.
+        """
         return CudaExecutable(self, plan, *self._compiled(plan))
 
     def record_timed(self, plan: Plan, meter: Meter) -> CudaExecutable:
@@ -343,12 +348,14 @@ class CudaBackend(Sharing, QueuedBackend):
         """The executables as a crew that meets through NCCL, where all are of CUDA devices."""
         return crew_for(executables, grid)
 
-    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
+    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program, Sources[Program]]:
         self.check()
         refuse_routines(plan, self.target)
         dialect = dialect_for(self.target)
         kernels = {name: render(code, dialect) for name, code in plan.kernels.items()}
-        return kernels, self.build(assemble(list(kernels.values()), dialect), plan.name, self.architecture)
+        build = partial(self.build, arch=self.architecture)
+        program = build(assemble(list(kernels.values()), dialect), plan.name)
+        return kernels, program, compile_sources(plan, self.target, dialect, build)
 
     def build(self, source: str, name: str, arch: str) -> Program:
         """Loaded code for an architecture, from disk where that is kept."""

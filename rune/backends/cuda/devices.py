@@ -47,7 +47,7 @@ def target_of(number: int, driver: Driver) -> Target:
         threads_per_workgroup=device.get_attribute(attributes.MAX_THREADS_PER_BLOCK),
         shared_bytes=_shared_bytes(number),
         scratch_bytes=1 << 12,
-        routines=frozenset(),
+        routines=frozenset({"cuda_source"}),
         subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
         native=native(10 * major + minor),
         submission_work=_submission_work(number),

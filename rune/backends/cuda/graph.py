@@ -27,6 +27,7 @@ from typing import SupportsInt
 import numpy as np
 
 from rune.backends.cuda.edges import Touch, Touches
+from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import (
     ConcreteBranch,
     ConcreteLoop,
@@ -37,17 +38,31 @@ from rune.backends.shared.executor import (
     evaluate,
 )
 from rune.backends.shared.parts import parts
+from rune.backends.shared.sources import Sources, blocks_of
 from rune.dims import Size, product
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered
 from rune.lowering.codegen.groups import THREADS, threads_of_group
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.work import most_work
-from rune.lowering.plan import Call, Copy, Launch, Space
+from rune.lowering.plan import Copy, Launch, Space, Step
 
 UNROLLED = 128  # kernels that a loop may become
 MOST_BLOCKS = 2**31 - 1
 _COPIED_BYTES = 16  # by each thread
+
+Extents = tuple[int, int, int]  # along x, y and z
+
+
+def extents(along: Sequence[int]) -> Extents:
+    """So many blocks or threads along the first dimensions, and one along the others."""
+    x, y, z = (*along, 1, 1)[:3]
+    return x, y, z
+
+
+def line(extent: int) -> Extents:
+    """So many in a row: rune's own kernels take their grid apart themselves."""
+    return extent, 1, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +76,8 @@ class Kernel:
     """
 
     name: str
-    blocks: int
-    threads: int
+    blocks: Extents
+    threads: Extents
     word: int
     handle: int | None = None
     shared_bytes: int = 0
@@ -128,7 +143,7 @@ def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int
 
 def needs_host(steps: Steps, has_conditionals: bool) -> bool:
     """Whether only the host can run these: a call of Python, or a decision without conditionals."""
-    if any(isinstance(s.step, Call) for s in all_concrete(steps)):
+    if any(is_callback(s.step) for s in all_concrete(steps)):
         return True
     return not has_conditionals and _decides(steps)
 
@@ -185,6 +200,7 @@ class Recorder:
     warp:     threads of a block at least
     merged:   memory that may be other memory: a result that is a donated argument
     divided:  how long launches are divided, on a device that is watched
+    sources:  kernels that users wrote
     """
 
     def __init__(
@@ -195,8 +211,9 @@ class Recorder:
         warp: int = 32,
         merged: Mapping[Memory, Memory] = MappingProxyType({}),
         divided: Divided | None = None,
+        sources: Sources[object] | None = None,
     ):
-        self._merged, self._divided = merged, divided
+        self._merged, self._divided, self._sources = merged, divided, sources
         self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
         self._words: list[Word] = []
         self._known: dict[int, tuple[Kernel, ...]] = {}  # by id of the concrete step
@@ -217,7 +234,7 @@ class Recorder:
 
     def _kernel(self, name: str, *words: Word, handle: int | None = None) -> Kernel:
         """One of rune's own kernels, by one thread."""
-        return Kernel(name, 1, 1, self._take(words), handle)
+        return Kernel(name, line(1), line(1), self._take(words), handle)
 
     # --- single steps -----------------------------------------------------------------------
 
@@ -233,20 +250,35 @@ class Recorder:
         if divided is None or not isinstance(step.step, Launch):
             return (kernel,)
         work = most_work(divided.work[step.step.kernel], self._sizes)
-        launches = parts(kernel.blocks, work, divided.limit, MOST_BLOCKS)
-        return tuple(replace(kernel, blocks=part.count, first=part.first) for part in launches)
+        launches = parts(kernel.blocks[0], work, divided.limit, MOST_BLOCKS)
+        return tuple(replace(kernel, blocks=line(part.count), first=part.first) for part in launches)
 
     def _launch(self, step: ConcreteStep) -> Kernel | None:
-        assert isinstance(step.step, Launch)
-        rendered = self._rendered[step.step.kernel]
-        blocks, threads = geometry(rendered, self._sizes, *self._shape)
-        if not blocks:
+        name, rendered = self._callee(step.step)
+        blocks, threads = self._extents(step, rendered)
+        if 0 in blocks:
             return None
         sizes = [(None, self._sizes[name]) for name in rendered.sizes]
         at = self._take([*map(word, step.places), *sizes])
         pairs = zip(step.places, rendered.params, strict=True)
         touches = tuple(self._touch(place, param.access is not Access.READ) for place, param in pairs)
-        return Kernel(rendered.name, blocks, threads, at, shared_bytes=rendered.shared_bytes, touches=touches)
+        return Kernel(name, blocks, threads, at, shared_bytes=rendered.shared_bytes, touches=touches)
+
+    def _callee(self, step: Step) -> tuple[str, Rendered]:
+        """What a step launches, and the name by which its program is found."""
+        if isinstance(step, Launch):
+            rendered = self._rendered[step.kernel]
+            return rendered.name, rendered
+        assert self._sources is not None
+        name = self._sources.names[id(step)]
+        return name, self._sources.rendered[name]
+
+    def _extents(self, step: ConcreteStep, rendered: Rendered) -> tuple[Extents, Extents]:
+        """Blocks, and threads of a block."""
+        if isinstance(step.step, Launch):
+            blocks, threads = geometry(rendered, self._sizes, *self._shape)
+            return line(blocks), line(threads)
+        return extents(blocks_of(rendered, step, self._sizes)), extents(rendered.workgroup)
 
     def _touch(self, place: Place, is_written: bool) -> Touch:
         memory, offset = word(place)
@@ -260,7 +292,7 @@ class Recorder:
         blocks = -(-target.bytes // (_COPIED_BYTES * THREADS))
         words = (word(target), word(source), (None, target.bytes))
         touches = self._touch(target, True), self._touch(source, False)
-        return Kernel("rune_copy", blocks, THREADS, self._take(words), touches=touches)
+        return Kernel("rune_copy", line(blocks), line(THREADS), self._take(words), touches=touches)
 
     # --- graphs -----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from typing import Any
 from rune.backends.cuda import by_bindings
 from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.edges import waits
-from rune.backends.cuda.graph import Conditional, Kernel, Node, Nodes
+from rune.backends.cuda.graph import Conditional, Extents, Kernel, Node, Nodes
 
 Retired = deque[tuple[str, Any]]  # function that destroys, handle
 
@@ -58,12 +58,13 @@ def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     start(function, shape, kernel.arguments(table, {}), stream, kernel.shared_bytes)
 
 
-def start(function: object, shape: tuple[int, int], words: Sequence[int], stream: int, shared_bytes: int = 0) -> None:
+def start(
+    function: object, shape: tuple[Extents, Extents], words: Sequence[int], stream: int, shared_bytes: int = 0
+) -> None:
     """Enqueue so many blocks of so many threads of a kernel that takes these words (u64)."""
-    # One dimension: kernels take their grid apart themselves.
     blocks, threads = shape
     arguments = tuple(words), (_WORD,) * len(words)
-    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, arguments, 0)
+    call("cuLaunchKernel", function, *blocks, *threads, shared_bytes, stream, arguments, 0)
 
 
 class Graph:
@@ -125,8 +126,8 @@ class _Builder:
         words = kernel.arguments(self.table, self.handles)
         params = by_bindings.bindings().CUDA_KERNEL_NODE_PARAMS()
         params.func = self.function(kernel.name)
-        params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks, 1, 1
-        params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads, 1, 1
+        params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks
+        params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads
         params.sharedMemBytes = kernel.shared_bytes
         params.kernelParams = words, (_WORD,) * len(words)
         return params

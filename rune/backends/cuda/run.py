@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -30,15 +30,17 @@ from rune.backends.cuda.nccl.losses import Peer
 from rune.backends.cuda.staging import SIZES, Staging
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import CallList
+from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, Turn, call_python
+from rune.backends.shared.sources import Sources
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.cuda_c import dialect_for
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.work import counted_work
-from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+from rune.lowering.plan import Plan, Space
 
 M = TypeVar("M")
 
@@ -77,7 +79,7 @@ class Walker:
 
     def step(self, step: ConcreteStep) -> None:
         """Launch a kernel, or call Python."""
-        if isinstance(step.step, Call):
+        if is_callback(step.step):
             calling_back = self.executable.backend.turns.calling_back()
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
@@ -169,12 +171,19 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
     """A compiled plan; `meter` records the time of each step."""
 
     def __init__(
-        self, backend: CudaQueue, plan: Plan, kernels: dict[str, Rendered], program: Program, meter: Meter | None = None
+        self,
+        backend: CudaQueue,
+        plan: Plan,
+        kernels: dict[str, Rendered],
+        program: Program,
+        sources: Sources[Program],
+        meter: Meter | None = None,
     ):
         super().__init__(backend, plan)
         self.meter = meter
         self._rendered = kernels
         self._program = program
+        self._sources = sources
         self._divided = _divided(plan, backend.target)
         self._shared_bytes = {r.name: r.shared_bytes for r in kernels.values()}
         self._prepared: Bounded[Concrete, Prepared] = Bounded()
@@ -183,7 +192,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         """The same code on another device of the kind."""
         with backend.entered:
             program = Program(self._program.image, backend.retired)
-        return CudaExecutable(backend, self.plan, self._rendered, program)
+            programs = {name: Program(p.image, backend.retired) for name, p in self._sources.programs.items()}
+        return CudaExecutable(backend, self.plan, self._rendered, program, replace(self._sources, programs=programs))
 
     def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
         """A call whose turn has not come. Memory of other libraries is never written."""
@@ -191,7 +201,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
-        return {name: assemble([r], dialect_for(self.backend.target)) for name, r in self._rendered.items()}
+        ours = {name: assemble([r], dialect_for(self.backend.target)) for name, r in self._rendered.items()}
+        return ours | {name: r.text for name, r in self._sources.rendered.items()}
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
         """Write the addresses of this memory into the table, and launch."""
@@ -276,11 +287,11 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
         """Run a step; how long its launch took, None for a call of Python."""
-        if isinstance(step.step, Call):
+        if is_callback(step.step):
             walker.step(step)
             return None
         driver, stream = self.backend.driver, self.backend.stream
-        is_short = isinstance(step.step, (Launch, Copy)) and len(walker.prepared.recorder.kernels(step)) <= MOST
+        is_short = len(walker.prepared.recorder.kernels(step)) <= MOST
         start, end = driver.Event(), driver.Event()
         with self.backend.gate.closed() if is_short else nullcontext():
             start.record(stream)
@@ -314,13 +325,13 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         target = backend.target
         merged = {(Space.RESULT, r): (Space.ARGUMENT, a) for a, r in self.plan.donations}
         shape = target.cores, target.subgroup_threads
-        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged, self._divided)
+        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged, self._divided, self._sources)
         on_host = self.needs_host(concrete.steps)
         nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:
             for step in all_concrete(concrete.steps):
                 # Every kernel has to be recorded before the table is laid out.
-                if not isinstance(step.step, Call):
+                if not is_callback(step.step):
                     recorder.kernels(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
@@ -329,6 +340,9 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
+        source = self._sources.rendered.get(name)
+        if source is not None:
+            return self._sources.programs[name].function(source.name, source.shared_bytes)
         if name in self._shared_bytes:
             return self._program.function(name, self._shared_bytes[name])
         program = self.backend.own if f"void {name}(" in STEPS else self.backend.conditions

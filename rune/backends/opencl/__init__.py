@@ -30,6 +30,7 @@ from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.queued import Arena, QueuedBackend, Turns
 from rune.backends.shared.refusal import refusal
+from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.errors import DeviceError
@@ -146,7 +147,7 @@ def _target(number: int, device: Any) -> Target:
         threads_per_workgroup=device.max_work_group_size,
         shared_bytes=device.local_mem_size,
         scratch_bytes=1 << 15 if _is_cpu(device) else 1 << 12,
-        routines=frozenset(),
+        routines=frozenset({"opencl_source"}),
         subgroup_threads=1 if _is_cpu(device) else 32,
         native=_native(device, has_f64),
         is_processor=_is_cpu(device),
@@ -268,18 +269,18 @@ class OpenCLBackend(QueuedBackend):
 
     def record(self, plan: Plan) -> OpenCLExecutable:
         """The plan as one OpenCL program. Errors: CompileError with the numbered source."""
-        self.check()
         return OpenCLExecutable(self, plan, *self._compiled(plan))
 
     def record_timed(self, plan: Plan, meter: Meter) -> OpenCLExecutable:
         """The plan with its steps timed. Errors: CompileError."""
-        self.check()
         return OpenCLExecutable(self, plan, *self._compiled(plan), meter)
 
-    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Any]:
+    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], object, Sources[object]]:
+        self.check()
         refuse_routines(plan, self.target)
         kernels = {name: render(code, OPENCL_C) for name, code in plan.kernels.items()}
-        return kernels, self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
+        program = self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
+        return kernels, program, compile_sources(plan, self.target, OPENCL_C, self.build)
 
     @functools.cached_property
     def timing_queue(self) -> Any:

@@ -23,17 +23,20 @@ from rune.backends.opencl.commands import Command, Commands, Kernel, in_a_row
 from rune.backends.opencl.functions import Functions
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import FROM
+from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, all_concrete, evaluate, run
 from rune.backends.shared.parts import Box, boxes
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
+from rune.backends.shared.sources import Sources, blocks_of
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.dims import Size
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.kernel.work import counted_work, most_work
-from rune.lowering.plan import Call, Launch, Plan, Space, all_steps
+from rune.lowering.plan import Launch, Plan, Space, all_steps
+from rune.lowering.source_calls import is_source
 
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
 _SHORTAGES = (-4, -5, -6)  # CL_MEM_OBJECT_ALLOCATION_FAILURE, of resources, of the host's memory
@@ -54,7 +57,7 @@ class Walker:
 
     def step(self, step: ConcreteStep) -> None:
         """Enqueue a kernel or copy, or call Python."""
-        if isinstance(step.step, Call):
+        if is_callback(step.step):
             calling_back = self.executable.backend.turns.calling_back()
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
@@ -118,6 +121,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         plan: Plan,
         kernels: dict[str, Rendered],
         program: object,
+        sources: Sources[object],
         meter: Meter | None = None,
     ):
         super().__init__(backend, plan)
@@ -130,6 +134,12 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             )
             for step in all_steps(plan)
             if isinstance(step, Launch)
+        }
+        self._sources = sources.rendered
+        # What users wrote is launched whole: how long it runs is not known.
+        self._kernels |= {
+            step: self._kernel(sources.programs[name], sources.rendered[name], 0)
+            for step, name in sources.names.items()
         }
         self._freed = backend.freed
         self._event = self.cl.Event.from_int_ptr
@@ -147,7 +157,8 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
-        return {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
+        ours = {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
+        return ours | {name: r.text for name, r in self._sources.items()}
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
@@ -171,7 +182,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
         """Run a step; how long its commands took, None where there was none."""
-        if isinstance(step.step, Call):
+        if is_callback(step.step):
             walker.step(step)
             return None
         backend, events = self.backend, []
@@ -184,7 +195,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
     def _script(self, concrete: Concrete) -> Commands | None:
         """The steps as a script; None where only a walk finds out what comes next."""
-        if any(not isinstance(s, ConcreteStep) or isinstance(s.step, Call) for s in concrete.steps):
+        if any(not isinstance(s, ConcreteStep) or is_callback(s.step) for s in concrete.steps):
             return None
         steps = (s for s in concrete.steps if isinstance(s, ConcreteStep))
         return self.commands([*itertools.chain(*(self.parts(s, concrete) for s in steps))])
@@ -197,7 +208,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         """The commands of each step by itself, for one choice of sizes."""
         prepared = self._prepared.get(concrete)
         if prepared is None:
-            steps = [s for s in all_concrete(concrete.steps) if not isinstance(s.step, Call)]
+            steps = [s for s in all_concrete(concrete.steps) if not is_callback(s.step)]
             each = {id(s): tuple(self.commands([c]) for c in self.parts(s, concrete)) for s in steps}
             prepared = self._prepared.keep(concrete, each)
         return prepared
@@ -211,7 +222,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             copied = (target.bytes, target.offset, source.offset)
             # Nothing of no size exists: the arena may not even have been allocated.
             return (Command(held, copied=copied),) if target.bytes else ()
-        grid = [evaluate(x, concrete.sizes) for x in kernel.rendered.grid] or [1]
+        grid = self._grid(step, kernel.rendered, concrete)
         if 0 in grid:
             return ()
         sizes = [concrete.sizes[name] for name in kernel.rendered.sizes]
@@ -223,6 +234,11 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         return tuple(
             Command(*described, b.extents, tuple(local), b.start if any(b.start) else None, b.work) for b in launches
         )
+
+    def _grid(self, step: ConcreteStep, rendered: Rendered, concrete: Concrete) -> list[int]:
+        if is_source(step.step):
+            return blocks_of(rendered, step, concrete.sizes)
+        return [evaluate(x, concrete.sizes) for x in rendered.grid] or [1]
 
     def play(self, commands: Commands, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Enqueue commands on this memory. Errors: OutOfMemory, DeviceError."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -35,15 +35,15 @@ class _Nesting(threading.local):
 _nesting = _Nesting()
 
 
-def is_callback(step: Step) -> bool:
+def is_callback(step: Step) -> TypeGuard[Call]:
     """Whether a step of a plan calls Python."""
     return isinstance(step, Call) and step.routine == "callback"
 
 
 def refuse_routines(plan: Plan, target: Target) -> None:
-    """Errors: CompileError where a plan calls anything but a Python function."""
+    """Errors: CompileError for a call that is neither a Python function nor the target's."""
     for step in all_steps(plan):
-        if isinstance(step, Call) and not is_callback(step):
+        if isinstance(step, Call) and not is_callback(step) and step.routine not in target.routines:
             action = f"{target.backend}: cannot call {step.routine} on {target.name}"
             raise CompileError(f"{action} (its plans may call only Python functions)")
 

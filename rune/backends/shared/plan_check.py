@@ -38,6 +38,7 @@ from rune.lowering.kernelize.walks import SIZES, concrete_parameters, extent
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.plan_check import check_sizes
 from rune.lowering.plan_types import check_types
+from rune.lowering.source_calls import is_source
 from rune.lowering.steps import transform_sizes
 
 SAMPLES = 64  # choices of sizes at which a plan is checked, at most
@@ -254,7 +255,7 @@ class _Run:
                 self.write(place)
 
     def call(self, call: Call, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
-        if is_callback(call):
+        if is_callback(call) or is_source(call):
             self.move(outputs, inputs)
             return
         if call.routine == "line_fft":

@@ -102,6 +102,18 @@ class ReadsAhead(Protocol):
 
 
 @runtime_checkable
+class CopiesAside(Protocol):
+    """A backend with a queue for copies to the device beside that of its programs."""
+
+    def copy_in_aside(self, array: np.ndarray) -> tuple[Buffer, Callable[[], None]]:
+        """Device memory to which the contents are on their way, and the call that lets programs wait.
+
+        The buffer is used or dropped after that call alone; the host array may change at once.
+        """
+        ...
+
+
+@runtime_checkable
 class SharesCode(Protocol):
     """A backend whose devices can run each other's compiled code, where they are alike."""
 

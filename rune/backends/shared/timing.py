@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from rune import profiling
+from rune.backends.shared import allocations
 from rune.backends.shared.executor import ConcreteStep, Place, Walker, evaluate, size_values
 from rune.backends.shared.protocol import Backend, Buffer, Executable
 from rune.errors import Frame
 from rune.lowering.explain import Lowered
+from rune.lowering.host_calls import HostFunction
+from rune.lowering.meetings import CollectiveCall
 from rune.lowering.plan import Call, Copy, Launch, Plan, Step, all_steps
 from rune.lowering.steps import StepCost, step_cost, step_name
-from rune.profiling import StepProfile
+from rune.profiling import Kind, StepProfile
 
 Sizes = Mapping[str, int]
 
@@ -58,7 +61,7 @@ class StepMeter:
     def __init__(self, lowered: Lowered, device: str):
         self.plan, self.device = lowered.plan, device
         self._kernels = lowered.kernels
-        self._lines = _lines(self.plan)
+        self._frames = _frames(self.plan)
         self._costs: dict[int, tuple[Step, StepCost]] = {}  # by id of the step, kept here
         # Vulkan's recordings know kernels by name only, not the steps that launch them.
         self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
@@ -67,9 +70,11 @@ class StepMeter:
         """Record that a step ran `calls` times at these sizes, in `seconds` altogether."""
         cost = self._cost(step)
         flops, nbytes = evaluate(cost.flops, sizes), evaluate(cost.bytes_moved, sizes)
-        lines = self._lines.get(_row(step), "")
-        row = StepProfile(cost.name, lines, calls, seconds, calls * flops, calls * nbytes)
-        self._tell(row)
+        frames = self._frames.get(_row(step), {})
+        lines = ", ".join(dict.fromkeys(f.short for f in frames))
+        scope = next((f.scope for f in frames if f.scope), "")
+        name, kind = _said(step, cost.name)
+        self._tell(StepProfile(name, lines, calls, seconds, calls * flops, calls * nbytes, scope, kind))
 
     def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int, calls: int = 1) -> None:
         """Record that a kernel ran: of the plan, or of the executor and moving `nbytes` bytes."""
@@ -99,15 +104,22 @@ def _row(step: Step) -> object:
             return step_name(step)
 
 
-def _lines(plan: Plan) -> dict[object, str]:
-    """The user's lines of each row, as text."""
-    lines_of: dict[object, dict[str, None]] = {}
+def _said(step: Step, name: str) -> tuple[str, Kind]:
+    """The name of a step, `psum over 'd'` where devices meet, and what it is."""
+    function = dict(step.parameters).get("function") if isinstance(step, Call) else None
+    call = function.call if isinstance(function, HostFunction) else None
+    return (str(call), Kind.COLLECTIVE) if isinstance(call, CollectiveCall) else (name, Kind.STEP)
+
+
+def _frames(plan: Plan) -> dict[object, dict[Frame, None]]:
+    """The user's lines of each row."""
+    frames: dict[object, dict[Frame, None]] = {}
     for step in all_steps(plan):
         # Copies are inserted by the planner and belong to no line of the user's code.
         frame: Frame | None = None if isinstance(step, Copy) else getattr(step, "frame", None)
         if frame is not None:
-            lines_of.setdefault(_row(step), {})[frame.short] = None
-    return {row: ", ".join(lines) for row, lines in lines_of.items()}
+            frames.setdefault(_row(step), {})[frame] = None
+    return frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,9 @@ class Profiled:
         if profile is not None:
             arena = evaluate(self.plan.arena_bytes, size_values(self.plan, shapes))
             profile.add_call(self.plan, self.plan.name, self.device, seconds, arena)
+            known = {id(allocations.root(a)) for a in arguments}
+            for buffer, type in zip(results, self.plan.results, strict=True):
+                allocations.note(buffer, type, self.device, known)
         return results
 
     def sources(self) -> dict[str, str]:

@@ -208,7 +208,7 @@ class Lanes:
 INNER = "inner"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Schedule:
     """The steps by which a kernel becomes loops; fields stand in the order of their application.
 
@@ -243,6 +243,8 @@ class Schedule:
     def __str__(self) -> str:
         steps = (getattr(self, f.name) for f in fields(self))
         return " ".join(str(s) for s in steps if s is not None) or "plain"
+
+    __repr__ = __str__
 
 
 PLAIN = Schedule()

@@ -165,6 +165,7 @@ class _Renderer(Statements):
         code, dialect = self.code, self.dialect
         pieces = [self.parameter(p, number) for number, p in enumerate(code.params)]
         pieces += [self.size(name, number) for number, name in enumerate(code.sizes)]
+        pieces += [dialect.positions] if dialect.positions else []
         # Called even with a table: it then emits the lines that unpack the arguments.
         pieces = [dialect.argument_table] if dialect.argument_table else pieces
         grid_loops, body = perfect_nest(code.body, Kind.GRID)

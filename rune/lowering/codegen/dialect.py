@@ -89,6 +89,7 @@ class Dialect:
     pointer_offsets: bool  # every buffer comes with the number of its first element
     reserved: frozenset[str] = field(default=frozenset())  # words that no name may be
     thread_bound: str = ""  # before the name of a kernel whose workgroup has {0} threads
+    positions: str = ""  # parameters behind all others that say which grid point a call computes
     argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
     in_memory: str = ""  # promises that an address {0} from the table is not in a workgroup's memory
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit

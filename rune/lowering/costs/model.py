@@ -52,7 +52,7 @@ START_CYCLES, START_SUBGROUP_CYCLES = 105.0, 6.0
 SPILLED_REQUESTS = 2.0  # of a register that a thread has too many: it is stored once and read once
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cost:
     """What a launch costs.
 
@@ -94,6 +94,8 @@ class Cost:
             f"{self.name}: {1e6 * self.seconds:.1f} µs on {self.device}, bound by {self.bound}; "
             f"{groups}, {self.sectors:.1f} sectors a request, {self.registers} registers"
         )
+
+    __repr__ = __str__
 
 
 def cost(

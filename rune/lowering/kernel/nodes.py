@@ -244,7 +244,7 @@ class Function:
     result: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelCode:
     """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name.
 
@@ -262,3 +262,7 @@ class KernelCode:
     ordered: tuple[str, ...] = ()
     # Empty until a renderer attaches them; passes never see them.
     functions: tuple[Function, ...] = ()
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{p.name}: {p.access.value} {p.dtype}[{p.size}]" for p in self.params)
+        return f"KernelCode({self.name}({params}))"

@@ -1,9 +1,10 @@
 """Kernelize: from equations to kernels.
 
-Four steps, each a file: dots that pay become calls of a library (routines), large reductions two
-steps (two_step) and long scans parts (split_scans); some values are chosen to be stored (stored),
-all others are computed where they are used; every stored value knows the elements that it reads
-(roots); stored values that fit share a kernel (groups), which is written at last (write, emit).
+Four steps, each a file: dots that pay become calls of a library (routines) or read rows of whole
+pieces (align_rows), large reductions two steps (two_step) and long scans parts (split_scans); some
+values are chosen to be stored (stored), all others are computed where they are used; every stored
+value knows the elements that it reads (roots); stored values that fit share a kernel (groups),
+which is written at last (write, emit).
 
 Movement never becomes a kernel: it is index expressions and guards on loads (views). Loops and
 branches are steps whose programs are kernelized by themselves; all share one table of kernels.
@@ -24,6 +25,7 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.align_rows import align_rows
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
@@ -65,7 +67,8 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
     program, streams = find_streams(split_peaks(_with_variables(program), target), target)
-    program = split_dots(route_dots(program, target), target, streams.members)
+    program = align_rows(route_dots(program, target), target, streams.members)
+    program = split_dots(program, target, streams.members)
     program = split_reductions(program, Parallelism.of(target), streams.members)
     program = split_scans(program, target)
     stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)

@@ -448,6 +448,8 @@ def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pa
         if s == t and ranges[0].offsets[k] == ranges[1].offsets[k] and k in first.places[x] and k in second.places[y]
     ]
     pairs = tuple((first.places[x].index(k), second.places[y].index(k)) for k in axes)
-    points, work = cost.count(tuple(ranges[0].sizes[k] for k in axes)), ranges[0].work
+    points = cost.count(tuple(ranges[0].sizes[k] for k in axes))
+    # A small range may be in the group of a large one.
+    work = max(state.roots[m].work for m in (*first.members, *second.members))
     before = max(cost.count(first.domain), cost.count(second.domain))
     return pairs if cost.keeps_parallel(points, before, work, state.rows) else None

@@ -33,6 +33,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
 from rune.lowering.kernelize.two_step import apply
 from rune.lowering.kernelize.walks import Axes, Operand, Walk, call_parameters, is_scattered, strided_dot, walk
+from rune.lowering.source_calls import source_call
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import free_axes
 from rune.ops.family import reshape
@@ -78,13 +79,16 @@ def is_routine(equation: Equation) -> bool:
 
 def is_call(equation: Equation) -> bool:
     """True for what is by itself before kernels are formed: calls, and kernels of given loops."""
-    return equation.primitive is host_call or isinstance(equation.primitive.lower, Routine | Written)
+    return equation.primitive in (host_call, source_call) or isinstance(equation.primitive.lower, Routine | Written)
 
 
 def call_of(equation: Equation) -> tuple[str, tuple[tuple[str, Any], ...]]:
     """The routine that an equation calls, and the static parameters of the call."""
     if equation.primitive is host_call:
         return CALLBACK, (("function", function_of(equation)),)
+    if equation.primitive is source_call:
+        kernel = equation.params["kernel"]
+        return kernel.source.routine, (("kernel", kernel),)
     if isinstance(equation.primitive.lower, Routine):
         routine, types = equation.primitive.lower, (a.type for a in equation.operands)
         return routine.name, tuple(routine.call(*types, **equation.params).items())

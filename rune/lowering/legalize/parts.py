@@ -42,6 +42,7 @@ from rune.lowering.legalize.complex_products import product_over, running_produc
 from rune.lowering.legalize.interleaved import interleave, part
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Plan
+from rune.lowering.source_calls import source_call
 from rune.ops import arithmetic as a
 from rune.ops.complex_numbers import PART as COMPLEX_PART
 from rune.ops.contraction import Numbers, dot_general
@@ -199,6 +200,10 @@ def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value
         return _control(equation, args)
     if equation.primitive is host_call:
         return _call_host(equation, args)
+    if equation.primitive is source_call:
+        params = {**equation.params, "results": tuple(map(stored_type, equation.params["results"]))}
+        outs = source_call(*map(_to_memory, args), **params)
+        return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
     types = [v.type for v in equation.results]
     if not any(isinstance(x, Parts) for x in args) and not any(map(has_parts, types)):
         out = equation.primitive(*args, **equation.params)

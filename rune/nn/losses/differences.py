@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
 from rune.array import Array
 from rune.nn.losses.reduction import Reduction, reduced
@@ -11,7 +9,7 @@ from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike
 
 
-def l1_loss(x: ArrayLike, targets: ArrayLike, reduction: Reduction = "mean") -> Any:
+def l1_loss(x: ArrayLike, targets: ArrayLike, reduction: Reduction = "mean") -> Array:
     """|x - targets|; the derivative at 0 is 0.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.

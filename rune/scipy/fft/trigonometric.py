@@ -86,7 +86,7 @@ def _dct3(x: Array) -> Array:
     half = n // 2 + 1
     other = concatenate([x[..., :1] * 0, x[..., ::-1]], axis=-1)[..., :half]
     z = parts.complex(x[..., :half], -other)
-    v = n * irfft(z * c.conj(_turns(half, 4 * n, x)), n)
+    v = irfft(z * c.conj(_turns(half, 4 * n, x)), n) * n
     return _interleaved(v[..., : (n + 1) // 2], v[..., (n + 1) // 2 :][..., ::-1])
 
 

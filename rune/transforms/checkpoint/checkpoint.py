@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from rune import config, tree
 from rune.core.dead_code import prune
@@ -46,7 +46,31 @@ from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.memo import per_program
 
+P = ParamSpec("P")
+R = TypeVar("R")
 X = TypeVar("X")
+
+
+@overload
+def checkpoint(
+    function: Callable[P, R],
+    *,
+    prevent_cse: bool = ...,
+    policy: Saves | None = ...,
+    static_argnums: int | Sequence[int] = ...,
+    concrete: bool = ...,
+) -> Callable[P, R]: ...
+
+
+@overload
+def checkpoint(
+    function: None = None,
+    *,
+    prevent_cse: bool = ...,
+    policy: Saves | None = ...,
+    static_argnums: int | Sequence[int] = ...,
+    concrete: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def checkpoint(

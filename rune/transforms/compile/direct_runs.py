@@ -1,8 +1,8 @@
-"""What a call of jit does beside looking up its trace: a run on the CPU, and donated arrays."""
+"""What jit does beside looking up traces: a run on the CPU, donated arrays, its own text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -12,9 +12,12 @@ from rune.backends import Device
 from rune.backends.shared.protocol import Executable
 from rune.core.values import Value
 from rune.errors import LayoutError
+from rune.profiling import counted
 from rune.sharding.memory import Spread
-from rune.transforms.compile.executables import sized
+from rune.transforms.compile.executables import compiled_on, sized
 from rune.transforms.compile.trace_cache import Traced
+
+PUBLIC = ("cache_size", "clear_cache", "eval_shape", "lower", "program", "trace")  # of jitted functions
 
 
 def run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Value], place: Place) -> list[Array] | None:
@@ -47,6 +50,14 @@ def release(value: Value, device: Device | None) -> None:
 
 def _share_mesh(a: Device | None, b: Device | None) -> bool:
     return isinstance(a, Spread) and isinstance(b, Spread) and a.sharding.device_set == b.sharding.device_set
+
+
+def jitted_text(name: str, traces: Iterable[Traced]) -> str:
+    """`jit(f: 3 traces, 2 programs, cpu:0)`: what was traced and compiled, and where."""
+    known = list(traces)
+    devices = [d.name for t in known for d in compiled_on(t.program)]
+    counts = [counted(len(known), "trace"), *([counted(len(devices), "program")] if devices else [])]
+    return f"jit({name}: {', '.join([*counts, *dict.fromkeys(devices)])})"
 
 
 class Bound:

@@ -7,13 +7,14 @@ and configuration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from inspect import unwrap
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rune import config, counts, locks
+from rune import config, counts, locks, profiling
 from rune.array import CPU, Array, Place, check_range, free_on, put
 from rune.backends import Device, device_named
 from rune.backends.shared.protocol import Executable
@@ -50,13 +51,14 @@ def _compiled(
     next(counts.compiles)
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
-    lowered = lowered_by(program, device, donated, schedules, check=check)
-    if check:
-        late_modules.plan_check().check_plan(lowered.plan)
-    if profile:
-        executable = late_modules.timing().record(lowered, device.name, device.backend)
-    else:
-        executable = device.backend.record(lowered.plan)
+    with profiling.span(f"compile {program.name}", profiling.Kind.COMPILE, device=device.name):
+        lowered = lowered_by(program, device, donated, schedules, check=check)
+        if check:
+            late_modules.plan_check().check_plan(lowered.plan)
+        if profile:
+            executable = late_modules.timing().record(lowered, device.name, device.backend)
+        else:
+            executable = device.backend.record(lowered.plan)
     # The executable lives as long as the program, which holds it.
     count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, executable.sources().values())))
     return executable
@@ -79,6 +81,12 @@ def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), sc
     with _lock:
         how = settings.check_stages, settings.profile, settings.reproducible, settings.search
         return _compiled(program, device, donated, schedules, *how)
+
+
+def compiled_on(program: Program) -> list[Device]:
+    """The device of each executable of the program that there is."""
+    keys = cast("Iterable[tuple[Device, ...]]", program.derived.get(unwrap(_compiled), ()))
+    return [key[0] for key in keys]
 
 
 def device_for(device: Device | None) -> Device:

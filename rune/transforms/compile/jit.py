@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
-from rune import config, counts, effects, scopes, tree
+from rune import config, counts, effects, profiling, scopes, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
@@ -30,7 +30,7 @@ from rune.transforms.arguments import flatten_values, function_name, named, valu
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
 from rune.transforms.compile.declared_sizes import SymbolicAxes
-from rune.transforms.compile.direct_runs import Bound, release, run_on_cpu
+from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, release, run_on_cpu
 from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.placement import place_of_call
@@ -185,6 +185,12 @@ class Jitted(Generic[P, R]):
         """The results as ShapeDtypeStructs; nothing is computed."""
         return self.trace(*args, **kwargs).out_info
 
+    def __repr__(self) -> str:
+        return jitted_text(function_name(self.function), (t for group in self._traces.values() for t in group))
+
+    def __dir__(self) -> list[str]:
+        return [*PUBLIC, *(n for n in object.__dir__(self) if n[:2] == "__")]
+
     def cache_size(self) -> int:
         """How many traces are kept."""
         return sum(map(len, self._traces.values()))
@@ -291,7 +297,8 @@ class Jitted(Generic[P, R]):
     def _make(self, key: Key) -> tuple[Traced, list[Value]]:
         note(self.function, key, self._traces)
         treedef, types, statics, _ = key
-        entry = self._trace(types, treedef, statics)
+        with profiling.span(f"trace {function_name(self.function)}", profiling.Kind.TRACE):
+            entry = self._trace(types, treedef, statics)
         entry[0].key = key
         return entry
 
@@ -324,8 +331,7 @@ class Jitted(Generic[P, R]):
         captured = (*witnesses, *staged.captured)
         donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
         needs, leaks = recorders[-1].needs(), recorders[-1].leaks
-        types = program.output_types
-        traced = Traced(program, captured, out_trees[-1], donated, types, needs, leaks, staged.axes)
+        traced = Traced(program, captured, out_trees[-1], donated, program.output_types, needs, leaks, staged.axes)
         return traced, recorders[-1].entered
 
     # --- running it -------------------------------------------------------------------------
@@ -416,8 +422,8 @@ def _natively_called() -> type[Jitted] | None:
     method = late_modules.native_calls().native_method(Jitted, "_native_calls", _GENERAL)
     if method is None:
         return None
-    namespace = {"__slots__": (), "__module__": __name__, "__doc__": Jitted.__doc__}
-    return type("Jitted", (Jitted,), {**namespace, "__call__": method})
+    about = {"__module__": __name__, "__doc__": Jitted.__doc__}
+    return type("Jitted", (Jitted,), {**about, "__slots__": (), "__call__": method})
 
 
 @overload

@@ -14,13 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from rune import tree
+from rune import dims, tree
 from rune.array import committed_to, default_place, on
 from rune.backends import Device
 from rune.core.interpreter import Tracer
 from rune.core.program import OpenProgram, Program
+from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
+from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
+from rune.sharding.shardings import SingleDeviceSharding
 from rune.transforms.arguments import value_leaves
 from rune.transforms.compile.executables import Schedules, compiled, device_for, lowered_by
 from rune.transforms.compile.run import needs_stages
@@ -41,7 +44,7 @@ class Called(Protocol):
     schedules: Schedules
     device: str | Device | None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """The results."""
         ...
 
@@ -73,6 +76,12 @@ class MemoryAnalysis:
     temp_size_in_bytes: int
     alias_size_in_bytes: int  # of results that may lie in donated arguments
     generated_code_size_in_bytes: int  # of the source: what a driver makes of it is not known
+
+    @property
+    def peak_memory_in_bytes(self) -> int:
+        """All that is held at once: arguments, results and intermediate values [bytes]."""
+        held = self.argument_size_in_bytes + self.output_size_in_bytes + self.temp_size_in_bytes
+        return held - self.alias_size_in_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -209,16 +218,31 @@ class Lowered(Stage):
 
         Errors: ArgumentError for what runs in parts on several devices.
         """
-        costs = self._costs("cost_analysis")
-        return {"flops": float(costs.flops), "bytes accessed": float(costs.bytes_moved)}  # type: ignore[arg-type]
+        costs, size = self._costs("cost_analysis"), self._evaluated
+        return {"flops": float(size(costs.flops)), "bytes accessed": float(size(costs.bytes_moved))}
 
     def _costs(self, operation: str) -> Costs:
         if self.lowering is None:
             raise ArgumentError(
-                f"{operation}: cannot give the costs of {self.fun_name} (it runs in parts)",
+                f"{operation}: cannot speak of {self.fun_name} as a whole (it runs in parts)",
                 hint="rune.explain(f)(*args) shows the parts and their costs",
             )
         return self.lowering.costs()
+
+    def _evaluated(self, size: Size) -> int:
+        """A size of the program, for the arguments that it was traced with."""
+        if not isinstance(size, Dim):
+            return size
+        arguments = self.traced.program.input_types[len(self.traced.captured) :]
+        actual = match_sizes(arguments, self.types, f"{self.fun_name}: cannot give its costs")
+        sizes = {name: x for name, x in actual.items() if not isinstance(x, Dim)}
+        unknown = ", ".join(sorted({s.name for s in dims.symbols(size)} - sizes.keys()))
+        if unknown:
+            raise ArgumentError(
+                f"{self.fun_name}: cannot give its costs in numbers (the size {unknown} is open)",
+                hint="rune.explain(f)(*args) shows costs as functions of the sizes",
+            )
+        return dims.evaluate(size, sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -270,17 +294,30 @@ class Compiled(Lowered):
         inputs, donated = self.traced.program.input_types, self.traced.donated
         code = "" if self.executable is None else "".join(self.executable.sources().values())
         return MemoryAnalysis(
-            argument_size_in_bytes=sum(map(_size_bytes, inputs)),
-            output_size_in_bytes=sum(map(_size_bytes, self.traced.out_types)),
-            temp_size_in_bytes=int(costs.arena_bytes),  # type: ignore[arg-type]
-            alias_size_in_bytes=sum(_size_bytes(inputs[n]) for n in donated),
+            argument_size_in_bytes=sum(map(self._size_bytes, inputs)),
+            output_size_in_bytes=sum(map(self._size_bytes, self.traced.out_types)),
+            temp_size_in_bytes=self._evaluated(costs.arena_bytes),
+            alias_size_in_bytes=sum(self._size_bytes(inputs[n]) for n in donated),
             generated_code_size_in_bytes=len(code),
         )
 
-    def runtime_executable(self) -> Any:
+    def _size_bytes(self, type: ArrayType) -> int:
+        return self._evaluated(type.size) * type.dtype.itemsize
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments are, as (args, kwargs). Errors: as memory_analysis."""
+        return tree.unflatten(self.in_tree, [self._sharding("input_shardings")] * len(self.types))
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results are, as their tree. Errors: as memory_analysis."""
+        return tree.unflatten(self.out_tree, [self._sharding("output_shardings")] * len(self.traced.out_types))
+
+    def _sharding(self, operation: str) -> SingleDeviceSharding:
+        self._costs(operation)  # refuses what runs on several devices
+        return SingleDeviceSharding(self.device)
+
+    def runtime_executable(self) -> Executable | None:
         """What runs: the executable of rune's backend; None for what runs in parts."""
         return self.executable
-
-
-def _size_bytes(type: ArrayType) -> int:
-    return int(type.size) * type.dtype.itemsize  # type: ignore[arg-type]

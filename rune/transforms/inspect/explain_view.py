@@ -15,8 +15,8 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.kernels import NotFused
 from rune.lowering.plan import Plan
 from rune.lowering.steps import StepCost, numbered
-from rune.profiling import time_text
-from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, bytes_text, plan_svg, typical_sizes
+from rune.profiling import bytes_text, time_text
+from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, plan_svg, typical_sizes
 
 # Every rule is scoped by one class, because the cells of a notebook share their styles.
 STYLE = """<style>

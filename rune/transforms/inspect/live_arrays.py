@@ -1,11 +1,18 @@
-"""The arrays that are alive."""
+"""The arrays that are alive, and the lines that made them."""
 
 from __future__ import annotations
 
 import gc
+from dataclasses import dataclass
 
+from rune import profiling
 from rune.array import Array
 from rune.backends import platform_name
+from rune.backends.shared import allocations
+from rune.profiling import aligned, bytes_text, counted, late_modules
+from rune.sharding.memory import Blocks
+
+SHOWN = 40  # rows that are printed
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
@@ -22,3 +29,71 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     alive = [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
     wanted = platform_name(platform)
     return alive if wanted is None else [x for x in alive if x.device.target.backend == wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveArray:
+    """An array that is alive: its type as text, bytes, device, and the user's line that made it.
+
+    line: empty for what was made while no profile was gathering
+    """
+
+    text: str
+    nbytes: int
+    device: str
+    line: str
+
+
+class LiveArrays(tuple[LiveArray, ...]):
+    """Arrays that are alive, the largest first; it prints as a table."""
+
+    __slots__ = ()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all."""
+        return sum(a.nbytes for a in self)
+
+    def _head(self) -> str:
+        return f"{counted(len(self), 'live array')}, {bytes_text(self.nbytes)}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = [(a.text, bytes_text(a.nbytes), a.device, a.line) for a in self[:SHOWN]]
+        return [("array", "size", "device", "line"), *rows]
+
+    def __str__(self) -> str:
+        hidden = len(self) - SHOWN
+        more = [f"and {hidden} smaller ones"] if hidden > 0 else []
+        return "\n".join([self._head(), *aligned(self._rows()), *more])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        view = late_modules.view()
+        return f'{view.STYLE}<div class="rune-profile"><div>{self._head()}</div>{view.table(self._rows())}</div>'
+
+
+def live_arrays_with_lines(platform: str | None = None) -> LiveArrays:
+    """The arrays that hold memory, the largest first, as a table with the lines that made them.
+
+    platform: only those of one backend, "cpu"
+    Lines are known of what is made while a `rune.debug.profile()` is gathering, or the process with
+    RUNE_PROFILE=1; `rune.live_arrays()` gives the arrays themselves.
+    Cost:   a walk over all objects that Python's collector knows.
+    Errors: none.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.debug.profile():
+    ...     x = rnp.zeros((1000, 1001)) + 1
+    ...     rune.debug.live_arrays()[0].text
+    'f32[1000,1001]'
+    """
+    rows = [LiveArray(str(x.type), x.nbytes, x.device.name, _line(x)) for x in live_arrays(platform)]
+    return LiveArrays(sorted(rows, key=lambda a: -a.nbytes))
+
+
+def _line(array: Array) -> str:
+    buffers = array.buffer.local if isinstance(array.buffer, Blocks) else (array.buffer,)
+    memories = [allocations.root(b) for b in buffers]
+    known = (p.memory.of(m) for p in profiling.gathers for m in memories)
+    return next((allocation.line for allocation in known if allocation is not None), "")

@@ -17,6 +17,7 @@ from rune.lowering.arena import type_bytes
 from rune.lowering.kernelize.cost import estimate
 from rune.lowering.plan import Branch, Launch, Loop, Plan, Slot, Space, inner_plans
 from rune.lowering.steps import memory, slots_read, slots_written, step_name
+from rune.profiling import bytes_text
 
 # Pixels. At 45 degrees, names one line apart need columns of 17.
 LEFT, TOP, WIDTH, HEIGHT, LINE = 76, 8, 720, 190, 13
@@ -65,18 +66,6 @@ def _within(plan: Plan) -> Iterator[Bar]:
 def _bar(plan: Plan, slot: Slot, first: int, last: int) -> Bar:
     offset, size = estimate(slot.offset), estimate(type_bytes(slot.type))
     return Bar(first, last, offset, size, str(slot.type), isinstance(plan.steps[first], Launch))
-
-
-def bytes_text(size: int) -> str:
-    """A number of bytes for people.
-
-    >>> bytes_text(1000), bytes_text(37888), bytes_text(3 << 20)
-    ('1000 B', '37 KiB', '3 MiB')
-    """
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 1 << power:
-            return f"{size / (1 << power):.3g} {unit}"
-    return f"{size} B"
 
 
 def typical_sizes(plan: Plan) -> str:

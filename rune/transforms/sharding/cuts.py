@@ -8,6 +8,7 @@ from rune.core.axes import Name
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.dims import Size
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, reshape
 from rune.ops.index_dims import IndexDims
@@ -62,11 +63,17 @@ def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Par
         return {**params, _SIZES[primitive]: block.shape}
     if primitive is slice_:
         spans = zip(params["start"], params["stride"], block.shape, strict=True)
-        limit = tuple(start + stride * (size - 1) + 1 if size else start for start, stride, size in spans)
-        return {**params, "limit": limit}
+        return {**params, "limit": tuple(_limit(*span) for span in spans)}
     if primitive is gather or isinstance(primitive.lower, Scatter):
         return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}
     return params
+
+
+def _limit(start: int, stride: int, size: Size) -> Size:
+    """Where a slice of this size ends. Of a symbolic one it is not known whether it is empty."""
+    if stride == 1:
+        return start + size
+    return start + stride * (size - 1) + 1 if size else start
 
 
 def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:

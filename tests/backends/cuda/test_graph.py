@@ -45,7 +45,7 @@ def text(nodes: Nodes, indent: str = "") -> str:
         match node:
             case Kernel(handle=handle):
                 sets = "" if handle is None else f" sets {handle}"
-                lines.append(f"{indent}{node.name} {node.blocks}x{node.threads}{sets}")
+                lines.append(f"{indent}{node.name} {node.blocks[0]}x{node.threads[0]}{sets}")
             case Conditional(handle=handle, repeats=repeats):
                 lines.append(f"{indent}{'while' if repeats else 'if'} {handle}")
                 lines.append(text(node.body, indent + "  "))
@@ -190,8 +190,8 @@ def test_a_long_launch_is_kernels_one_behind_the_other_where_a_watchdog_counts()
     kernels = Recorder(rendered, concrete_plan.sizes, 4, divided=divided).kernels(step)
 
     assert len(kernels) >= 3
-    assert sum(k.blocks for k in kernels) == undivided[0].blocks
-    assert [k.first for k in kernels] == [*np.cumsum([0, *[k.blocks for k in kernels[:-1]]])]
+    assert sum(k.blocks[0] for k in kernels) == undivided[0].blocks[0]
+    assert [k.first for k in kernels] == [*np.cumsum([0, *[k.blocks[0] for k in kernels[:-1]]])]
     assert [k.arguments(4096, {}) for k in kernels] == [(4096 + 8 * k.word, k.first) for k in kernels]
     assert waits([k.touches for k in kernels]) == [(), *((k,) for k in range(len(kernels) - 1))]
 

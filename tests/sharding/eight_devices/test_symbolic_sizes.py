@@ -134,3 +134,11 @@ def test_explain_says_what_is_sent_in_terms_of_the_sizes():
 
     assert "all_gather of f32[6,n] over 'data': 72*n B" in explanation["exchanges"]
     assert explanation["exchanges"].endswith("each device sends 72*n B in 1 collectives")
+
+
+def test_a_slice_leaves_an_axis_of_a_declared_size_alone():
+    halves = lambda x: rnp.concatenate([-x[:, 3:], x[:, :3]], axis=1)  # noqa: E731
+    f = rune.jit(halves, dims={"n": (1, 100)}, in_dims="4*n,_")
+
+    for rows in SIZES:
+        agree(f, batch(rows), exact(halves))

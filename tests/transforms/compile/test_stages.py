@@ -9,6 +9,8 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune import dims
+from rune.sharding import SingleDeviceSharding
 
 X = rnp.arange(7.0)
 
@@ -89,6 +91,47 @@ def test_costs_and_memory_are_those_of_one_run():
     memory = compiled.memory_analysis()
     assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (28, 28)
     assert memory.generated_code_size_in_bytes == len(compiled.as_text()) > 0
+
+
+def test_all_that_is_held_at_once_is_the_peak():
+    memory = rune.jit(lambda x: x + 1, donate_argnums=0).lower(X).compile().memory_analysis()
+
+    assert (memory.peak_memory_in_bytes, memory.alias_size_in_bytes) == (28, 28)
+
+
+@pytest.mark.parametrize("size", [1, 7, 13])
+def test_costs_of_symbolic_sizes_are_those_of_the_arguments(size: int):
+    compiled = rune.jit(lambda x: x + 1, dims={"n": (1, 64)}).lower(rnp.ones(size)).compile()
+
+    assert compiled.cost_analysis() == {"flops": 1.0 * size, "bytes accessed": 8.0 * size}
+    assert compiled.memory_analysis().argument_size_in_bytes == 4 * size
+
+
+def test_costs_in_numbers_need_sizes_in_numbers():
+    struct = rune.ShapeDtypeStruct((dims.symbol("n"),), "f32")
+
+    with pytest.raises(TypeError, match="costs in numbers .the size n is open"):
+        rune.jit(lambda x: x + 1).lower(struct).cost_analysis()
+
+
+def test_compiled_code_knows_where_arguments_and_results_are():
+    compiled = function.lower(X, scale=1.0).compile()
+
+    here = SingleDeviceSharding("cpu")
+    assert compiled.input_shardings == ((here,), {"scale": here})
+    assert compiled.output_shardings == {"sum": here, "row": here}
+
+
+def test_forgotten_traces_are_made_again():
+    traces = []
+    jitted = rune.jit(lambda x: traces.append(1) or x + 1)
+    jitted(X)
+
+    jitted.clear_cache()
+
+    assert jitted._cache_size() == 0
+    assert jitted.eval_shape(X) == rune.ShapeDtypeStruct((7,), "f32")
+    assert len(traces) == 2
 
 
 def test_a_lowered_program_is_shown_in_runes_language():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rune.backends.cuda.graph import line
 from rune.backends.cuda.launch import start
 from rune.backends.cuda.nccl.calls import AllGather, AllReduce, Call, Part, Receive, ReduceScatter, Send, Swap
 from rune.backends.cuda.nccl.communicators import Clique
@@ -81,7 +82,7 @@ def _swap(backend: CudaQueue, swap: Swap, target: int, source: int) -> None:
     pieces = swap.bytes // unit
     blocks = -(-swap.a * swap.b * pieces // _THREADS)
     words = target, source, swap.a, swap.b, pieces, unit
-    start(backend.own.function("rune_swap"), (blocks, _THREADS), words, backend.stream.handle)
+    start(backend.own.function("rune_swap"), (line(blocks), line(_THREADS)), words, backend.stream.handle)
 
 
 def _enqueue(library: Library, call: Call, block: _Laid) -> None:

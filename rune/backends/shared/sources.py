@@ -1,0 +1,94 @@
+"""The kernels of a plan that users wrote, each a program of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rune.backends.shared.executor import ConcreteStep, evaluate
+from rune.errors import CompileError, DeviceError
+from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.codegen.source_kernels import source_kernel
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.nodes import Access
+from rune.lowering.plan import Plan, all_steps
+from rune.lowering.source_calls import is_source, kernel_of
+
+# What a device makes of a program.
+P = TypeVar("P")
+Program_co = TypeVar("Program_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources(Generic[Program_co]):
+    """What users wrote, as it is launched.
+
+    rendered: programs by name
+    names:    of the programs, by the id of the step that runs one; steps live as long as their plan
+    programs: what a device has compiled, by name
+    """
+
+    rendered: Mapping[str, Rendered]
+    names: Mapping[int, str]
+    programs: Mapping[str, Program_co]
+
+
+def compile_sources(plan: Plan, target: Target, dialect: Dialect, build: Callable[[str, str], P]) -> Sources[P]:
+    """Compile what users wrote. build: (source, name) -> what a device has compiled.
+
+    Errors: CompileError with the numbered source, and for blocks of more threads, or more shared
+    memory, than the device has.
+    """
+    rendered: dict[str, Rendered] = {}
+    names: dict[int, str] = {}
+    known: dict[str, str] = {}  # text -> name
+    programs: dict[str, P] = {}
+    for step in all_steps(plan):
+        if not is_source(step):
+            continue
+        kernel = kernel_of(step)
+        threads, shared_bytes = kernel.launch.group, kernel.launch.shared_bytes
+        _require_room(kernel.source.entry, threads, shared_bytes, target)
+        results, operands = ([slot.type for slot in slots] for slots in (step.outputs, step.inputs))
+        one = source_kernel(kernel, results, operands, dialect)
+        name = known.setdefault(f"{one.grid} {one.workgroup} {one.text}", f"source_{len(known)}")
+        names[id(step)] = name
+        if name not in programs:
+            rendered[name], programs[name] = one, _built(build, one.text, kernel.source.entry)
+    return Sources(rendered, names, programs)
+
+
+def _built(build: Callable[[str, str], P], text: str, entry: str) -> P:
+    try:
+        return build(text, entry)
+    except CompileError as error:
+        hint = "this is the source of the primitive, as it was written, and behind it what rune launches"
+        raise CompileError(error.message, hint, source=error.source) from error
+
+
+def blocks_of(rendered: Rendered, step: ConcreteStep, sizes: Mapping[str, int]) -> list[int]:
+    """Blocks along each dimension.
+
+    Errors: DeviceError for no blocks where results have elements.
+    """
+    blocks = [evaluate(n, sizes) for n in rendered.grid]
+    results = [place for place, p in zip(step.places, rendered.params, strict=True) if p.access is Access.WRITE]
+    if min(blocks) <= 0 and any(place.bytes for place in results):
+        assert is_source(step.step)
+        shown = ", ".join(str(place.type) for place in results)
+        entry = kernel_of(step.step).source.entry
+        raise DeviceError(f"{entry}: cannot write {shown} (its launch has {'x'.join(map(str, blocks))} blocks)")
+    return [max(0, n) for n in blocks]
+
+
+def _require_room(entry: str, threads: tuple[int, ...], shared_bytes: int, target: Target) -> None:
+    count = math.prod(threads)
+    if count > target.threads_per_workgroup:
+        why = f"{count} threads of a block, at most {target.threads_per_workgroup}"
+        raise CompileError(f"{target.backend}: cannot launch {entry} on {target.name} ({why})")
+    if shared_bytes > target.shared_bytes:
+        why = f"{shared_bytes} shared bytes, at most {target.shared_bytes}"
+        raise CompileError(f"{target.backend}: cannot launch {entry} on {target.name} ({why})")

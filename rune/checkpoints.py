@@ -1,0 +1,213 @@
+"""rune.checkpoints: the states of a training run in a folder, so that it goes on where it was.
+
+    folder/step_000000120.safetensors       the tree of step 120 (rune.tree.save)
+
+A file has its name from the one rename that ends its writing, when the disk has all of it. So what
+was reported as saved is there whatever becomes of the process, and what was not is the old state or
+the new one. Writing is done by a thread, from a snapshot that is taken when `save` is called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from rune import locks
+from rune.errors import ArgumentError, FileError, FileWarning, user_frame
+from rune.files import open as open_file
+from rune.files import trees
+from rune.files.atomic import PARTIAL
+
+__all__ = ["Checkpoint", "Manager"]
+
+T = TypeVar("T")
+_NAME = re.compile(r"step_(\d{9,18})\.safetensors")
+_ABANDONED_S = 3600  # a partial file of that age was left by a process that died
+
+
+class Checkpoint(NamedTuple, Generic[T]):
+    """A tree, and the step after which it was saved.
+
+    Errors: none.
+
+    >>> step, state = Checkpoint(120, {"w": 1.0})
+    """
+
+    step: int
+    tree: T
+
+
+class Manager:
+    """The checkpoints of a folder: written in the background, the newest few kept.
+
+    folder: made if it is not there
+    keep:   how many checkpoints stay, the newest ones; None: all
+    At the end of a `with` block all are written. One is written at a time: `save` waits for the one
+    before it. Arrays over several processes are for rune.distributed.save_checkpoint.
+
+    Errors: ArgumentError for a `keep` that is no positive number; OSError.
+
+    >>> import rune, rune.numpy as rnp, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with rune.checkpoints.Manager(folder.name, keep=2) as manager:
+    ...     step, w = manager.resume(rnp.zeros(2))
+    ...     for step in range(step + 1, 6):
+    ...         w = w + 1
+    ...         saving = manager.save(step, w)
+    >>> manager.steps, manager.restore()
+    ((4, 5), Checkpoint(step=5, tree=Array([5., 5.], f32[2], cpu:0)))
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], keep: int | None = 3):
+        if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
+            raise ArgumentError(f"Manager: cannot keep {keep!r} checkpoints (a positive number, or None for all)")
+        self.folder, self.keep = Path(folder), keep
+        self._lock = locks.lock()
+        self._pending: tuple[threading.Thread, Future[Path]] | None = None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._remove_abandoned()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.wait()
+
+    def __repr__(self) -> str:
+        return f"Manager({str(self.folder)!r}, keep={self.keep}, steps={self.steps})"
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def save(self, step: int, tree: object, metadata: Mapping[str, str] | None = None) -> Future[Path]:
+        """Write a tree in the background, as it is now; what is there of the same step is replaced.
+
+        The result's `result()` waits until it is saved; from then on it stays, whatever happens.
+        What happens to the tree afterwards, donation too, changes nothing.
+        Errors: those of rune.tree.save; an error of the checkpoint before this one, once.
+        """
+        path = self.path(step)
+        texts = {"step": str(step), **trees.checked_metadata(metadata)}
+        snapshot = trees.source_tree(tree).snapshot()
+        with self._lock:
+            self._finish()
+            saving: Future[Path] = Future()
+            thread = threading.Thread(target=self._write, args=(saving, path, snapshot, texts), name="rune-checkpoint")
+            self._pending = thread, saving
+            thread.start()
+        return saving
+
+    def wait(self) -> None:
+        """Wait until all is written. Errors: that of writing, if it was not raised yet."""
+        with self._lock:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._pending is None:
+            return
+        thread, saving = self._pending
+        thread.join()  # in a forked child at once, where there is no such thread
+        self._pending = None
+        if saving.done():
+            saving.result()
+
+    def _write(self, saving: Future[Path], path: Path, tree: trees.Saved, metadata: Mapping[str, str]) -> None:
+        try:
+            trees.write(path, tree, metadata)
+            self._prune()
+        except BaseException as error:
+            saving.set_exception(error)
+        else:
+            saving.set_result(path)
+
+    def _prune(self) -> None:
+        """Remove all but the newest checkpoints. Torn files do not count, and are left alone."""
+        sound = [step for step in self._descending() if self._problem(step) is None]
+        for step in sound[self.keep :] if self.keep else ():
+            self.path(step).unlink(missing_ok=True)
+
+    def _remove_abandoned(self) -> None:
+        for file in self.folder.glob(f".step_*{PARTIAL}"):
+            if time.time() - file.stat().st_mtime > _ABANDONED_S:
+                file.unlink(missing_ok=True)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def path(self, step: int) -> Path:
+        """The file of a step. Errors: ArgumentError for a step that is no number from 0 on."""
+        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < 10**18:
+            raise ArgumentError(f"Manager: cannot count the step {step!r} (an int from 0 on required)")
+        return self.folder / f"step_{step:09}.safetensors"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that are saved whole, in order."""
+        return tuple(step for step in reversed([*self._descending()]) if self._problem(step) is None)
+
+    @property
+    def latest(self) -> int | None:
+        """The newest of them; None if there is none."""
+        return next(iter(reversed(self.steps)), None)
+
+    def restore(self, step: int | None = None, like: object = None, device: object = None) -> Checkpoint[Any]:
+        """The checkpoint of a step, or the newest one; files that are torn are passed over.
+
+        like, device: as of rune.tree.load
+        Errors: ArgumentError if there is none; FileError if that of this `step` is torn; those of
+                rune.tree.load. A newer file that is torn gives a FileWarning.
+        """
+        if step is not None:
+            return Checkpoint(step, trees.load(self.path(step), like, device))
+        for checkpoint in self._restored(like, device):
+            return checkpoint
+        raise ArgumentError(
+            f"restore: cannot find a checkpoint in {self.folder}",
+            hint="resume(initial) starts anew where there is none",
+        )
+
+    def resume(self, initial: T, device: object = None) -> Checkpoint[T]:
+        """The newest checkpoint, of a tree like `initial`; if there is none, that after step 0.
+
+        Arrays go where those of `initial` are. Errors: those of `restore`.
+        """
+        for checkpoint in self._restored(initial, device):
+            return checkpoint
+        return Checkpoint(0, initial)
+
+    def _restored(self, like: object, device: object) -> Iterator[Checkpoint[Any]]:
+        """The checkpoints that are whole, newest first, with a warning for the others."""
+        for step in self._descending():
+            try:
+                yield Checkpoint(step, trees.load(self.path(step), like, device))
+            except FileNotFoundError:
+                continue  # another process has removed it
+            except FileError as error:
+                _warn(f"rune: a checkpoint is passed over ({error.message})")
+
+    def _descending(self) -> Iterator[int]:
+        """The steps of all files, newest first."""
+        named = (_NAME.fullmatch(file.name) for file in self.folder.iterdir())
+        return iter(sorted((int(match[1]) for match in named if match), reverse=True))
+
+    def _problem(self, step: int) -> str | None:
+        """What is wrong with the file of a step; None if nothing is."""
+        try:
+            open_file(self.path(step))
+        except (FileError, FileNotFoundError) as error:
+            return str(error)
+        return None
+
+
+def _warn(text: str) -> None:
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(text, FileWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, FileWarning, frame.file, frame.line)

@@ -1,0 +1,34 @@
+"""A shuffle of a stream: of the next elements, so many wait, and one of them is drawn.
+
+Source: the buffered shuffle of tf.data, whose documentation says how little it mixes: an element
+        comes out at most a buffer's length early, and nearly always within a few lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, islice
+
+import numpy as np
+
+from rune.data.permutation import hashes
+
+
+def shuffled(items: Iterator[object], words: tuple[int, ...], buffer: int) -> Iterator[object]:
+    """The items in an order that the words of a key and the number of each draw decide."""
+    waiting = list(islice(items, buffer))
+    draws = _draws(words)
+    for item in items:
+        place = next(draws) % buffer
+        waiting[place], drawn = item, waiting[place]
+        yield drawn
+    while waiting:
+        place = next(draws) % len(waiting)
+        waiting[place], waiting[-1] = waiting[-1], waiting[place]
+        yield waiting.pop()
+
+
+def _draws(words: tuple[int, ...]) -> Iterator[int]:
+    """Words of 63 bits, by a counter."""
+    for block in count():
+        yield from (hashes((*words, block), 1024) >> np.uint64(1)).tolist()

@@ -1,0 +1,80 @@
+"""A run of a pipeline: where it is, and what is under way for it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from rune.data.numbers import ENDLESS, length, order
+from rune.data.running import elements
+from rune.data.stages import Node
+from rune.errors import DataError
+
+
+class Iterator(AbstractContextManager["Iterator"]):
+    """A run of a pipeline, from an element on. Workers begin with the first `next`.
+
+    It ends with the last element, with an error, with `close`, with a `with` block, or when nobody
+    has it any more; then no thread, process or memory of it is left. After an error, or Ctrl-C, it
+    does not go on as if nothing had been: `pipeline.restore(iterator.state())` does.
+
+    Errors: none by itself; `next` raises those of the functions, and DataError after an error.
+
+    >>> from rune import data
+    >>> with iter(data.sequence(range(9)).batch(4)) as batches:
+    ...     print(next(batches), batches.state())
+    [0 1 2 3] {'element': 1, 'order': 'sequence[9] batch(4, keep)'}
+    """
+
+    def __init__(self, stage: Node, number: int):
+        self._stage, self._number = stage, number
+        self._elements = elements(stage, number)
+        self._failure: BaseException | None = None
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._failure is not None:
+            raise DataError(
+                f"iterator: cannot go on (it ended with {type(self._failure).__name__} at element {self._number})",
+                hint="pipeline.restore(iterator.state()) is a new one from there",
+            )
+        try:
+            element = next(self._elements)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self._failure = error
+            error.add_note(f"at element {self._number} of {order(self._stage)}")
+            self._elements.close()
+            raise
+        self._number += 1
+        return element
+
+    def __length_hint__(self) -> int:
+        size = length(self._stage)
+        return NotImplemented if size is None or size == ENDLESS else max(0, int(size) - self._number)
+
+    @property
+    def element(self) -> int:
+        """The number of the element that comes next."""
+        return self._number
+
+    def state(self) -> dict[str, int | str]:
+        """Where the run is, as data that JSON can hold: what was read ahead is not counted.
+
+        >>> import json
+        >>> from rune import data
+        >>> letters = iter(data.sequence("abc"))
+        >>> next(letters), json.dumps(letters.state())
+        ('a', '{"element": 1, "order": "sequence[3]"}')
+        """
+        return {"element": self._number, "order": order(self._stage)}
+
+    def close(self) -> None:
+        """End the run: its workers stop after what they are just doing, and are waited for."""
+        self._elements.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,255 @@
+"""Pipelines: what is read, in which order, what is done to it, and where it goes.
+
+A pipeline is a chain of frozen stages (stages.py), and methods add one. Nothing happens until it
+is iterated; an `Iterator` is one run of it, with a position.
+
+Where the source knows its length, a pipeline is a function of an element's number: numbers count
+on from one pass over the source (an epoch) to the next, and a stage says which numbers of the
+stage before it an element is made of (numbers.py). So a run can start anywhere, and its state is
+a number. A source that can only be iterated makes a stream, whose state is how much of it was used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rune import processes, random
+from rune.array import Array
+from rune.data.elements import element
+from rune.data.iterator import Iterator
+from rune.data.numbers import ENDLESS, length, order
+from rune.data.placing import Where, destination
+from rune.data.stages import (
+    Batch,
+    Enumerate,
+    Map,
+    Node,
+    Prefetch,
+    Remainder,
+    Repeat,
+    Shard,
+    Shuffle,
+    Stage,
+    Threads,
+    Workers,
+)
+from rune.errors import ArgumentError, BoundsError, user_frame
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Elements of a source, and what is done to them on the way. Its methods give longer ones.
+
+    stage:  the last one
+    Errors: none; a pipeline is made by `rune.data.arrays` and its neighbours.
+
+    >>> from rune import data
+    >>> batches = data.sequence(range(5)).map(lambda x: x * 10).batch(2)
+    >>> len(batches), batches[1], [b.tolist() for b in batches]
+    (3, array([20, 30]), [[0, 10], [20, 30], [40]])
+    """
+
+    stage: Node
+
+    # --- order --------------------------------------------------------------------------------
+
+    def shuffle(self, key: int | Array, buffer: int | None = None) -> Pipeline:
+        """The same elements in an order drawn by the key, another one in each epoch.
+
+        key:    of `rune.random`, or the number that makes one
+        buffer: for streams, whose elements come from so many that wait at a time
+        Errors: ArgumentError if the key is none, for a stream without a buffer, and the other way.
+
+        >>> from rune import data
+        >>> sorted(data.sequence(range(5)).shuffle(0))
+        [0, 1, 2, 3, 4]
+        """
+        if (length(self.stage) is None) != (buffer is not None):
+            specifics = "streams need one, of at least 1" if buffer is None else "the length is known"
+            raise ArgumentError(f"shuffle: cannot shuffle with buffer={buffer} ({specifics})")
+        if buffer is not None:
+            _require_count("shuffle", "buffer", buffer)
+        return Pipeline(Shuffle(self.stage, _words(key), buffer, line=user_frame()))
+
+    def shard(self, index: int | None = None, count: int | None = None) -> Pipeline:
+        """The part of one process: every `count`-th element, beginning with `index`.
+
+        All parts have the same length, so up to `count` - 1 elements at the end are in none.
+        Without arguments it is that of this process of `rune.distributed`.
+
+        Errors: ArgumentError if the index is not in 0 .. count - 1.
+
+        >>> from rune import data
+        >>> list(data.sequence(range(7)).shard(1, 3))
+        [1, 4]
+        """
+        world = processes.current()
+        index, count = world.index if index is None else index, world.count if count is None else count
+        if not 0 <= index < count:
+            raise ArgumentError(f"shard: cannot take part {index} of {count} (0 to {count - 1} required)")
+        return Pipeline(Shard(self.stage, index, count, line=user_frame()))
+
+    def repeat(self, epochs: int | None = None) -> Pipeline:
+        """So many passes one after another; None: without end.
+
+        Errors: ArgumentError if the number is not at least 1.
+
+        >>> from rune import data
+        >>> list(data.sequence("ab").repeat(2))
+        ['a', 'b', 'a', 'b']
+        """
+        if epochs is not None:
+            _require_count("repeat", "epochs", epochs)
+        return Pipeline(Repeat(self.stage, epochs, line=user_frame()))
+
+    # --- work ---------------------------------------------------------------------------------
+
+    def map(self, function: Callable[[Any], Any], workers: int | Workers | None = None) -> Pipeline:
+        """`function(element)` for each element, in order.
+
+        workers: None, in the thread that iterates; a number of threads, `Threads(n)` or
+                 `Processes(n)`. They also do what comes before, from reading the source on, and
+                 the `batch` right behind, of which each is one task.
+        Errors:  those of the function, in whose notes are this line and the element; ArgumentError
+                 if the number of workers is not at least 1.
+
+        >>> from rune import data
+        >>> [b.tolist() for b in data.sequence(range(4)).map(lambda x: -x, workers=2).batch(2)]
+        [[0, -1], [-2, -3]]
+        """
+        if not callable(function):
+            raise ArgumentError(f"map: cannot call {type(function).__name__} (a function required)")
+        crew = Threads(workers) if isinstance(workers, int) else workers
+        if crew is not None:
+            _require_count("map", "workers", crew.count)
+        return Pipeline(Map(self.stage, function, crew, line=user_frame()))
+
+    def enumerate(self) -> Pipeline:
+        """Pairs of an element's number and the element; numbers count on over the epochs.
+
+        `rune.random.fold_in(key, number)` is a key for each element, whoever computes it and when.
+
+        Errors: none.
+
+        >>> from rune import data
+        >>> list(data.sequence("ab").enumerate().repeat(2))
+        [(0, 'a'), (1, 'b'), (2, 'a'), (3, 'b')]
+        """
+        return Pipeline(Enumerate(self.stage, line=user_frame()))
+
+    def batch(self, size: int, remainder: Remainder = "keep") -> Pipeline:
+        """Elements by so many: trees of NumPy arrays with a new leading axis.
+
+        remainder: of an epoch, what becomes of the last elements, if they are less than `size`:
+                   "keep", a smaller batch, for which a function with a symbolic size (`dims`) is
+                   not compiled again; "drop", nothing; "pad", a batch of `size` whose missing
+                   elements are zeros. With "pad" each batch is a pair of it and of bool[size],
+                   which is True for the elements.
+        Errors:    ArgumentError if the size is not at least 1, and for another remainder;
+                   ShapeError if elements do not stack, when that is tried.
+
+        >>> from rune import data
+        >>> pairs = data.sequence([1.0, 2.0, 3.0]).batch(2, remainder="pad")
+        >>> [(x.tolist(), mask.tolist()) for x, mask in pairs]
+        [([1.0, 2.0], [True, True]), ([3.0, 0.0], [True, False])]
+        """
+        _require_count("batch", "size", size)
+        if remainder not in ("drop", "keep", "pad"):
+            raise ArgumentError(f"batch: cannot use remainder={remainder!r} ('drop', 'keep' or 'pad' required)")
+        return Pipeline(Batch(self.stage, size, remainder, line=user_frame()))
+
+    def prefetch(self, device: Where = None, depth: int = 2) -> Pipeline:
+        """The same elements, as arrays on a device, made ready by another thread meanwhile.
+
+        device: a device, its name, or a Sharding, of whose array each process brings its own rows;
+                None: the default device, to which arrays are not committed. Leaves that are no
+                numbers stay as they are. On CUDA devices the copies pass through pinned memory, on
+                a stream of their own, while programs run.
+        depth:  how many elements may be ready while one is in use
+        Errors: ArgumentError if the depth is not at least 1; DeviceError for an unknown device.
+
+        >>> from rune import data
+        >>> list(data.sequence([1.0, 2.0]).batch(2).prefetch("cpu"))
+        [Array([1., 2.], f32[2], cpu:0)]
+        """
+        _require_count("prefetch", "depth", depth)
+        return Pipeline(Prefetch(self.stage, destination(device), depth, line=user_frame()))
+
+    # --- use ----------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator:
+        return Iterator(self.stage, 0)
+
+    def restore(self, state: Mapping[str, int | str]) -> Iterator:
+        """A run that goes on where another one was when it gave this state.
+
+        The pipeline has to be one of the same order: of the source, its length, shuffles, shards,
+        batches and epochs. Functions, workers and devices may be others. A stream is read again up
+        to that place; mapped functions before a shuffle or a repetition of it are called again.
+
+        Errors: ArgumentError for a state of another order, or none.
+
+        >>> from rune import data
+        >>> letters = iter(data.sequence("abc"))
+        >>> next(letters), letters.state()
+        ('a', {'element': 1, 'order': 'sequence[3]'})
+        >>> list(data.sequence("abc").restore(letters.state()))
+        ['b', 'c']
+        """
+        expected = order(self.stage)
+        if not isinstance(state, Mapping) or set(state) != {"element", "order"}:
+            raise ArgumentError(f"restore: cannot go on from {state!r} (what an iterator's state() gives required)")
+        if state["order"] != expected:
+            raise ArgumentError(
+                f"restore: cannot go on from another order (that of {state['order']}, not {expected})",
+                hint="a state fits pipelines of the same source, shuffles, shards, batches and epochs",
+            )
+        return Iterator(self.stage, int(state["element"]))
+
+    def __len__(self) -> int:
+        size = length(self.stage)
+        if size is None or size == ENDLESS:
+            raise TypeError(f"a pipeline of {order(self.stage)} has no length")
+        return int(size)
+
+    def __getitem__(self, number: int) -> Any:
+        """An element by its number; those past the length are of later epochs."""
+        if length(self.stage) is None:
+            raise ArgumentError(f"pipeline: cannot find element {number} of a stream (it can be iterated only)")
+        if length(self.stage) == 0 or number < 0:
+            raise BoundsError(
+                f"pipeline: cannot find element {number} ({length(self.stage)} in an epoch, counted from 0)"
+            )
+        return element(self.stage, number)
+
+    @property
+    def dims(self) -> dict[str, tuple[int, int]]:
+        """The sizes of batches, as `rune.jit` takes them for its `dims`.
+
+        Errors: ArgumentError if the pipeline makes no batches.
+
+        >>> import rune, rune.numpy as rnp
+        >>> batches = rune.data.arrays(rnp.arange(5.0)).batch(2)
+        >>> total = rune.jit(rnp.sum, dims=batches.dims)
+        >>> [float(total(b)) for b in batches], total.cache_size()
+        ([1.0, 5.0, 4.0], 1)
+        """
+        stage = self.stage
+        while isinstance(stage, Stage) and not isinstance(stage, Batch):
+            stage = stage.upstream
+        if not isinstance(stage, Batch):
+            raise ArgumentError(f"dims: cannot read the size of batches of {order(self.stage)} (it has none)")
+        return {"batch": (1 if stage.remainder == "keep" else stage.size, stage.size)}
+
+
+def _require_count(operation: str, name: str, count: object) -> None:
+    """Errors: ArgumentError "batch: cannot use size=0 (a whole number of at least 1 required)"."""
+    if type(count) is not int or count < 1:
+        raise ArgumentError(f"{operation}: cannot use {name}={count!r} (a whole number of at least 1 required)")
+
+
+def _words(key: int | Array) -> tuple[int, ...]:
+    """The words of a key as numbers."""
+    return tuple(map(int, random.key_data(random.key(key) if isinstance(key, int) else key).numpy().ravel()))

@@ -1,0 +1,329 @@
+"""Work done by processes: a function of each task, in order and some tasks ahead.
+
+Tasks go round: worker w has the tasks w, w + count, ..., some of them at a time, and answers in
+order, so results are read from the pipes in turn and nothing has to be sorted. Long arrays of a
+result come through shared memory: a slot for each task under way, which is made longer when a
+result did not fit. What does not fit comes through the pipe.
+Errors of a worker are raised here, with its traceback in a note; a worker that dies is an error.
+Invariant: a worker reads its tasks in a thread, so that giving one never waits for it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
+from typing import TypeVar
+
+import numpy as np
+
+from rune.data.shared_memory import Slot, Spans, extent, new_slot, opened, pickled, remove, spans_of, views, write
+from rune.data.threads import AHEAD
+from rune.errors import DataError, Frame
+from rune.tracebacks import users_frames
+
+START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+_END = b""
+_STOP_S = 10.0  # a worker that goes on for so long after it was told to stop is killed
+
+T = TypeVar("T")  # a task
+R = TypeVar("R")  # a result
+Function = Callable[[T], R]
+
+
+# --- messages ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What to apply the function to, and the path of the memory for long arrays of the result."""
+
+    argument: object
+    slot: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A pickled result. Its long arrays are at `spans` of the slot, or follow in the pipe."""
+
+    data: bytes
+    spans: Spans
+    is_in_slot: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """An error of a worker, None if pickle cannot send it; what it says, and its traceback."""
+
+    error: BaseException | None
+    text: str
+    lines: str
+
+
+# --- in a worker ------------------------------------------------------------------------------
+
+
+def serve(pipe: Connection, load: Callable[[], Function]) -> None:
+    """What a worker does: apply the function that `load` gives to each task, until the end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that iterates
+    tasks: SimpleQueue[bytes] = SimpleQueue()
+    ended = threading.Event()
+    threading.Thread(target=_receive, args=(pipe, tasks, ended), daemon=True).start()
+    slots: dict[str, Slot] = {}
+    function: Function | None = None
+    with suppress(BrokenPipeError, ConnectionResetError):
+        while (message := tasks.get()) and not ended.is_set():
+            try:
+                function = load() if function is None else function
+                task = pickle.loads(message)
+                answer = pickled(function(task.argument))
+            except BaseException as error:
+                pipe.send_bytes(_failure(error))
+            else:
+                _send(pipe, *answer, None if task.slot is None else _slot(slots, task.slot))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # at once: slots are mapped, and arrays of the function may lie in them
+
+
+def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: threading.Event) -> None:
+    """Put tasks into the queue, and the end when nobody is there who would give one."""
+    parent = multiprocessing.parent_process()
+    with suppress(EOFError, OSError):
+        while pipe in wait([pipe] if parent is None else [pipe, parent.sentinel]):
+            tasks.put(pipe.recv_bytes())
+    ended.set()
+    tasks.put(_END)
+
+
+def _slot(slots: dict[str, Slot], path: str) -> Slot | None:
+    """The memory by its path; None if it has been given back, when nobody waits for the result."""
+    if path not in slots:
+        with suppress(OSError):
+            slots[path] = opened(path)
+    return slots.get(path)
+
+
+def _send(pipe: Connection, data: bytes, buffers: list[memoryview], slot: Slot | None) -> None:
+    spans = spans_of(buffers)
+    if slot is not None and extent(spans) <= slot.size:
+        write(slot, buffers, spans)
+        pipe.send_bytes(pickle.dumps(_Answer(data, spans, True)))
+        return
+    pipe.send_bytes(pickle.dumps(_Answer(data, spans, False)))
+    for buffer in buffers:
+        pipe.send_bytes(buffer)
+
+
+def _failure(error: BaseException) -> bytes:
+    text = f"{type(error).__name__}: {error}"
+    lines = "".join(traceback.format_tb(users_frames(error.__traceback__)))
+    try:
+        message = pickle.dumps(_Failure(error, text, lines))
+        pickle.loads(message)  # some errors can be sent, and not be made again
+    except Exception:
+        message = pickle.dumps(_Failure(None, text, lines))
+    return message
+
+
+def _loaded(data: bytes, path: str | None, spans: Spans) -> Function:
+    """The function that was pickled, with its long arrays where they are."""
+    return pickle.loads(data, buffers=[] if path is None else views(opened(path), spans))
+
+
+# --- in the process that iterates -------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """A process, its pipe, the slots of its tasks in order, and the slots that are free."""
+
+    process: BaseProcess
+    pipe: Connection
+    tasks: deque[Slot | None] = field(default_factory=deque)
+    slots: list[Slot] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Crew:
+    """The workers. `shared` is memory of the function, `line` the user's for errors."""
+
+    line: Frame | None
+    workers: list[_Worker] = field(default_factory=list)
+    shared: Slot | None = None
+
+
+def in_processes(
+    count: int, start: str | None, function: Callable[[T], R], tasks: Iterable[T], line: Frame | None
+) -> Generator[R, None, None]:
+    """`function(task)` of each task, in order. Tasks are asked for by whoever iterates.
+
+    start:  as `multiprocessing` says it
+    line:   of the user's, for errors
+    Errors: those of the function; DataError if a worker dies, or pickle cannot send the function.
+    """
+    crew = _Crew(line)
+    try:
+        _begin(crew, count, start or START, function)
+        pending: deque[_Worker] = deque()
+        for number, task in enumerate(tasks):
+            worker = crew.workers[number % count]
+            _give(crew, worker, task)
+            pending.append(worker)
+            if len(pending) == AHEAD * count:
+                yield _result(crew, pending.popleft())
+        while pending:
+            yield _result(crew, pending.popleft())
+    finally:
+        _end(crew)
+
+
+def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
+    if multiprocessing.current_process().daemon:
+        raise DataError(
+            "map: cannot start processes in a worker process (its own would outlive it)",
+            hint="give the inner pipeline threads: map(f, workers=4)",
+            frame=crew.line,
+        )
+    context: BaseContext = multiprocessing.get_context(start)
+    # A copy of this process has the function.
+    load = partial(_itself, function) if start == "fork" else _sendable(crew, function, start)
+    for _ in range(count):
+        pipe, other = context.Pipe()
+        process: BaseProcess = context.Process(  # type: ignore[attr-defined]
+            target=serve, args=(other, load), daemon=True
+        )
+        process.start()
+        other.close()
+        crew.workers.append(_Worker(process, pipe))
+
+
+def _itself(function: Function) -> Function:
+    return function
+
+
+def _sendable(crew: _Crew, function: Callable[[T], R], start: str) -> Callable[[], Function]:
+    """What gives the function in another process. Errors: DataError if pickle cannot send it."""
+    try:
+        data, buffers = pickled(function)
+    except Exception as error:
+        raise DataError(
+            f"map: cannot send the function to a process ({type(error).__name__}: {error})",
+            hint="define it at the top of a module, or use threads, or Processes(n, start='fork')",
+            frame=crew.line,
+        ) from error
+    spans = spans_of(buffers)
+    crew.shared = new_slot(extent(spans)) if buffers else None
+    if crew.shared is None:
+        return partial(_loaded, pickle.dumps(function, protocol=5), None, ())
+    write(crew.shared, buffers, spans)
+    return partial(_loaded, data, crew.shared.path, spans)
+
+
+def _give(crew: _Crew, worker: _Worker, argument: object) -> None:
+    slot = worker.slots.pop() if worker.slots else None
+    worker.tasks.append(slot)
+    try:
+        worker.pipe.send_bytes(pickle.dumps(_Task(argument, slot and slot.path), protocol=5))
+    except (BrokenPipeError, ConnectionResetError):
+        raise _death(crew, worker) from None
+
+
+def _result(crew: _Crew, worker: _Worker) -> object:
+    """The result of the worker's first task. Errors: the function's; DataError if it died."""
+    slot = worker.tasks.popleft()
+    try:
+        answer = pickle.loads(worker.pipe.recv_bytes())
+        if isinstance(answer, _Failure):
+            raise _error(crew, answer)
+        buffers = _buffers(worker, answer, slot)
+    except (EOFError, ConnectionResetError):
+        raise _death(crew, worker) from None
+    _keep_slot(worker, slot, extent(answer.spans))
+    return pickle.loads(answer.data, buffers=buffers)
+
+
+def _buffers(worker: _Worker, answer: _Answer, slot: Slot | None) -> list[object]:
+    """The long arrays' bytes, in memory of this process."""
+    if not answer.is_in_slot:
+        return [bytearray(worker.pipe.recv_bytes()) for _ in answer.spans]
+    assert slot is not None
+    remove(slot.path)  # its worker has opened it
+    return [np.array(view) for view in views(slot, answer.spans)]
+
+
+def _keep_slot(worker: _Worker, slot: Slot | None, nbytes: int) -> None:
+    """A slot for the next task, in which a result like this one has room."""
+    if slot is not None and nbytes > slot.size:
+        remove(slot.path)
+        slot = None
+    if slot is None and nbytes:
+        slot = new_slot(nbytes + nbytes // 8)
+    if slot is not None:
+        worker.slots.append(slot)
+
+
+def _error(crew: _Crew, failure: _Failure) -> BaseException:
+    error = failure.error
+    if error is None:
+        error = DataError(f"map: cannot go on (a worker process raised {failure.text})", frame=crew.line)
+    error.add_note(f"in a worker process:\n{failure.lines.rstrip()}")
+    return error
+
+
+def _death(crew: _Crew, worker: _Worker) -> DataError:
+    worker.process.join(_STOP_S)
+    code = worker.process.exitcode
+    end = (
+        "is gone" if code is None else f"was ended by {signal.Signals(-code).name}" if code < 0 else f"left with {code}"
+    )
+    hints = {
+        True: "the system ends processes by SIGKILL when memory is short" if code == -signal.SIGKILL else None,
+        False: 'it imports the main module, whose work has to stand behind `if __name__ == "__main__":`',
+    }
+    number = crew.workers.index(worker)
+    return DataError(
+        f"map: cannot go on (worker process {number} of {len(crew.workers)} {end})",
+        hint=hints[code is None or code < 0],
+        frame=crew.line,
+    )
+
+
+def _end(crew: _Crew) -> None:
+    """Let all workers end, wait until they have, and give the memory back."""
+    for worker in crew.workers:
+        _hang_up(worker.pipe)
+    last = time.monotonic() + _STOP_S
+    for worker in crew.workers:
+        worker.process.join(max(0.0, last - time.monotonic()))
+        if worker.process.exitcode is None:
+            worker.process.kill()
+            worker.process.join()
+        worker.process.close()
+        for slot in (*worker.slots, *worker.tasks):
+            if slot is not None:
+                remove(slot.path)
+    if crew.shared is not None:
+        remove(crew.shared.path)
+
+
+def _hang_up(pipe: Connection) -> None:
+    """End both directions, also where a process that was forked since has a copy of this end."""
+    with suppress(OSError), socket.socket(fileno=os.dup(pipe.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+    pipe.close()

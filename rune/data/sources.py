@@ -1,0 +1,178 @@
+"""Where elements come from: arrays, files of arrays, sequences, iterables, folders."""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from rune import tree
+from rune.data.pipeline import Pipeline
+from rune.data.stages import FileRows, Indexed, Items, Rows, Stream
+from rune.errors import ArgumentError, ShapeError
+from rune.transforms.arguments import key_path
+
+
+def arrays(values: object) -> Pipeline:
+    """The rows of arrays: element n is the tree with row n of each of them.
+
+    values: a tree of arrays whose leading axes are equal; nothing is copied
+    Errors: ArgumentError without an array; ShapeError if leading axes differ or one has no axis.
+
+    >>> import numpy as np
+    >>> from rune import data
+    >>> pipeline = data.arrays({"x": np.eye(3), "label": np.arange(3)})
+    >>> pipeline[1]["x"].tolist(), int(pipeline[1]["label"])
+    ([0.0, 1.0, 0.0], 1)
+    """
+    rows = tree.map(_read_only, values)
+    return Pipeline(Rows(rows, _size_of("arrays", rows)))
+
+
+def file(path: str | os.PathLike[str]) -> Pipeline:
+    """The rows of the arrays of a file, which is mapped into memory: only rows in use are read.
+
+    path:   of an array, .npy; or of arrays by name, .npz: a dict of rows. Arrays of an .npz that
+            are compressed are read whole.
+    Errors: OSError if it cannot be read; ArgumentError for another suffix; ShapeError if leading
+            axes differ or an array has none.
+
+    >>> import numpy as np, os, tempfile
+    >>> from rune import data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.npy")
+    ...     np.save(path, np.arange(6.0).reshape(3, 2))
+    ...     print(data.file(path)[2])
+    [4. 5.]
+    """
+    return Pipeline(_opened(os.fspath(path)))
+
+
+def sequence(items: Indexed) -> Pipeline:
+    """The items of whatever has a length and gives an item by its number.
+
+    Lists, ranges, data sets of other libraries (torch's map-style ones, those of Hugging Face), and
+    other pipelines.
+
+    Errors: ArgumentError if there is no length, or no item by number.
+
+    >>> from rune import data
+    >>> list(data.sequence("abc"))
+    ['a', 'b', 'c']
+    """
+    if not hasattr(items, "__len__") or not hasattr(items, "__getitem__") or isinstance(items, Mapping):
+        raise ArgumentError(
+            f"sequence: cannot read {type(items).__name__} (a length and items by number required)",
+            hint="rune.data.iterable takes whatever can be iterated",
+        )
+    return Pipeline(Items(items))
+
+
+def iterable(items: Iterable[object]) -> Pipeline:
+    """The items of whatever can be iterated, whose length is not known: a stream.
+
+    Loaders of other libraries as well: `data.iterable(loader).prefetch("cuda:0")`. An iterator, as
+    opposed to what makes one, can be used once.
+
+    Errors: ArgumentError if it cannot be iterated.
+
+    >>> from rune import data
+    >>> list(data.iterable(x * x for x in range(4)).batch(2))
+    [array([0, 1]), array([4, 9])]
+    """
+    if not isinstance(items, Iterable):
+        raise ArgumentError(f"iterable: cannot read {type(items).__name__} (it cannot be iterated)")
+    return Pipeline(Stream(items))
+
+
+def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
+    """The paths of the files of a folder, sorted; a `map` with workers reads them.
+
+    pattern: of `pathlib.Path.glob`
+    Errors:  ArgumentError if there is no such folder.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rune import data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("b", "a"):
+    ...         written = Path(folder, name + ".txt").write_text(name)
+    ...     print(list(data.folder(folder, "*.txt").map(Path.read_text, workers=2)))
+    ['a', 'b']
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise ArgumentError(f"folder: cannot read {root} (it is not a folder)")
+    return Pipeline(Items(sorted(p for p in root.glob(pattern) if p.is_file())))
+
+
+# --- arrays -----------------------------------------------------------------------------------
+
+
+def _read_only(leaf: object) -> np.ndarray:
+    """The array as NumPy's own; rows of it are lent."""
+    view = np.asarray(leaf).view()
+    view.flags.writeable = False
+    return view
+
+
+def _size_of(operation: str, rows: object) -> int:
+    """The size of all leading axes. Errors: ArgumentError, ShapeError."""
+    leaves, treedef = tree.flatten(rows)
+    if not leaves:
+        raise ArgumentError(f"{operation}: cannot read rows (there is no array)")
+    for number, leaf in enumerate(leaves):
+        if not leaf.ndim or len(leaf) != len(leaves[0] if leaves[0].ndim else ()):
+            shapes = f"{key_path(number, treedef)} {_shape(leaf)}, first {_shape(leaves[0])}"
+            raise ShapeError(f"{operation}: cannot read rows of arrays with other leading axes ({shapes.strip()})")
+    return len(leaves[0])
+
+
+def _shape(a: np.ndarray) -> str:
+    return f"[{','.join(map(str, a.shape))}]"
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def _opened(path: str) -> FileRows:
+    suffix = Path(path).suffix
+    if suffix not in (".npy", ".npz"):
+        raise ArgumentError(f"file: cannot read {path} (a file of .npy or .npz required)")
+    mapped = _mapped(path, 0) if suffix == ".npy" else _members(path)
+    rows = tree.map(_read_only, mapped)
+    return FileRows(rows, _size_of("file", rows), path, _opened)
+
+
+def _mapped(path: str, begin: int) -> np.ndarray:
+    """The array in the format of .npy that begins at this byte."""
+    with open(path, "rb") as stream:
+        stream.seek(begin)
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, is_fortran, dtype = read(stream)
+        if not math.prod(shape):
+            return np.zeros(shape, dtype)
+        return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if is_fortran else "C")
+
+
+def _members(path: str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz by name."""
+    with zipfile.ZipFile(path) as archive:
+        return {info.filename.removesuffix(".npy"): _member(path, archive, info) for info in archive.infolist()}
+
+
+def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    if info.compress_type != zipfile.ZIP_STORED:
+        with archive.open(info) as stream:
+            return np.lib.format.read_array(stream)
+    # A local header has 30 bytes, the last four of them lengths: of a name and an extra field.
+    with open(path, "rb") as stream:
+        stream.seek(info.header_offset)
+        header = stream.read(30)
+    name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
+    return _mapped(path, info.header_offset + 30 + name + extra)

@@ -1,0 +1,152 @@
+"""A timeline: bars over time, a band for each row, and areas of memory below them.
+
+A bar within another stands below it. Bars that are too narrow to be seen are drawn as one, so that
+a picture of a million events has a few thousand shapes.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rune.drawing.axes import ticks
+from rune.drawing.svg import COLOURS, LETTER, Picture, legend, line, picture, shortened, text
+
+WIDTH, LANE, GAP, TOP, AREA = 760, 16, 8, 34, 36  # [px]
+DEEPEST = 6  # lanes of a row; deeper bars are not drawn
+NARROWEST = 0.7  # [px] of a bar
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """From `start` to `end` [s]; `kind` has its colour, `note` is shown under the pointer."""
+
+    row: str
+    kind: str
+    name: str
+    start: float
+    end: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Amounts that stay until the next: points of time [s] and amount; `most` is said in words."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From seconds to pixels."""
+
+    origin: float
+    start: float
+    end: float
+
+    def x(self, seconds: float) -> float:
+        """Where a moment is."""
+        share = (seconds - self.start) / ((self.end - self.start) or 1.0)
+        return self.origin + WIDTH * min(max(share, 0.0), 1.0)
+
+
+def timeline(
+    bars: Sequence[Bar], areas: Sequence[Area], colours: Mapping[str, str], span: tuple[float, float], title: str
+) -> Picture:
+    """The picture of bars, in the colours of their kinds, and areas within a span of time [s]."""
+    names = list(dict.fromkeys(b.row for b in bars))
+    labels = [*names, *(a.name for a in areas)]
+    scale = _Scale(14 + LETTER * max(map(len, labels), default=0), *span)
+    shapes, y = [*legend(colours.items(), scale.origin, 12)], float(TOP)
+    for name in names:
+        lanes = lanes_of([b for b in bars if b.row == name])
+        shapes += [text(0, y + 12, name), *_lanes(lanes, scale, y, colours)]
+        y += LANE * len(lanes) + GAP
+    for number, area in enumerate(areas):
+        shapes += _area(area, scale, y, COLOURS[number % len(COLOURS)])
+        y += AREA + GAP
+    shapes += _axis(scale, y)
+    return picture((scale.origin + WIDTH + 14, y + 22), title, shapes)
+
+
+def lanes_of(bars: Iterable[Bar]) -> list[list[Bar]]:
+    """The bars of one row by how deep they are within others."""
+    lanes: list[list[Bar]] = []
+    around: list[Bar] = []
+    for bar in sorted(bars, key=lambda b: (b.start, -b.end)):
+        while around and bar.start >= around[-1].end:
+            around.pop()
+        depth = len(around)
+        around.append(bar)
+        if depth < DEEPEST:
+            if depth == len(lanes):
+                lanes.append([])
+            lanes[depth].append(bar)
+    return lanes
+
+
+def _lanes(lanes: Sequence[Sequence[Bar]], scale: _Scale, y: float, colours: Mapping[str, str]) -> Iterator[str]:
+    for depth, lane in enumerate(lanes):
+        covered: dict[str, float] = {}
+        for bar in lane:
+            x, end = scale.x(bar.start), scale.x(bar.end)
+            # A narrow bar beside a drawn one of its kind would hide behind it.
+            if end - x < NARROWEST and x < covered.get(bar.kind, -1.0):
+                continue
+            covered[bar.kind] = end = max(end, x + NARROWEST)
+            yield _bar(bar, x, y + LANE * depth, end - x, colours[bar.kind])
+
+
+def _bar(bar: Bar, x: float, y: float, width: float, colour: str) -> str:
+    words = shortened(bar.name, width - 6)
+    label = text(x + 3, y + 11, words, 'font-size="10"') if words else ""
+    note = f"{bar.name}: {seconds_text(bar.end - bar.start)}{f', {bar.note}' if bar.note else ''}"
+    return (
+        f"<g><title>{html.escape(note)}</title>"
+        f'<rect class="{bar.kind}" x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{LANE - 2}" '
+        f'fill="{colour}" fill-opacity="0.45" stroke="{colour}" stroke-width="0.5"/>{label}</g>'
+    )
+
+
+def _area(area: Area, scale: _Scale, y: float, colour: str) -> Iterator[str]:
+    """Amounts over time, the largest as high as the area."""
+    most = max((amount for _, amount in area.points), default=0.0) or 1.0
+    bottom = y + AREA
+    steps = [f"M{scale.x(scale.start):.1f} {bottom:.1f}"]
+    for moment, amount in _thinned(area.points, scale):
+        steps.append(f"H{scale.x(moment):.1f} V{bottom - AREA * amount / most:.1f}")
+    steps.append(f"H{scale.x(scale.end):.1f} V{bottom:.1f} Z")
+    yield text(0, y + 12, area.name)
+    yield text(0, y + 26, area.most, 'font-size="10" opacity="0.75"')
+    yield f'<path class="area" d="{" ".join(steps)}" fill="{colour}" fill-opacity="0.3" stroke="{colour}"/>'
+
+
+def _thinned(points: Sequence[tuple[float, float]], scale: _Scale) -> Iterator[tuple[float, float]]:
+    """The largest and the last point of each half pixel."""
+    by_place: dict[int, list[tuple[float, float]]] = {}
+    for point in points:
+        by_place.setdefault(int(2 * scale.x(point[0])), []).append(point)
+    for group in by_place.values():
+        largest = max(group, key=lambda p: p[1])
+        yield from (largest, group[-1]) if group[-1] is not largest else (largest,)
+
+
+def _axis(scale: _Scale, y: float) -> Iterator[str]:
+    """Times from the beginning, in one unit."""
+    seconds = scale.end - scale.start
+    size, unit = next((u for u in UNITS if seconds >= u[0]), UNITS[-1])
+    yield line(scale.origin, y, scale.origin + WIDTH, y)
+    for number in ticks(0.0, seconds / size):
+        x = scale.x(scale.start + number * size)
+        yield line(x, TOP - 6, x, y + 4, 'stroke-dasharray="1 3" opacity="0.4"')
+        yield text(x, y + 16, f"{number:g} {unit}", 'text-anchor="middle" opacity="0.75"')
+
+
+def seconds_text(seconds: float) -> str:
+    """`1.20 ms`."""
+    size, unit = next((u for u in UNITS if seconds >= u[0]), UNITS[-1])
+    return f"{seconds / size:.3g} {unit}"

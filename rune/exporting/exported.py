@@ -1,0 +1,163 @@
+"""Exported: a function as a program and weights, which runs without its source.
+
+    exported.call(*args)       the results; under jit, grad and vmap, too
+    exported.vjp()             the function of (arguments, cotangents) that gives cotangents
+    exported.serialize()       the bytes of a file, exported.save(path) the file
+
+Derivatives are programs of their own, because a rule that a function brought along (custom_vjp) is
+Python, which no file holds: a file has as many as `vjp_order` asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rune import dtypes, tree
+from rune.array import Array
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.core.sizes import match_sizes
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.errors import ArgumentError, ShapeError, TransformError
+from rune.exporting.file import Stored, encode
+from rune.transforms.arguments import key_path, value_leaves
+from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.custom.vjp import custom_vjp
+from rune.transforms.tree_difference import mismatch
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Exported:
+    """A function as a program: `rune.export(f)(*args)` or `rune.export.load(path)`.
+
+    in_tree is of (args, kwargs); `derivative` gives the program of cotangents, if there is one.
+    Errors: of `call`: ArgumentError for another tree, ShapeError or DimensionError for other types.
+
+    >>> import rune, rune.numpy as rnp
+    >>> exported = rune.export(lambda x: rnp.sin(x) * 2.0)(rnp.ones(3))
+    >>> exported, exported.call(rnp.zeros(3))
+    (Exported(lambda: f32[3] -> f32[3]), Array([0., 0., 0.], f32[3], cpu:0))
+    >>> rune.export.load(exported.serialize(vjp_order=1)).vjp().call(rnp.zeros(3), rnp.ones(3))
+    [Array([2., 2., 2.], f32[3], cpu:0)]
+    """
+
+    program: Program  # the weights lead its inputs
+    weights: tuple[Array, ...]
+    in_tree: tree.TreeDef
+    out_tree: tree.TreeDef
+    derivative: Callable[[], Exported] | None
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function, as programs have it."""
+        return self.program.name
+
+    @property
+    def in_avals(self) -> tuple[ArrayType, ...]:
+        """The types of the leaves of the arguments."""
+        return self.program.input_types[len(self.weights) :]
+
+    @property
+    def out_avals(self) -> tuple[ArrayType, ...]:
+        """The types of the leaves of the result."""
+        return self.program.output_types
+
+    def __repr__(self) -> str:
+        types = (", ".join(map(str, t)) for t in (self.in_avals, self.out_avals))
+        return f"Exported({self.fun_name}: {' -> '.join(types)})"
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def call(self, *args: object, **kwargs: object) -> Any:
+        """The results of the function."""
+        leaves, treedef = tree.flatten((args, kwargs))
+        if treedef != self.in_tree:
+            words = "argument{} is missing".format, "it takes no argument{}".format, "{} required, not {}"
+            raise ArgumentError(f"call: cannot call {self.fun_name} ({mismatch(self.in_tree, treedef, *words)})")
+        values = value_leaves("call", leaves, treedef)
+        self._require_types([type_of(v) for v in values])
+        return tree.unflatten(self.out_tree, _differentiable(self)(*values))
+
+    __call__ = call
+
+    def _require_types(self, types: Sequence[ArrayType]) -> None:
+        for number, (expected, actual) in enumerate(zip(self.in_avals, types, strict=True)):
+            same_shape = expected.is_symbolic or expected.shape == actual.shape
+            if (expected.dtype, expected.ndim) != (actual.dtype, actual.ndim) or not same_shape:
+                where = key_path(number, self.in_tree)
+                raise ShapeError(
+                    f"call: cannot call {self.fun_name} with {actual} (argument{where} was exported as {expected})"
+                )
+        match_sizes(self.in_avals, types, f"call: cannot call {self.fun_name}")
+
+    def run(self, *values: Value) -> list[Value]:
+        """The leaves of the results, for those of the arguments."""
+        return jit_primitive(*self.weights, *values, program=self.program)
+
+    # --- derivatives --------------------------------------------------------------------------
+
+    def has_vjp(self) -> bool:
+        """Whether `vjp` gives a function."""
+        return self.derivative is not None
+
+    def vjp(self) -> Exported:
+        """The function that takes the leaves of the arguments and then the cotangents of the
+        results, and gives a list of cotangents of the arguments.
+
+        Integers have no cotangents: they are left out on both sides.
+        Errors: TransformError where the file holds no derivative.
+        """
+        if self.derivative is None:
+            raise TransformError(
+                f"vjp: cannot differentiate {self.fun_name} (the file holds no derivative of it)",
+                hint="write it with exported.save(path, vjp_order=1), or more",
+            )
+        return self.derivative()
+
+    # --- files --------------------------------------------------------------------------------
+
+    def serialize(self, vjp_order: int = 0) -> bytes:
+        """The bytes of a file that `rune.export.load` reads.
+
+        vjp_order: how often the loaded function can be differentiated.
+        Errors: TransformError for more than there is, or where a derivative does not exist.
+        """
+        if not isinstance(vjp_order, int) or vjp_order < 0:
+            raise ArgumentError(f"serialize: cannot store vjp_order={vjp_order!r} (a number from 0 on required)")
+        orders: list[Exported] = [self]
+        for _ in range(vjp_order):
+            orders.append(orders[-1].vjp())
+        return encode([Stored(e.program, e.weights, e.in_tree, e.out_tree) for e in orders])
+
+    def save(self, path: str | os.PathLike[str], vjp_order: int = 0) -> None:
+        """Write the file: whole, or not at all. Errors: OSError, and those of `serialize`."""
+        content, target = self.serialize(vjp_order), Path(path)
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, target)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+
+def _differentiable(exported: Exported) -> Callable[..., list[Value]]:
+    """The program as a function whose reverse rule is the program of its cotangents."""
+    function = custom_vjp(exported.run)
+
+    def backward(values: Sequence[Value], cts: Sequence[Value]) -> tuple[Value | None, ...]:
+        active = [ct for ct, t in zip(cts, exported.out_avals, strict=True) if t.dtype in dtypes.INEXACT]
+        results = iter(exported.vjp().call(*values, *active))
+        return tuple(next(results) if t.dtype in dtypes.INEXACT else None for t in exported.in_avals)
+
+    function.defvjp(lambda *values: (exported.run(*values), values), backward)
+    return function

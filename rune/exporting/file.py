@@ -1,0 +1,136 @@
+"""The file of an exported function: one safetensors file, programs and trees among its metadata.
+
+    format     "rune.export"
+    version    "1"; another one is refused
+    writer     the version of rune that wrote it
+    orders     how many programs there are: the function, then one for each derivative
+    program.k  the text of a program (rune/core/program.py has the grammar)
+    trees.k    JSON of its trees: {"in", "out", "weights"}, names of its leading inputs
+    arrays     the weights; what several programs read is there once
+
+Reading executes nothing: it checks the digest, reads texts and trees by grammars without names of
+Python, and accepts a program whose every type follows from the rules of its operations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from rune import dtypes
+from rune.array import CPU, Array, put
+from rune.core.program import Program
+from rune.core.reading import reading
+from rune.core.sizes import untold_sizes
+from rune.core.types import ArrayType
+from rune.errors import CheckError
+from rune.exporting import storable, weights
+from rune.exporting.trees import from_json, to_json
+from rune.exporting.weights import Content
+from rune.tree.treedef import TreeDef
+from rune.version import __version__
+
+FORMAT, VERSION = "rune.export", "1"
+_ORDERS = 16  # of derivatives, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A program, the arrays that lead its inputs, and the trees of the others and the results."""
+
+    program: Program
+    weights: tuple[Array, ...]
+    in_tree: TreeDef
+    out_tree: TreeDef
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def encode(orders: Sequence[Stored]) -> bytes:
+    """The file that holds a function and its derivatives."""
+    names: dict[int, str] = {}
+    arrays: dict[str, np.ndarray] = {}
+    texts = {"format": FORMAT, "version": VERSION, "writer": __version__, "orders": str(len(orders))}
+    for number, stored in enumerate(orders):
+        for array in stored.weights:
+            name = names.setdefault(id(array), f"w{len(names):06}")
+            arrays[name] = weights.as_named(array.numpy())
+        texts[f"program.{number}"] = storable.text(stored.program)
+        trees = {
+            "in": to_json(stored.in_tree),
+            "out": to_json(stored.out_tree),
+            "weights": [names[id(a)] for a in stored.weights],
+        }
+        texts[f"trees.{number}"] = json.dumps(trees)
+    return weights.encode(Content(arrays, texts))
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def decode(file: bytes) -> list[Stored]:
+    """The function and its derivatives.
+
+    Errors: CheckError "load: cannot read ..." for what is no such file, and for a damaged one.
+    """
+    with reading("an exported file"):
+        content = weights.decode(file)
+        texts = content.texts
+        if texts.get("format") != FORMAT:
+            _refuse("it is not one of rune.export")
+        if texts.get("version") != VERSION:
+            _refuse(f"version {texts.get('version')!r}; this rune reads version {VERSION}")
+        count = int(texts.get("orders", ""))
+        expected = {f"{kind}.{n}" for kind in ("program", "trees") for n in range(min(count, _ORDERS))}
+        if count < 1 or texts.keys() != expected | {"format", "version", "writer", "orders"}:
+            _refuse("it has other parts than it says")
+        arrays: dict[tuple[str, ArrayType], Array] = {}
+        return [_stored(texts, n, content.arrays, arrays) for n in range(count)]
+
+
+def _stored(
+    texts: Mapping[str, str], number: int, arrays: Mapping[str, np.ndarray], built: dict[tuple[str, ArrayType], Array]
+) -> Stored:
+    program, trees = storable.parse(texts[f"program.{number}"]), json.loads(texts[f"trees.{number}"])
+    if (
+        not isinstance(trees, dict)
+        or trees.keys() != {"in", "out", "weights"}
+        or not isinstance(trees["weights"], list)
+    ):
+        _refuse("trees without in, out and weights")
+    in_tree, out_tree, names = from_json(trees["in"]), from_json(trees["out"]), trees["weights"]
+    if len(names) + in_tree.num_leaves != len(program.inputs) or out_tree.num_leaves != len(program.outputs):
+        _refuse(f"trees of other arguments than {program.name} has")
+    if untold_sizes(program):
+        _refuse(f"{program.name} has sizes that its arguments do not tell")
+    types = program.input_types[: len(names)]
+    for name, type in zip(names, types, strict=True):
+        if (name, type) not in built:
+            built[name, type] = _weight(arrays[name], type)
+    return Stored(program, tuple(built[n, t] for n, t in zip(names, types, strict=True)), in_tree, out_tree)
+
+
+def _weight(array: np.ndarray, type: ArrayType) -> Array:
+    data = weights.as_dtype(array, type.dtype)
+    if data.shape != type.shape:
+        _refuse(f"an array of shape {data.shape} where {type} is needed")
+    if type.dtype in (dtypes.i4, dtypes.u4) and not _is_narrow(array, type.dtype):
+        _refuse(f"a number that is no {dtypes.short(type.dtype)}")
+    return put(np.array(data, order="C"), type, CPU)
+
+
+def _is_narrow(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether all bytes are integers of four bits."""
+    signed = dtype == dtypes.i4
+    low, high = (-8, 7) if signed else (0, 15)
+    values = array.view(np.int8 if signed else np.uint8)
+    return bool(((values >= low) & (values <= high)).all())
+
+
+def _refuse(why: str) -> NoReturn:
+    raise CheckError(f"load: cannot read an exported file ({why})")

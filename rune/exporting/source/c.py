@@ -1,0 +1,90 @@
+"""C alone: kernels, steps and entry in one file, no memory but the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rune.backends.shared.executor import Place, evaluate
+from rune.exporting.source import texts
+from rune.exporting.source.job import Job
+from rune.exporting.source.steps import NEAREST, pointer, written
+from rune.lowering.codegen.c import OPTIONS, TARGET, C
+from rune.lowering.codegen.cstyle import Rendered, assemble, render
+from rune.lowering.kernel.nodes import Access
+from rune.lowering.plan import Launch
+
+__all__ = ["TARGET", "files"]
+
+
+class _Calls:
+    """A launch is a loop over the grid; memory is the host's."""
+
+    def __init__(self, kernels: Mapping[str, Rendered]):
+        self.kernels = kernels
+
+    def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
+        """Loops around a call of the kernel for one point."""
+        kernel = self.kernels[step.kernel]
+        extents = [evaluate(x, {}) for x in kernel.grid]
+        loops = [f"for (int64_t p{k} = 0; p{k} < {extents[k]}; p{k}++)" for k in reversed(range(len(extents)))]
+        arguments = [
+            _cast(p.dtype, p.access is Access.READ, place) for p, place in zip(kernel.params, places, strict=True)
+        ]
+        points = [f"p{k}" if k < len(extents) else "0" for k in range(3)]
+        return [*loops, f"  {kernel.name}({', '.join([*arguments, *points])});"]
+
+    def copy(self, target: Place, source: Place) -> list[str]:
+        """Bytes to bytes."""
+        return [f"memmove({pointer(target)}, {pointer(source)}, {target.bytes});"]
+
+    def write(self, place: Place, number: str) -> str:
+        """A store."""
+        return f"memcpy({pointer(place)}, &{number}, sizeof {number});"
+
+    def read(self, place: Place) -> str:
+        """A load."""
+        return f"rune_read({pointer(place)}, {place.bytes})"
+
+
+def _cast(dtype: object, is_read: bool, place: Place) -> str:
+    storage = C.scalars[dtype].storage  # type: ignore[index]
+    return f"({'const ' if is_read else ''}{storage} *){pointer(place)}"
+
+
+_READ = """static int32_t rune_read(const unsigned char *at, size_t bytes) {
+  int32_t number = 0;
+  memcpy(&number, at, bytes);
+  return number;
+}"""
+
+
+def files(job: Job) -> dict[str, str]:
+    """The folder, by name."""
+    kernels = {name: render(code, C) for name, code in job.plan.kernels.items()}
+    count, name = len(job.weights), job.name
+    arguments = [*(f"{name}_w{n}" for n in range(count)), *(f"(const void *)a{n}" for n in range(len(job.types)))]
+    results = [f"(unsigned char *)r{n}" for n in range(len(job.out_types))]
+    source = [
+        f'#include "{name}.h"',
+        assemble(list(kernels.values()), C),
+        texts.declared_weights(job, "_Alignas(64) "),
+        NEAREST,
+        _READ,
+        f"{texts.signature(job, True)} {{",
+        f"  const unsigned char *const a[] = {{{', '.join(arguments) or '0'}}};",
+        f"  unsigned char *const r[] = {{{', '.join(results) or '0'}}};",
+        "  unsigned char *const m = arena;",
+        "  (void)a, (void)r, (void)m, (void)rune_nearest, (void)rune_read;",
+        written(job.steps.steps, _Calls(kernels)),
+        "  return 0;",
+        "}",
+    ]
+    build = f"cc {' '.join(OPTIONS)} -o {name} main.c {name}.c {name}_weights.c -lm"
+    return {
+        f"{name}.h": texts.header(job, True),
+        f"{name}.c": "\n".join(source) + "\n",
+        f"{name}_weights.c": texts.weights(job),
+        f"{name}_vectors.h": texts.vectors(job),
+        "main.c": texts.main(job, True),
+        "build.sh": texts.script(build, "Add -march=native, or what the device has: kernels are then in vectors."),
+    }

@@ -1,0 +1,75 @@
+"""A folder of source, and the targets that there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rune.errors import ArgumentError
+from rune.exporting.source import c, cuda, opencl
+from rune.exporting.source.job import Job, job
+from rune.lowering.codegen.target import Target
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Folder:
+    """Files by name; `save` writes them.
+
+    Errors: none.
+
+    >>> import rune, rune.numpy as rnp
+    >>> folder = rune.export.source(rnp.sin, target="c")(rnp.ones(3))
+    >>> sorted(folder.files)
+    ['build.sh', 'main.c', 'sin.c', 'sin.h', 'sin_vectors.h', 'sin_weights.c']
+    """
+
+    name: str
+    target: str
+    files: Mapping[str, str | bytes]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the files into a folder, which is made if there is none. Errors: OSError."""
+        root = Path(path)
+        root.mkdir(parents=True, exist_ok=True)
+        for name, content in self.files.items():
+            (root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (root / "build.sh").chmod(0o755)
+
+    def __repr__(self) -> str:
+        return f"Folder({self.name}, {self.target}: {', '.join(self.files)})"
+
+
+# What a target is lowered for, and what writes its folder.
+TARGETS: Mapping[str, tuple[Target, Callable[[Job], dict[str, str]]]] = {
+    "c": (c.TARGET, c.files),
+    "opencl": (opencl.TARGET, opencl.files),
+    "cuda": (cuda.TARGET, cuda.files),
+}
+
+
+def source(function: Callable[..., object], target: str = "c", *, name: str | None = None) -> Callable[..., Folder]:
+    """A function of arguments that gives `function` as a folder of source for another machine.
+
+    function: what `rune.export` takes, or an Exported.
+    target:   "c" (a C compiler and nothing else), "opencl" (any OpenCL 1.2 device),
+              "cuda" (any CUDA device, by nvcc).
+    name:     of the entry, `<name>_call`, and of the files; that of the function by default.
+    Arguments are arrays, whose call is stored for the check, or types, for which values are drawn.
+    Errors: ArgumentError for another target, open sizes, and for what only a host in Python has;
+            DtypeError for dtypes that the target lacks.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.export.source(lambda x: rnp.cumsum(x), target="c", name="sums")(rnp.ones(5))
+    Folder(sums, c: sums.h, sums.c, sums_weights.c, sums_vectors.h, main.c, build.sh)
+    """
+    if target not in TARGETS:
+        raise ArgumentError(f"source: cannot write for {target!r} (targets: {', '.join(TARGETS)})")
+    device, write = TARGETS[target]
+
+    def of(*args: object) -> Folder:
+        work = job(function, args, name, device)
+        return Folder(work.name, target, write(work))
+
+    return of

@@ -1,0 +1,223 @@
+"""OpenCL: kernels in a file of their own, and a host in C that any OpenCL 1.2 driver serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rune import dtypes
+from rune.backends.shared.executor import Place, evaluate
+from rune.exporting.source import texts
+from rune.exporting.source.job import Job
+from rune.exporting.source.steps import NEAREST, memories, memory, written
+from rune.lowering.codegen.cstyle import Rendered, assemble, render
+from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.target import Target, natively
+from rune.lowering.plan import Launch
+
+_WORDS = [dtypes.i32, dtypes.u32]
+# What every device with the full profile has, a GPU or not.
+TARGET = Target(
+    name="opencl:0",
+    backend="opencl",
+    language="opencl",
+    description="any OpenCL 1.2 device",
+    dtypes=frozenset(OPENCL_C.scalars),
+    vector_bytes=4,
+    cores=16,
+    threads_per_workgroup=128,
+    shared_bytes=16 << 10,
+    scratch_bytes=1 << 12,
+    routines=frozenset(),
+    native=natively(arithmetic=[dtypes.f32, dtypes.f64], atomic_add=_WORDS, atomic_min=_WORDS),
+)
+
+
+class _Commands:
+    """A launch, a copy, a store and a load are commands of the queue."""
+
+    def __init__(self, kernels: Mapping[str, Rendered]):
+        self.kernels = kernels
+        self.numbers = {name: n for n, name in enumerate(kernels)}
+
+    def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
+        """Arguments are pairs of buffer and first element."""
+        kernel = self.kernels[step.kernel]
+        grid = [evaluate(x, {}) for x in kernel.grid] or [1]
+        if 0 in grid:
+            return []
+        local = [*kernel.workgroup, *[1] * (len(grid) - len(kernel.workgroup))]
+        grid += [1] * (len(local) - len(grid))
+        total = [g * t for g, t in zip(grid, local, strict=True)] if kernel.workgroup else grid
+        group = f"(size_t[]){{{_listed(local)}}}" if kernel.workgroup else "NULL"
+        firsts = [p.offset // p.type.dtype.itemsize for p in places]
+        buffers = f"(cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_listed(firsts)}}}"
+        number = self.numbers[step.kernel]
+        return [f"launch({number}, {len(places)}, {buffers}, {len(total)}, (size_t[]){{{_listed(total)}}}, {group});"]
+
+    def copy(self, target: Place, source: Place) -> list[str]:
+        """Buffer to buffer."""
+        ends = f"{memory(source)}, {source.offset}, {memory(target)}, {target.offset}, {target.bytes}"
+        return [f"copy({ends});"]
+
+    def write(self, place: Place, number: str) -> str:
+        """A fill of one word."""
+        return f"store({memory(place)}, {place.offset}, {number});"
+
+    def read(self, place: Place) -> str:
+        """A read that waits."""
+        return f"load({memory(place)}, {place.offset}, {place.bytes})"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+_HOST = """
+static cl_context context;
+static cl_command_queue queue;
+static cl_program program;
+static cl_kernel kernels[sizeof names / sizeof *names];
+static cl_int failure; /* the first one: what follows does nothing */
+
+static void note(cl_int code) {
+  if (!failure) failure = code;
+}
+
+static void launch(int kernel, int count, const cl_mem *buffers, const cl_long *firsts, cl_uint rank,
+                   const size_t *total, const size_t *local) {
+  if (failure) return;
+  for (int k = 0; k < count; k++) {
+    note(clSetKernelArg(kernels[kernel], 2 * k, sizeof(cl_mem), &buffers[k]));
+    note(clSetKernelArg(kernels[kernel], 2 * k + 1, sizeof(cl_long), &firsts[k]));
+  }
+  if (!failure) note(clEnqueueNDRangeKernel(queue, kernels[kernel], rank, NULL, total, local, 0, NULL, NULL));
+}
+
+static void copy(cl_mem source, size_t at, cl_mem target, size_t to, size_t bytes) {
+  if (!failure) note(clEnqueueCopyBuffer(queue, source, target, at, to, bytes, 0, NULL, NULL));
+}
+
+static void store(cl_mem target, size_t to, int32_t number) {
+  if (!failure) note(clEnqueueFillBuffer(queue, target, &number, sizeof number, to, sizeof number, 0, NULL, NULL));
+}
+
+static int32_t load(cl_mem source, size_t at, size_t bytes) {
+  int32_t number = 0;
+  if (!failure) note(clEnqueueReadBuffer(queue, source, CL_TRUE, at, bytes, &number, 0, NULL, NULL));
+  return failure ? 0 : number;
+}
+
+static void send(cl_mem target, const void *host, size_t bytes) {
+  if (!failure && bytes) note(clEnqueueWriteBuffer(queue, target, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+}
+
+static void fetch(cl_mem source, void *host, size_t bytes) {
+  if (!failure && bytes) note(clEnqueueReadBuffer(queue, source, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+}
+
+static cl_mem memory(size_t bytes) {
+  cl_int code = CL_SUCCESS;
+  const cl_mem buffer = failure ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
+  note(code);
+  return buffer;
+}
+
+/* The text of a file, ended by 0; NULL if there is none. */
+static char *text_of(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+  fseek(file, 0, SEEK_END);
+  const long size = ftell(file);
+  rewind(file);
+  char *text = malloc((size_t)size + 1);
+  if (text) text[fread(text, 1, (size_t)size, file)] = 0;
+  fclose(file);
+  return text;
+}
+
+/* Whether the program can be built for a device; GPUs are asked first. */
+static int built_for(cl_device_id device, const char *text) {
+  cl_int code;
+  context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+  if (code) return 0;
+  queue = clCreateCommandQueue(context, device, 0, &code);
+  if (!code) program = clCreateProgramWithSource(context, 1, &text, NULL, &code);
+  return !code && clBuildProgram(program, 1, &device, "-cl-std=CL1.2", NULL, NULL) == CL_SUCCESS;
+}
+
+static int choose(const char *text) {
+  const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
+  cl_platform_id platforms[16];
+  cl_device_id devices[16];
+  cl_uint found = 0, count = 0;
+  clGetPlatformIDs(16, platforms, &found);
+  for (int k = 0; k < 2; k++)
+    for (cl_uint p = 0; p < found && p < 16; p++) {
+      if (clGetDeviceIDs(platforms[p], kinds[k], 16, devices, &count)) continue;
+      for (cl_uint d = 0; d < count && d < 16; d++)
+        if (built_for(devices[d], text)) return 1;
+    }
+  return 0;
+}
+"""
+
+
+def files(job: Job) -> dict[str, str]:
+    """The folder, by name."""
+    kernels = {name: render(code, OPENCL_C) for name, code in job.plan.kernels.items()}
+    name, names = job.name, ", ".join(f'"{k.name}"' for k in kernels.values())
+    source = [
+        "#define CL_TARGET_OPENCL_VERSION 120",
+        "#include <CL/cl.h>",
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        f'#include "{name}.h"',
+        f'#ifndef KERNELS\n#define KERNELS "{name}.cl" /* where the kernels are */\n#endif',
+        texts.declared_weights(job, "_Alignas(64) "),
+        f"static const char *const names[] = {{{names or '0'}}};",
+        _HOST,
+        NEAREST,
+        texts.device_memory(job, "cl_mem"),
+        _opened(job, len(kernels)),
+        f"static void steps(void) {{\n{written(job.steps.steps, _Commands(kernels))}\n  (void)rune_nearest;\n}}",
+        texts.device_entry(job, "clFinish(queue);"),
+        _CLOSE.format(name=name, memories=texts.released(job, "clReleaseMemObject({0});")),
+    ]
+    build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lOpenCL -lm"
+    return {
+        f"{name}.h": texts.header(job, False),
+        f"{name}.c": "\n".join(source) + "\n",
+        f"{name}.cl": assemble(list(kernels.values()), OPENCL_C),
+        f"{name}_weights.c": texts.weights(job),
+        f"{name}_vectors.h": texts.vectors(job),
+        "main.c": texts.main(job, False),
+        "build.sh": texts.script(build, "Headers and loader: on Debian opencl-headers and ocl-icd-opencl-dev."),
+    }
+
+
+def _opened(job: Job, count: int) -> str:
+    return f"""static void open_device(void) {{
+  char *text = text_of(KERNELS);
+  failure = text && choose(text) ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
+  free(text);
+  for (int k = 0; k < {count} && !failure; k++) {{
+    cl_int code;
+    kernels[k] = clCreateKernel(program, names[k], &code);
+    note(code);
+  }}
+{texts.device_opened(job)}
+}}
+"""
+
+
+_CLOSE = """void {name}_close(void) {{
+  if (!context) return;
+{memories}
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (kernels[k]) clReleaseKernel(kernels[k]);
+  if (program) clReleaseProgram(program);
+  if (queue) clReleaseCommandQueue(queue);
+  clReleaseContext(context);
+  context = NULL;
+  is_open = 0;
+}}"""

@@ -1,0 +1,153 @@
+"""Programs that a file can hold: what they are made of, and how a traced program becomes one.
+
+A text holds every parameter that is a value: numbers, strings, dtypes, types, sizes, programs,
+tuples and records of these. It holds no Python function, so an operation with a rule of its own
+becomes a call of its program, and what only a function can do (a callback) is refused by name.
+
+Invariant: `parse` of what `text` gives is the same program, and passes every type rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import NoReturn
+
+import numpy as np
+
+from rune import ops
+from rune.control.text import CONTROL
+from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
+from rune.core.check import check_program
+from rune.core.higher import called_once
+from rune.core.parse import parse as parse_text
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Program, map_programs
+from rune.core.same import same_program
+from rune.core.types import ArrayType
+from rune.dims import Dim
+from rune.errors import ArgumentError, CheckError, RuneError, at_line
+from rune.ops import IndexDims
+from rune.transforms.checkpoint.checkpoint import apart, checkpoint_primitive
+from rune.transforms.checkpoint.policies import name_primitive
+from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.custom.jvp import custom_jvp_call
+from rune.transforms.custom.linear_call import linear_call_primitive
+from rune.transforms.custom.vjp import custom_vjp_call
+from rune.transforms.custom.vmap import custom_vmap_call
+from rune.transforms.programs.memo import per_program
+
+_MEMBERS = (*ops.PRIMITIVES, *ops.LIBRARY, *CONTROL, jit_primitive, apart, name_primitive)
+PRIMITIVES: Mapping[str, Primitive] = {p.name: p for p in _MEMBERS}
+RECORDS: Mapping[str, type] = {r.__name__: r for r in (IndexDims, Checkpoints, GrowingResiduals)}
+# Calls of a program, with a Python function or the choice of a device beside it.
+_CALLS = (
+    jit_primitive,
+    checkpoint_primitive,
+    custom_jvp_call,
+    custom_vjp_call,
+    custom_vmap_call,
+    linear_call_primitive,
+)
+_PLAIN = (bool, int, float, str, Dim, np.dtype, ArrayType, type(None))
+
+
+@per_program
+def storable(program: Program) -> Program:
+    """The program without rules of Python functions, and without devices: what a file holds.
+
+    Errors: ArgumentError "export: cannot store <operation> (<why>)" with the user's line.
+    """
+    if program.constants:
+        raise ArgumentError(f"export: cannot store {program.name} (it holds arrays that are not inputs)")
+    changed = program.with_equations(map(_equation, program.equations), program.outputs)
+    _require_round_trip(changed)
+    return changed
+
+
+def text(program: Program) -> str:
+    """What a file holds of a storable program."""
+    return str(program)
+
+
+def parse(source: str) -> Program:
+    """The program of a text, checked: every name known, every type what its rule says.
+
+    Errors: CheckError.
+    """
+    program = parse_text(source, PRIMITIVES, RECORDS)
+    if program.constants:
+        raise CheckError(f"load: cannot accept {program.name} (its text holds arrays)")
+    _require_values(program)
+    check_program(program)
+    return program
+
+
+# --- from a trace -----------------------------------------------------------------------------
+
+
+def _equation(equation: Equation) -> Equation:
+    primitive = equation.primitive
+    if primitive in _CALLS:
+        called = called_once(primitive, equation.operands, equation.params)
+        assert called is not None
+        return replace(equation, primitive=jit_primitive, params={"program": storable(called)})
+    if PRIMITIVES.get(primitive.name) is not primitive:
+        _refuse(equation, _why_not(primitive))
+    params = map_programs(equation.params, storable)
+    for name, value in params.items():
+        if not _is_value(value):
+            _refuse(equation, f"its parameter {name} is {type(value).__name__}, which is no value")
+    return replace(equation, params=params)
+
+
+def _why_not(primitive: Primitive) -> str:
+    if primitive.effect is not None:
+        return "it calls Python, or the host"
+    return "a file holds rune's own operations, on one device"
+
+
+def _refuse(equation: Equation, why: str) -> NoReturn:
+    with at_line(equation.frame):
+        raise ArgumentError(
+            f"export: cannot store {equation.primitive.name} ({why})",
+            hint="leave it out of the function that is exported, or write it in operations of rune",
+        )
+
+
+def _is_value(value: object) -> bool:
+    """Whether a text gives this value back."""
+    if isinstance(value, tuple):
+        return all(map(_is_value, value))
+    if type(value) in RECORDS.values():
+        return all(_is_value(getattr(value, f.name)) for f in fields(value))  # type: ignore[arg-type]
+    return isinstance(value, Program) or type(value) in _PLAIN or isinstance(value, np.dtype)
+
+
+def _require_round_trip(program: Program) -> None:
+    try:
+        same = same_program(parse(text(program)), program)
+    except RuneError as error:
+        raise ArgumentError(f"export: cannot store {program.name} ({error.message})") from error
+    if not same:
+        raise ArgumentError(f"export: cannot store {program.name} (its text is of another program)")
+
+
+# --- from a text ------------------------------------------------------------------------------
+
+
+def _require_values(program: Program) -> None:
+    pending = [program]
+    while pending:
+        current = pending.pop()
+        for equation in current.equations:
+            for name, value in equation.params.items():
+                if not _is_value(value):
+                    raise CheckError(f"load: cannot accept {equation.primitive.name} ({name}={value!r} is no value)")
+                pending += _programs_in(value)
+
+
+def _programs_in(value: object) -> list[Program]:
+    if isinstance(value, Program):
+        return [value]
+    return [p for item in value for p in _programs_in(item)] if isinstance(value, tuple) else []

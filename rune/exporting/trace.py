@@ -1,0 +1,89 @@
+"""From a function to an exported one: traced as jit does; programs of its derivatives on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from rune import dtypes, tree
+from rune.array import Array
+from rune.core.dead_code import prune
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.core.values import Value
+from rune.errors import ArgumentError
+from rune.exporting.exported import Exported
+from rune.exporting.storable import storable
+from rune.transforms.arguments import as_value, require_callable
+from rune.transforms.compile.jit import Jitted, jit
+from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.derivatives.grad import vjp
+from rune.tree.treedef import TreeDef
+
+
+def exported_function(
+    function: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    dims: Mapping[str, tuple[int | str, int | str | None]] | None,
+    in_dims: object,
+) -> Exported:
+    """The function for arguments like these."""
+    require_callable("export", function)
+    is_jitted = isinstance(function, Jitted)
+    if is_jitted and (dims is not None or in_dims is not None):
+        raise ArgumentError("export: cannot give sizes to a jitted function", hint="jit(f, dims=..., in_dims=...)")
+    jitted = function if is_jitted else jit(function, dims=dims, in_dims=in_dims)
+    traced = jitted.trace(*args, **kwargs)
+    trace = traced.traced
+    if trace.needs or trace.serves_one_call:
+        raise ArgumentError(
+            f"export: cannot store {trace.program.name} (it asks for a random key, or for a traced value)",
+            hint="what changes from call to call is an argument: pass keys and arrays",
+        )
+    return exported(trace.program, trace.captured, traced.in_tree, trace.out_tree)
+
+
+def exported(program: Program, captured: Sequence[Value], in_tree: TreeDef, out_tree: TreeDef) -> Exported:
+    """The program, whose first inputs have these values, as an exported function."""
+    weights = tuple(map(as_value, captured))
+    return Exported(storable(program), weights, in_tree, out_tree, cache(lambda: _derivative(program, weights)))
+
+
+def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
+    """The function of arguments and cotangents that gives cotangents, traced with the rules that
+    the function brought along."""
+    types = program.input_types[len(weights) :]
+    results = [t.strong() for t in program.output_types if t.dtype in dtypes.INEXACT]
+    active = [t.dtype in dtypes.INEXACT for t in types]
+
+    def pulled(*flat: Value) -> list[Value]:
+        values, cts = flat[: len(types)], flat[len(types) :]
+
+        def of_active(*chosen: Value) -> list[Value]:
+            inexact = iter(chosen)
+            full = [next(inexact) if a else v for v, a in zip(values, active, strict=True)]
+            outs = jit_primitive(*weights, *full, program=program)
+            return [o for o in outs if type_of(o).dtype in dtypes.INEXACT]
+
+        _, pull = vjp(of_active, *(v for v, a in zip(values, active, strict=True) if a))
+        return list(pull(list(cts)))
+
+    staged = stage(pulled, [*types, *results], f"vjp_{program.name}")
+    return _opened(staged.program, staged.captured, len(types) + len(results))
+
+
+def _opened(program: Program, captured: Sequence[Value], count: int) -> Exported:
+    """The staged program without what nothing reads, of flat arguments and a list of results."""
+    inputs = program.inputs
+    pruned, _ = prune(program, [True] * len(program.outputs))
+    read = {*pruned.inputs}
+    constants = [v for v, x in zip(inputs, captured) if v in read]
+    values = [x for v, x in zip(inputs, captured) if v in read]
+    body = Program((*constants, *inputs[len(captured) :]), pruned.equations, pruned.outputs, (), program.name)
+    in_tree, out_tree = tree.structure(((0,) * count, {})), tree.structure([0] * len(program.outputs))
+    return exported(body, values, in_tree, out_tree)
+
+
+__all__ = ["exported", "exported_function"]

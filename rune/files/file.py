@@ -1,0 +1,161 @@
+"""File: the arrays of a file by name, each on the disk until somebody computes with it."""
+
+from __future__ import annotations
+
+import builtins
+import mmap
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO
+
+import numpy as np
+
+from rune import dtypes
+from rune.array import Array, default_place, put
+from rune.backends import Device
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, FileError, RuneError
+from rune.files import notes, npz, safetensors
+from rune.files.notes import Leaf
+from rune.files.stored import Entry, Unreadable, decoded, stored_form
+from rune.sharding import NamedSharding, Sharding
+from rune.transforms.compile.placement import device_put
+from rune.transforms.sharding.assemble import make_array_from_callback
+
+NATIVE = {".safetensors": safetensors.NATIVE, ".npz": npz.NATIVE}
+Where = str | Device | Sharding
+
+
+def suffix(operation: str, path: Path) -> str:
+    """The format that a path names. Errors: ArgumentError for a suffix that is none."""
+    if path.suffix not in NATIVE:
+        raise ArgumentError(f"{operation}: cannot use the suffix of {path} (one of {', '.join(NATIVE)})")
+    return path.suffix
+
+
+def open(path: str | os.PathLike[str]) -> File:
+    """The arrays of a file by name. Nothing but the names, shapes and dtypes is read.
+
+    path:   of a .safetensors or .npz file, of whichever program
+    Types:  those of the arrays that were saved, 64 bits too.
+    Errors: FileNotFoundError and other OSErrors; FileError for a file that is damaged, or holds
+            what rune has no dtype for; ArgumentError for another suffix.
+
+    >>> import rune, rune.numpy as rnp, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "weights.safetensors")
+    ...     rune.tree.save(path, {"w": rnp.ones(3), "b": rnp.arange(2)})
+    ...     rune.files.open(path).types
+    mappingproxy({'b': i32[2], 'w': f32[3]})
+    """
+    return File(path)
+
+
+def _mapped(file: BinaryIO) -> np.ndarray:
+    """The bytes of a file, u8[n], which are read when they are asked for."""
+    if not os.fstat(file.fileno()).st_size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+class File(Mapping[str, Array]):
+    """The arrays of a file by name: `file[name]` maps one, `file.read(name, device)` moves it.
+
+    A mapped array is read by what computes with it, and only as much as that needs, so that a file
+    may be larger than the memory. It stays readable when the file is removed or replaced, but not
+    if somebody shortens it. int4 arrays are unpacked, and compressed ones inflated, into memory.
+
+    Types:  those of the arrays that were saved.
+    Errors: those of `open`; KeyError for a name that the file has not; FileError for truth values
+            that are neither 0 nor 1.
+
+    >>> import rune, rune.numpy as rnp, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "weights.npz")
+    ...     rune.tree.save(path, [rnp.ones(3), 2.5], metadata={"by": "me"})
+    ...     file = rune.files.open(path)
+    >>> sorted(file), file["0"], file.metadata["by"]
+    (['0', '1'], Array([1., 1., 1.], f32[3], cpu:0), 'me')
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        format = suffix("open", self.path)
+        try:
+            with builtins.open(self.path, "rb") as file:
+                self._buffer = _mapped(file)
+                is_npz = format == ".npz"
+                contents = npz.read(file, self._buffer) if is_npz else safetensors.read(self._buffer)
+            self._entries, metadata = contents.entries, dict(contents.metadata)
+            self.notes = notes.read(metadata.pop(notes.KEY, None))
+            self.metadata: Mapping[str, str] = MappingProxyType(metadata)
+            self.leaves: Mapping[str, Leaf] = MappingProxyType(
+                {name: self._leaf(name, entry) for name, entry in self._entries.items()}
+            )
+        except Unreadable as error:
+            raise FileError(f"load: cannot read {self.path} ({error})") from None
+
+    def _leaf(self, name: str, entry: Entry) -> Leaf:
+        """What was saved under a name. Errors: Unreadable if it cannot be stored as it is."""
+        native = entry.dtype.newbyteorder("=")
+        leaf = self.notes.leaves.get(name, notes.stored_as(native, entry.shape))
+        if stored_form(leaf.type, NATIVE[self.path.suffix]) != (native, entry.shape):
+            raise Unreadable(f"{name[:60]!r} is noted as {leaf}, and is not stored so")
+        return leaf
+
+    @property
+    def types(self) -> Mapping[str, ArrayType]:
+        """The type of each array.
+
+        >>> import rune  # doctest: +SKIP
+        >>> rune.files.open("weights.safetensors").types  # doctest: +SKIP
+        """
+        return MappingProxyType({name: leaf.type for name, leaf in self.leaves.items()})
+
+    def __getitem__(self, name: str) -> Array:
+        return self.read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.leaves)
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name}: {leaf}" for name, leaf in [*self.leaves.items()][:8])
+        return f"File({str(self.path)!r}, {len(self)} arrays: {arrays}{', ...' if len(self) > 8 else ''})"
+
+    def read(self, name: str, device: Where | None = None) -> Array:
+        """An array on a device, or cut by a sharding, of which each device reads its block alone.
+
+        device: a device, its name or a sharding; None: the default device, and committed to none
+        Errors: KeyError, FileError; those of `device_put`, with the name of the array.
+        """
+        host, type = self.host(name), self.leaves[name].type
+        try:
+            return _placed(host, type, device)
+        except RuneError as error:
+            error.restate(f"load: cannot place {name} ({error.message})")
+            raise
+
+    def host(self, name: str) -> np.ndarray:
+        """An array as NumPy's, read-only. Errors: KeyError, FileError."""
+        entry, leaf = self._entries[name], self.leaves[name]
+        data = self._buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
+        stored = dtypes.native(data.view(entry.dtype).reshape(entry.shape, order=entry.order))
+        try:
+            return decoded(stored, leaf.type)
+        except Unreadable as error:
+            raise FileError(f"load: cannot read {name} of {self.path} ({error})") from None
+
+
+def _placed(host: np.ndarray, type: ArrayType, device: Where | None) -> Array:
+    if device is None:
+        return put(host, type, default_place())
+    if not isinstance(device, NamedSharding):
+        return device_put(Array(host, type), device)
+    return make_array_from_callback(
+        host.shape, device, lambda block: Array(np.asarray(host[block], order="C"), type.with_shape(host[block].shape))
+    )

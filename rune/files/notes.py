@@ -1,0 +1,175 @@
+"""What rune notes in the metadata of a file, as JSON under the name "rune".
+
+    {"version": 1,
+     "leaves": {"step": {"dtype": "i64", "shape": [], "number": true}},
+     "tree": [["dict", ["layers", "step"]], ["list", 1], "layers.0", "step"]}
+
+leaves: of arrays that are not what is stored (stored.py), are weak, or were numbers of Python's.
+tree:   the nodes in the order in which one meets them, parents first; a text is a leaf's name.
+        Flat, so that no depth of nesting is too deep. Nodes of classes that a file cannot bring
+        along are ["other", children, class], and such a tree is read with `like`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.types import ArrayType
+from rune.files.stored import Form, Unreadable, checked_shape
+from rune.tree import TreeDef
+
+KEY, VERSION = "rune", 1
+_SEQUENCES = {"list": list, "tuple": tuple}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What was saved under a name: an array of this type, or a number of Python's."""
+
+    type: ArrayType
+    is_number: bool = False
+
+    def __str__(self) -> str:
+        return f"a number {dtypes.short(self.type.dtype)}" if self.is_number else str(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The leaves that are other than what is stored, and the nodes of the tree, if noted."""
+
+    leaves: Mapping[str, Leaf]
+    nodes: Sequence[object] | None
+
+
+NONE = Notes({}, None)
+
+
+def stored_as(dtype: np.dtype, shape: tuple[int, ...]) -> Leaf:
+    """The leaf that is what is stored."""
+    return Leaf(ArrayType(shape, dtype))
+
+
+def loads(text: str | bytes) -> Any:
+    """JSON of a file that may be hostile. Errors: Unreadable, for a name that comes twice too."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"bad JSON: {str(error)[:80]}") from None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        name = next(name for n, (name, _) in enumerate(pairs) if name in dict(pairs[:n]))
+        raise ValueError(f"the name {name[:60]!r} comes twice")
+    return members
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def written(leaves: Mapping[str, Leaf], forms: Mapping[str, Form], treedef: TreeDef) -> str:
+    """The note of a tree, whose leaves have these names and are stored in these forms."""
+    notes = {name: _note(leaf) for name, leaf in leaves.items() if leaf != stored_as(*forms[name])}
+    return json.dumps({"version": VERSION, "leaves": notes, "tree": [*_nodes(treedef, iter(leaves))]})
+
+
+def _note(leaf: Leaf) -> dict[str, object]:
+    flags = {"weak": leaf.type.weak, "number": leaf.is_number}
+    shape = [int(n) for n in leaf.type.shape]
+    return {"dtype": dtypes.short(leaf.type.dtype), "shape": shape, **{k: True for k, v in flags.items() if v}}
+
+
+def _nodes(treedef: TreeDef, names: Iterator[str]) -> Iterator[object]:
+    ahead = [treedef]
+    while ahead:
+        node = ahead.pop()
+        ahead += reversed(node.parts)
+        yield _node(node, names)
+
+
+def _node(node: TreeDef, names: Iterator[str]) -> object:
+    described = node.node_data()
+    if described is None:
+        return next(names)
+    cls, data = described
+    if cls is type(None):
+        return None
+    if cls is dict and all(type(key) in (str, int) for key in data):
+        return ["dict", data]
+    name = next((name for name, known in _SEQUENCES.items() if cls is known), None)
+    return [name, len(node.parts)] if name else ["other", len(node.parts), cls.__name__]
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def read(text: str | None) -> Notes:
+    """The notes of a file. Errors: Unreadable if they are not as above."""
+    if text is None:
+        return NONE
+    notes = loads(text)
+    version = notes.get("version") if isinstance(notes, dict) else None
+    if version != VERSION:
+        raise Unreadable(f"notes of version {str(version)[:20]}, and {VERSION} is known here")
+    leaves, nodes = notes.get("leaves"), notes.get("tree")
+    if not isinstance(leaves, dict) or not isinstance(nodes, list):
+        raise Unreadable("notes without leaves and tree")
+    return Notes({name: _leaf(name, note) for name, note in leaves.items()}, nodes)
+
+
+def _leaf(name: str, note: object) -> Leaf:
+    dtype = dtypes.FROM_SHORT.get(str(note.get("dtype"))) if isinstance(note, dict) else None
+    if dtype is None or not isinstance(note, dict):
+        raise Unreadable(f"a note on {name[:60]!r} that names no dtype")
+    shape, is_number = checked_shape(note.get("shape")), note.get("number") is True
+    if is_number and shape:
+        raise Unreadable(f"a note on {name[:60]!r} of a number with axes")
+    return Leaf(ArrayType(shape, dtype, note.get("weak") is True), is_number)
+
+
+def structure(nodes: Sequence[object]) -> tuple[TreeDef, list[str]]:
+    """The structure that is noted, and the names of its leaves.
+
+    Errors: Unreadable for nodes that do not fit together; Foreign for a class of somebody's.
+    """
+    built: list[TreeDef] = []
+    for node in reversed(nodes):
+        described, count = _described(node)
+        if count > len(built):
+            raise Unreadable("a note of a tree with too few nodes")
+        children = [built.pop() for _ in range(count)]
+        built.append(TreeDef.from_node_data_and_children(None, described, children))
+    if len(built) != 1:
+        raise Unreadable(f"a note of {len(built)} trees")
+    return built[0], [node for node in nodes if isinstance(node, str)]
+
+
+class Foreign(Exception):
+    """A node of a class that a file cannot bring along."""
+
+
+def _described(node: object) -> tuple[tuple[type, object] | None, int]:
+    """The class and data of a node, and how many children it has."""
+    if node is None:
+        return (type(None), None), 0
+    match node:
+        case str():
+            return None, 0
+        case ["dict", [*keys]] if all(type(key) in (str, int) for key in keys) and len({*keys}) == len(keys):
+            return (dict, keys), len(keys)
+        case ["list" | "tuple" as name, int(count)] if count >= 0:
+            return (_SEQUENCES[name], None), count
+        case ["other", int(), str(name)]:
+            raise Foreign(name[:60])
+    raise Unreadable(f"a note of a tree with the node {str(node)[:60]}")

@@ -1,0 +1,172 @@
+"""The npz format: a zip archive with a member `NAME.npy` for each array, and one for metadata.
+
+Members that are not compressed are mapped where they lie; writing pads each to a multiple of 64
+bytes. Compressed ones, as `numpy.savez_compressed` writes them, are inflated when the file is
+opened. Objects are refused: reading them would run what the file says.
+
+Source: numpy.lib.format; PKWARE, APPNOTE.TXT 6.3.10, sections 4.3.7 and 4.5.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import IO, BinaryIO, Literal
+
+import numpy as np
+from numpy.lib import format as npy
+
+from rune import dtypes
+from rune.files.notes import loads
+from rune.files.stored import Contents, Entry, Unreadable, checked_shape, size_bytes
+
+NATIVE = frozenset(d for d in dtypes.SHORT if d.kind in "biufc" and d.isbuiltin == 1)
+METADATA = "__metadata__.json"
+_SUFFIX = ".npy"
+_LOCAL = struct.Struct("<4s22xHH")  # signature, ..., bytes of the name, of extra fields
+_FIELD = struct.Struct("<HH")  # what an extra field is, and its bytes
+_PADDING = 0x4E52  # no field of the archive's own
+_ZIP64_BYTES = 20  # of the extra field of a large member
+_ALIGNMENT = 64
+_MOST_HEADER_BYTES = 1 << 16
+_LENGTHS = {1: struct.Struct("<H"), 2: struct.Struct("<I")}  # of a header, by version
+_MOST_RATIO = 1100  # deflate makes 1,032 bytes of one at the most
+_ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OverflowError)
+_ERRORS += (struct.error, zlib.error, OSError)
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def read(file: BinaryIO, buffer: np.ndarray) -> Contents:
+    """What an archive has, which is open and mapped as u8[n]. Errors: Unreadable."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _contents(archive, buffer)
+    except _ERRORS as error:
+        raise Unreadable(str(error)[:80] or type(error).__name__) from None
+
+
+def _contents(archive: zipfile.ZipFile, buffer: np.ndarray) -> Contents:
+    members = {info.filename: info for info in archive.infolist()}
+    if len(members) != len(archive.infolist()):
+        raise Unreadable("a member comes twice")
+    metadata = _metadata(archive, members.pop(METADATA, None))
+    entries = {_leaf_name(name): _named_entry(archive, info, buffer) for name, info in members.items()}
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
+        if entry.start < end:
+            raise Unreadable(f"{name[:60]!r} overlaps the array before it")
+        end = entry.start if entry.inflated is not None else entry.start + entry.nbytes
+    return Contents(entries, metadata)
+
+
+def _metadata(archive: zipfile.ZipFile, info: zipfile.ZipInfo | None) -> dict[str, str]:
+    if info is None:
+        return {}
+    _require_possible(info)
+    metadata = loads(archive.read(info))
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise Unreadable("metadata that are not texts")
+    return metadata
+
+
+def _leaf_name(member: str) -> str:
+    if not member.endswith(_SUFFIX):
+        raise Unreadable(f"the member {member[:60]!r} is no array")
+    return member.removesuffix(_SUFFIX)
+
+
+def _require_possible(info: zipfile.ZipInfo) -> None:
+    """Errors: Unreadable for a member that claims more bytes than can be compressed into it."""
+    if info.file_size > _MOST_RATIO * (info.compress_size + 1):
+        raise Unreadable(f"a claim of {info.file_size} bytes in {info.compress_size}")
+
+
+def _named_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.ndarray) -> Entry:
+    try:
+        return _entry(archive, info, buffer)
+    except (*_ERRORS, Unreadable) as error:
+        raise Unreadable(f"{info.filename[:60]!r}: {str(error)[:80] or type(error).__name__}") from None
+
+
+def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.ndarray) -> Entry:
+    """The array of a member: where it lies, or its bytes if it is compressed."""
+    _require_possible(info)
+    with archive.open(info) as member:
+        (dtype, shape, order), before = _header(member), member.tell()
+        nbytes = size_bytes(dtype, shape)
+        if before + nbytes != info.file_size:
+            raise Unreadable(f"{info.file_size} bytes, {before + nbytes} expected")
+        if info.compress_type != zipfile.ZIP_STORED:
+            return Entry(dtype, shape, info.header_offset, nbytes, order, np.frombuffer(member.read(), np.uint8))
+    start = _data_start(info, buffer) + before
+    if start + nbytes > buffer.size:
+        raise Unreadable("its end is beyond the file's")
+    return Entry(dtype, shape, start, nbytes, order)
+
+
+def _header(member: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], Literal["C", "F"]]:
+    """What the header of an npy file says. Errors: Unreadable, and ValueError for no npy."""
+    version = npy.read_magic(member)
+    if version not in ((1, 0), (2, 0)):
+        raise Unreadable(f"npy of version {version}")
+    size = _LENGTHS[version[0]].size
+    (length,) = _LENGTHS[version[0]].unpack(member.read(size).ljust(size))
+    match _literal(member.read(min(length, _MOST_HEADER_BYTES))):
+        case {"descr": str(descr), "fortran_order": bool(is_fortran), "shape": tuple(shape)}:
+            return _dtype(descr), checked_shape(shape), "F" if is_fortran else "C"
+        case {"descr": descr}:
+            raise Unreadable(f"an array of dtype {str(descr)[:60]}")
+    raise Unreadable("a header that is none of npy")
+
+
+def _literal(text: bytes) -> object:
+    """What a header means; NumPy's own reader trips over texts that are no Python."""
+    try:
+        return ast.literal_eval(text.decode("latin1").strip())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise Unreadable(f"a header that is no literal ({type(error).__name__})") from None
+
+
+def _dtype(descr: str) -> np.dtype:
+    try:
+        dtype = np.dtype(descr)
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.newbyteorder("=") not in NATIVE:
+        raise Unreadable(f"an array of dtype {descr[:60]}")
+    return dtype
+
+
+def _data_start(info: zipfile.ZipInfo, buffer: np.ndarray) -> int:
+    """Where the bytes of a member are, after its own header in the archive."""
+    header = buffer[info.header_offset : info.header_offset + _LOCAL.size].tobytes()
+    _, name_bytes, extra_bytes = _LOCAL.unpack(header)
+    return info.header_offset + _LOCAL.size + name_bytes + extra_bytes
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def write(file: BinaryIO, arrays: Iterable[tuple[str, np.ndarray]], metadata: Mapping[str, str]) -> None:
+    """Write dense arrays of native dtypes, one after the other, and the metadata."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays:
+            _write_member(archive, file, name + _SUFFIX, array)
+        archive.writestr(zipfile.ZipInfo(METADATA), json.dumps(dict(metadata)))
+
+
+def _write_member(archive: zipfile.ZipFile, file: BinaryIO, name: str, array: np.ndarray) -> None:
+    info = zipfile.ZipInfo(name)
+    info.file_size = array.nbytes + _MOST_HEADER_BYTES
+    # Two fields stand before the data: that of 64-bit sizes, and the one that fills up.
+    begin = file.tell() + _LOCAL.size + len(name.encode()) + _ZIP64_BYTES + _FIELD.size
+    padding = -begin % _ALIGNMENT
+    info.extra = _FIELD.pack(_PADDING, padding) + bytes(padding)
+    with archive.open(info, "w", force_zip64=True) as member:
+        npy.write_array(member, array, allow_pickle=False)

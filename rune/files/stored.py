@@ -1,0 +1,141 @@
+"""How arrays lie in a file: the dtypes that a format has, and what stands for the others.
+
+    bf16, f8      as unsigned integers of their size, where the format has no name for them
+    c64, c128     two floats along a last axis
+    keys          their two words along a last axis
+    i4, u4        two to a byte in row order, the even element in the low half: u8[(n + 1) // 2]
+    float0        bool[..., 0], no bytes
+
+What stands for another dtype is a view of the same bytes, but for i4 and u4, which are unpacked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.types import ArrayType
+
+_PACKED = frozenset({dtypes.i4, dtypes.u4})
+_STANDS_FOR: dict[np.dtype, tuple[np.dtype, tuple[int, ...]]] = {
+    dtypes.bf16: (dtypes.u16, ()),
+    dtypes.f8_e4m3: (dtypes.u8, ()),
+    dtypes.f8_e5m2: (dtypes.u8, ()),
+    dtypes.c64: (dtypes.f32, (2,)),
+    dtypes.c128: (dtypes.f64, (2,)),
+    dtypes.float0: (dtypes.bool_, (0,)),
+    **{key: (dtypes.u32, (2,)) for key in dtypes.KEYS},
+}
+_MOST_ELEMENTS = 1 << 62  # NumPy counts in 63 bits
+_MOST_AXES = 64
+
+
+class Unreadable(Exception):
+    """What is wrong with a file, before it is said which file it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An array as a file has it.
+
+    start, nbytes: where its bytes are
+    order:         "F" for columns first
+    inflated:      its bytes u8[nbytes], of an array that is compressed in the file
+    """
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    start: int
+    nbytes: int
+    order: Literal["C", "F"] = "C"
+    inflated: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The arrays of a file by name, and its metadata."""
+
+    entries: Mapping[str, Entry]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def checked_shape(sizes: object) -> tuple[int, ...]:
+    """The sizes that a file claims. Errors: Unreadable unless an array could have them."""
+    if not isinstance(sizes, list | tuple) or len(sizes) > _MOST_AXES or not all(map(_is_size, sizes)):
+        raise Unreadable(f"no shape: {str(sizes)[:60]}")
+    if math.prod(n for n in sizes if n) >= _MOST_ELEMENTS:
+        raise Unreadable(f"too many elements: {str(sizes)[:60]}")
+    return tuple(sizes)
+
+
+def _is_size(size: object) -> bool:
+    return type(size) is int and 0 <= size < _MOST_ELEMENTS
+
+
+def size_bytes(dtype: np.dtype, shape: tuple[int, ...]) -> int:
+    """How many bytes an array takes."""
+    return math.prod(shape) * dtype.itemsize
+
+
+Form = tuple[np.dtype, tuple[int, ...]]  # the dtype and the shape of what a file has
+
+
+def stored_form(type: ArrayType, native: frozenset[np.dtype]) -> Form:
+    """The dtype and shape in which an array is written in a format that has the dtypes `native`."""
+    shape = tuple(map(int, type.shape))
+    if type.dtype in native:
+        return type.dtype, shape
+    if type.dtype in _PACKED:
+        return dtypes.u8, ((math.prod(shape) + 1) // 2,)
+    dtype, axes = _STANDS_FOR[type.dtype]
+    return dtype, (*shape, *axes)
+
+
+def is_stored_by_elements(dtype: np.dtype) -> bool:
+    """Whether a block of the array is a block of what is stored."""
+    return dtype not in _PACKED
+
+
+def encoded(array: np.ndarray, native: frozenset[np.dtype]) -> np.ndarray:
+    """The array in its stored form, with rows in order."""
+    dense = np.asarray(array, order="C")
+    if array.dtype in native:
+        return dense
+    if array.dtype in _PACKED:
+        return _packed(dense)
+    dtype, axes = _STANDS_FOR[array.dtype]
+    if array.dtype == dtypes.float0:
+        return np.empty((*array.shape, 0), dtype)
+    return dense[..., None].view(dtype) if axes else dense.view(dtype)
+
+
+def decoded(stored: np.ndarray, type: ArrayType) -> np.ndarray:
+    """The array of this type that is stored so. Errors: Unreadable for truth values beyond 1."""
+    if type.dtype == dtypes.float0:
+        return np.zeros(type.shape, dtypes.float0)
+    if stored.dtype == dtypes.bool_ and (stored.view(np.uint8) > 1).any():
+        raise Unreadable("truth values other than 0 and 1")
+    if stored.dtype == type.dtype:
+        return stored
+    if type.dtype in _PACKED:
+        return _unpacked(stored, type)
+    _, axes = _STANDS_FOR[type.dtype]
+    return stored.view(type.dtype)[..., 0] if axes else stored.view(type.dtype)
+
+
+def _packed(values: np.ndarray) -> np.ndarray:
+    halves = values.reshape(-1).view(np.uint8) & 15
+    if halves.size % 2:
+        halves = np.append(halves, np.uint8(0))
+    return halves[::2] | (halves[1::2] << 4)
+
+
+def _unpacked(stored: np.ndarray, type: ArrayType) -> np.ndarray:
+    halves = np.stack([stored & 15, stored >> 4], axis=-1).reshape(-1)[: math.prod(type.shape)]
+    signed = (halves << 4).view(np.int8) >> 4 if type.dtype == dtypes.i4 else halves
+    return signed.astype(type.dtype).reshape(type.shape)

@@ -1,0 +1,295 @@
+"""Trees in files: a leaf is named by its key path, `layers.0.w`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import Array
+from rune.core.interpreter import Tracer
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, FileError
+from rune.files import notes, npz, safetensors
+from rune.files.atomic import replacing
+from rune.files.file import NATIVE, File, Where, suffix
+from rune.files.file import open as open_file
+from rune.files.notes import Foreign, Leaf
+from rune.files.stored import Entry, Form, Unreadable, encoded, is_stored_by_elements, stored_form
+from rune.ops.promote import opened
+from rune.sharding.shardings import Block
+from rune.transforms.compile.placement import wheres
+from rune.transforms.eval_shape import described
+from rune.transforms.tree_difference import shown
+from rune.tree import KeyPath, TreeDef
+
+Blocks = Iterator[tuple[Block, np.ndarray]]
+_NUMBERS = {bool: dtypes.bool_, int: dtypes.i64, float: dtypes.f64, complex: dtypes.c128}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A leaf that is to be written: what it is, and its blocks, which are read one after the other.
+
+    is_mutable: whether somebody may write into the blocks later on
+    """
+
+    leaf: Leaf
+    blocks: Callable[[], Blocks]
+    is_mutable: bool = False
+
+    def snapshot(self) -> Source:
+        """The leaf as it is now, in the host's memory."""
+        blocks = [(index, block.copy() if self.is_mutable else block) for index, block in self.blocks()]
+        return Source(self.leaf, lambda: iter(blocks))
+
+    @property
+    def array(self) -> np.ndarray:
+        """All blocks in one."""
+        blocks = [*self.blocks()]
+        if len(blocks) == 1:
+            return blocks[0][1]
+        array = np.empty(self.leaf.type.shape, self.leaf.type.dtype)
+        for index, block in blocks:
+            array[index] = block
+        return array
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A tree that is to be written."""
+
+    sources: Mapping[str, Source]
+    treedef: TreeDef
+
+    def snapshot(self) -> Saved:
+        """The tree as it is now: what is donated or written into afterwards changes nothing.
+
+        Cost: a copy of what is on devices, and of NumPy's arrays; none of arrays on the CPU.
+        """
+        return Saved({name: source.snapshot() for name, source in self.sources.items()}, self.treedef)
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def name_of(path: KeyPath) -> str:
+    """The name of a leaf: the keys that lead to it with dots between; `array` of one alone."""
+    return ".".join(map(_key_text, path)) or "array"
+
+
+def _key_text(key: object) -> str:
+    return tree.keystr((key,), simple=True) if dataclasses.is_dataclass(key) else str(key)
+
+
+def _by_name(operation: str, pairs: Sequence[tuple[KeyPath, object]]) -> dict[str, tuple[KeyPath, object]]:
+    """The leaves with their paths, by name. Errors: ArgumentError for a name that cannot be."""
+    named: dict[str, tuple[KeyPath, object]] = {}
+    for path, leaf in pairs:
+        name = name_of(path)
+        if name in named:
+            both = f"{tree.keystr(named[name][0])} and {tree.keystr(path)}"
+            raise ArgumentError(f"{operation}: cannot tell {both} apart (both are named {name})")
+        if name == safetensors.METADATA or "\0" in name or not _is_text(name):
+            raise ArgumentError(f"{operation}: cannot name the leaf {tree.keystr(path)} ({name[:60]!r})")
+        named[name] = path, leaf
+    return named
+
+
+def _is_text(name: str) -> bool:
+    """Whether UTF-8 has it; halves of pairs are none."""
+    return name.encode(errors="replace").decode() == name
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def save(path: str | os.PathLike[str], values: object, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a tree; rune.tree.save has what it says."""
+    write(Path(path), source_tree(values), checked_metadata(metadata))
+
+
+def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Texts by name. Errors: ArgumentError for anything else."""
+    texts = dict(metadata or {})
+    for name, text in texts.items():
+        if not isinstance(name, str) or not isinstance(text, str) or name == notes.KEY:
+            raise ArgumentError(f"save: cannot note {name!r}: {text!r:.40} (texts by names other than {notes.KEY!r})")
+    return texts
+
+
+def source_tree(values: object) -> Saved:
+    """What of a tree is to be written. Errors: ArgumentError names a leaf that is no array."""
+    pairs, treedef = tree.flatten_with_path(values)
+    named = _by_name("save", pairs)
+    return Saved({name: _source(tree.keystr(path), opened(leaf)) for name, (path, leaf) in named.items()}, treedef)
+
+
+def _source(path: str, leaf: object) -> Source:
+    if isinstance(leaf, bool | int | float | complex) and type(leaf) in _NUMBERS:
+        return _number(path, leaf, _NUMBERS[type(leaf)])
+    if type(leaf) is Array:
+        return Source(Leaf(leaf.type), _readable(path, leaf))
+    if isinstance(leaf, Tracer):
+        raise ArgumentError(f"save: cannot write the leaf {path or 'array'} ({leaf} has no value yet)")
+    host = dtypes.native(np.asarray(leaf)) if isinstance(leaf, np.ndarray | np.generic) else None
+    if host is None or host.dtype not in dtypes.SHORT or isinstance(leaf, np.ma.MaskedArray):
+        said = type(leaf).__name__ if host is None else f"{type(leaf).__name__} of {host.dtype}"
+        raise ArgumentError(
+            f"save: cannot write the leaf {path or 'array'} ({said})", hint="leaves are arrays and numbers"
+        )
+    return Source(Leaf(ArrayType(host.shape, host.dtype)), lambda: iter([((), host)]), is_mutable=True)
+
+
+def _number(path: str, value: complex, dtype: np.dtype) -> Source:
+    try:
+        host = np.asarray(value, dtype)
+    except OverflowError:
+        raise ArgumentError(f"save: cannot write the leaf {path or 'array'} ({value}, of more than 64 bits)") from None
+    return Source(Leaf(ArrayType((), dtype), is_number=True), lambda: iter([((), host)]))
+
+
+def _readable(path: str, array: Array) -> Callable[[], Blocks]:
+    """The blocks of an array, copied to the host one after the other.
+
+    Errors: ArgumentError for an array of which other processes have blocks; DeletedArrayError.
+    """
+    if array.is_deleted():
+        raise ArgumentError(f"save: cannot write the leaf {path or 'array'} ({array.type} was donated or deleted)")
+    if not array.is_fully_addressable:
+        raise ArgumentError(
+            f"save: cannot write the leaf {path or 'array'} (other processes have blocks of {array.type})",
+            hint="rune.distributed.save_checkpoint writes the blocks of all processes",
+        )
+    return lambda: ((s.index, s.data.numpy()) for s in array.addressable_shards if s.replica_id == 0)
+
+
+def write(path: Path, saved: Saved, metadata: Mapping[str, str]) -> None:
+    """Write a tree in the place of `path`, all or nothing. Errors: OSError."""
+    format = suffix("save", path)
+    forms = {name: stored_form(s.leaf.type, NATIVE[format]) for name, s in saved.sources.items()}
+    note = notes.written({name: s.leaf for name, s in saved.sources.items()}, forms, saved.treedef)
+    texts = {**metadata, notes.KEY: note}
+    with replacing(path) as file:
+        if format == ".npz":
+            npz.write(file, ((n, encoded(s.array, npz.NATIVE)) for n, s in saved.sources.items()), texts)
+        else:
+            _write_safetensors(file, saved.sources, forms, texts)
+
+
+def _write_safetensors(
+    file: BinaryIO, sources: Mapping[str, Source], forms: Mapping[str, Form], metadata: Mapping[str, str]
+) -> None:
+    before, entries = safetensors.layout(forms, metadata)
+    file.write(before)
+    for name, entry in entries.items():
+        _write_array(file, sources[name], entry)
+
+
+def _write_array(file: BinaryIO, source: Source, entry: Entry) -> None:
+    """Write an array where it goes, and leave the file at its end."""
+    is_divisible = is_stored_by_elements(source.leaf.type.dtype)
+    for index, block in source.blocks() if is_divisible else [((), source.array)]:
+        stored = encoded(block, safetensors.NATIVE)
+        if stored.shape == entry.shape:
+            file.write(stored.reshape(-1).view(np.uint8).data)
+        else:
+            _write_block(file, entry, index, stored)
+    file.seek(entry.start + entry.nbytes)
+
+
+def _write_block(file: BinaryIO, entry: Entry, index: Block, stored: np.ndarray) -> None:
+    """Write a block into the rows of the array that it is of."""
+    file.truncate(max(file.seek(0, os.SEEK_END), entry.start + entry.nbytes))
+    place = np.memmap(file, entry.dtype, "r+", entry.start, entry.shape)
+    place[index] = stored
+    place.flush()
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str], like: object = None, device: object = None) -> Any:
+    """Read a tree; rune.tree.load has what it says."""
+    file = open_file(path)
+    treedef, names = _noted(file) if like is None else _as_like(file, like)
+    places = wheres("load", "device", device, tree.unflatten(treedef, names))
+    if like is not None:
+        places = [_place_of(leaf) if where is None else where for leaf, where in zip(tree.leaves(like), places)]
+    return tree.unflatten(treedef, [_read(file, name, where) for name, where in zip(names, places, strict=True)])
+
+
+def _read(file: File, name: str, where: Where | None) -> object:
+    return file.host(name).item() if file.leaves[name].is_number else file.read(name, where)
+
+
+def _noted(file: File) -> tuple[TreeDef, list[str]]:
+    """The structure that a file notes; without notes a dict by name.
+
+    Errors: ArgumentError for classes that a file cannot bring along, FileError.
+    """
+    if file.notes.nodes is None:
+        return tree.structure(dict.fromkeys(file, 0)), sorted(file)
+    try:
+        treedef, names = notes.structure(file.notes.nodes)
+    except Foreign as error:
+        raise ArgumentError(
+            f"load: cannot make a node {error} ({file.path} has a tree with one)",
+            hint="give like=, a tree of the same structure, or read arrays by rune.files.open(path)[name]",
+        ) from None
+    except Unreadable as error:
+        raise FileError(f"load: cannot read {file.path} ({error})") from None
+    if sorted(names) != sorted(file):
+        raise FileError(f"load: cannot read {file.path} (its note of a tree has other names than its arrays)")
+    return treedef, names
+
+
+def _as_like(file: File, like: object) -> tuple[TreeDef, list[str]]:
+    """The structure of `like`, and the names of its leaves in the file. Errors: ArgumentError."""
+    pairs, treedef = tree.flatten_with_path(like)
+    named = _by_name("load", pairs)
+    for name, (path, leaf) in named.items():
+        wanted, saved = _wanted(tree.keystr(path), opened(leaf)), file.leaves.get(name)
+        if saved is None:
+            raise ArgumentError(f"load: cannot find the leaf {name} in {file.path} ({_some(file, named)})")
+        if (saved.type.strong(), saved.is_number) != (wanted.type.strong(), wanted.is_number):
+            raise ArgumentError(f"load: cannot read the leaf {name} as {wanted} ({file.path} has {saved})")
+    if len(named) != len(file):
+        raise ArgumentError(
+            f"load: cannot read {file.path} as {shown(treedef)} (it has more: {_some(file, named)})",
+            hint="rune.files.open(path)[name] reads an array alone",
+        )
+    return treedef, [*named]
+
+
+def _some(file: File, named: Mapping[str, object]) -> str:
+    """A few names that a file has, those first that nobody asked for."""
+    names = sorted(file, key=lambda name: name in named)
+    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "") or "it has no leaf"
+
+
+def _wanted(path: str, leaf: object) -> Leaf:
+    """What a leaf of `like` asks for. Errors: ArgumentError if it has no shape and dtype."""
+    number = _NUMBERS.get(type(leaf))
+    if number is not None:
+        return Leaf(ArrayType((), number), is_number=True)
+    if isinstance(leaf, Array | np.ndarray | np.generic):
+        dtype = leaf.type.dtype if isinstance(leaf, Array) else leaf.dtype
+        return Leaf(ArrayType(tuple(leaf.shape), dtype))
+    type_ = described(leaf)
+    if type_ is None:
+        raise ArgumentError(
+            f"load: cannot read the leaf {path or 'array'} as {type(leaf).__name__} (an array required)"
+        )
+    return Leaf(type_)
+
+
+def _place_of(like: object) -> Where | None:
+    """Where an array goes: to the place of a committed one, and where a ShapeDtypeStruct says."""
+    return getattr(like, "sharding", None) if getattr(like, "committed", True) else None

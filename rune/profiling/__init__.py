@@ -1,0 +1,44 @@
+"""Profiles: what a program did, when, for how long, and with how much memory.
+
+    events.py      one thing that took time
+    memory.py      buffers that were made, and their ends
+    profile.py     what adds them up, and prints
+    gathering.py   the profile in force, and blocks that are told to it
+    trace_file.py  a file for Perfetto and Chrome
+    view.py        what a notebook shows
+
+A profile gathers while `rune.debug.profile()` is open in a context, or for the whole process with
+RUNE_PROFILE=1 or RUNE_DEBUG=profile.
+"""
+
+from __future__ import annotations
+
+from rune.profiling.events import HOST, Event, Kind, Row, here
+from rune.profiling.gathering import current, gathering, gathers, is_asked_for, profile_process, span, within
+from rune.profiling.memory import Allocation
+from rune.profiling.profile import PlanProfile, Profile, StepProfile, plan_text
+from rune.profiling.texts import aligned, bytes_text, counted, time_text
+
+__all__ = [
+    "HOST",
+    "Allocation",
+    "Event",
+    "Kind",
+    "PlanProfile",
+    "Profile",
+    "Row",
+    "StepProfile",
+    "aligned",
+    "bytes_text",
+    "counted",
+    "current",
+    "gathering",
+    "gathers",
+    "here",
+    "is_asked_for",
+    "plan_text",
+    "profile_process",
+    "span",
+    "time_text",
+    "within",
+]

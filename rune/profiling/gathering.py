@@ -1,0 +1,108 @@
+"""The profile in force: of a context, or of the whole process with RUNE_PROFILE=1.
+
+Nothing here costs more than a test of an empty list while no profile gathers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+from rune.profiling.events import Event, Kind, here
+from rune.profiling.profile import Profile
+
+DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, printed at its end
+
+gathers: list[Profile] = []  # all that gather anywhere in the process: empty, nobody is to be told
+_process: list[Profile] = []  # one, or none
+_current: ContextVar[Profile | None] = ContextVar("rune_profile", default=None)
+
+
+def profile_process() -> None:
+    """Gather for the whole process from now on, and print what was gathered at its end."""
+    if not _process:
+        _process.append(Profile())
+        gathers.append(_process[0])
+        atexit.register(lambda: print(_process[0], file=sys.stderr))
+
+
+def is_asked_for(environment: Mapping[str, str]) -> bool:
+    """Whether RUNE_DEBUG=profile is in the environment."""
+    return "profile" in environment.get(DEBUG, "").split(",")
+
+
+def current() -> Profile | None:
+    """The profile that gathers in this context, or in the process."""
+    return _current.get() or (_process[0] if _process else None)
+
+
+class gathering:
+    """Inside the block, this profile gathers; at its end it is complete."""
+
+    __slots__ = ("profile", "token")
+
+    def __init__(self, profile: Profile):
+        self.profile = profile
+
+    def __enter__(self) -> Profile:
+        self.token = _current.set(self.profile)
+        gathers.append(self.profile)
+        return self.profile
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        _current.reset(self.token)
+        gathers.remove(self.profile)
+        self.profile.end()
+
+
+class within:
+    """Inside the block, in another thread, what is done is told to a profile; None: to nobody.
+
+    For threads that work for the one that asked for the profile: `current()` there, `within` here.
+
+    >>> from rune import profiling
+    >>> with profiling.within(profiling.current()):
+    ...     pass
+    """
+
+    __slots__ = ("profile", "token")
+
+    def __init__(self, profile: Profile | None):
+        self.profile = profile
+
+    def __enter__(self) -> None:
+        self.token = _current.set(self.profile)
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        _current.reset(self.token)
+
+
+class span:
+    """A block that took time, for the profile in force; without one it costs a test.
+
+    kind:    what it is: DATA for loading, COPY between host and device, SPAN for the user's
+    details: numbers and texts that the trace file shows with it
+
+    >>> from rune import profiling
+    >>> with profiling.span("next batch", profiling.Kind.DATA, rows=32):
+    ...     pass
+    """
+
+    __slots__ = ("details", "kind", "name", "profile", "start")
+
+    def __init__(self, name: str, kind: Kind, /, **details: object):
+        self.name, self.kind, self.details = name, kind, details
+
+    def __enter__(self) -> None:
+        self.profile = current() if gathers else None
+        if self.profile is not None:
+            self.start = time.perf_counter()
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        if self.profile is not None:
+            seconds = time.perf_counter() - self.start
+            event = Event(self.kind, self.name, here(), self.start, seconds, details=self.details)
+            self.profile.add_total(event)

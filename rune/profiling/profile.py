@@ -1,0 +1,303 @@
+"""A profile: where the time and the memory of a program go. Values and text, no running.
+
+Executors tell it the time of each step as their device measured it, and what the step moved and
+computed; it adds up, and remembers when it was. Steps that run one kernel are one row of a table.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from rune import locks
+from rune.counts import Counters, counters
+from rune.profiling import late_modules
+from rune.profiling.events import Event, Kind, Row, here
+from rune.profiling.memory import Allocation, Level, Memory
+from rune.profiling.texts import aligned, bytes_text, counted, time_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rune.drawing.svg import Picture
+
+MOST_EVENTS = 1_000_000  # beyond, events are counted, and no longer remembered one by one
+SHOWN = 20  # rows of a table of many
+
+
+@dataclass(slots=True)
+class StepProfile:
+    """A step of a compiled program: a kernel, a call of a library, copies.
+
+    seconds:      on the device [s]
+    flops:        scalar operations, a multiply-add as two
+    bytes_moved:  read and written [B]
+    lines:        the user's, "demo.py:3"
+    scope:        the names of rune.named_scope around it, "net/layer"
+    """
+
+    name: str
+    lines: str
+    calls: int = 0
+    seconds: float = 0.0
+    flops: int = 0
+    bytes_moved: int = 0
+    scope: str = ""
+    kind: Kind = Kind.STEP
+
+    @property
+    def flops_per_second(self) -> float:
+        """Operations in a second."""
+        return self.flops / self.seconds if self.seconds else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes in a second."""
+        return self.bytes_moved / self.seconds if self.seconds else 0.0
+
+
+@dataclass(slots=True)
+class PlanProfile:
+    """A compiled program on one device.
+
+    seconds:      of its calls, from the call until all is done; profiled calls wait [s]
+    arena_bytes:  memory for intermediate values, the most of any call [B]
+    steps:        empty where the device's backend measures no steps
+    """
+
+    name: str
+    device: str
+    calls: int = 0
+    seconds: float = 0.0
+    arena_bytes: int = 0
+    steps: list[StepProfile] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Total:
+    """All events of one kind, name and line, added up. Units: s."""
+
+    kind: Kind
+    name: str
+    line: str
+    calls: int = 0
+    seconds: float = 0.0
+
+
+class Profile:
+    """What was measured; printing it gives tables, and a notebook draws its timeline.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.debug.profile() as p:
+    ...     _ = rune.jit(rnp.sin)(rnp.ones(2))
+    >>> p.plans[0].name, p.plans[0].calls, p.counters.runs
+    ('sin', 1, 1)
+    """
+
+    def __init__(self) -> None:
+        self._lock = locks.lock()
+        self._plans: dict[int, tuple[object, PlanProfile]] = {}
+        self._steps: dict[tuple[int, str, str], StepProfile] = {}
+        self._open: dict[tuple[Row, int], list[StepProfile]] = {}  # of calls that are running
+        self._totals: dict[tuple[Kind, str, str], Total] = {}
+        self._before, self._after = counters(), None
+        self.events: list[Event] = []
+        self.memory = Memory()
+        self.start, self._end = time.perf_counter(), 0.0
+
+    @property
+    def plans(self) -> tuple[PlanProfile, ...]:
+        """The programs that ran, in the order of their first calls."""
+        with self._lock:
+            return tuple(plan for _, plan in self._plans.values())
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """All that is no program or step, by kind, name and line; what took longest first."""
+        with self._lock:
+            return tuple(sorted(self._totals.values(), key=lambda t: -t.seconds))
+
+    @property
+    def counters(self) -> Counters:
+        """Traces, compilations, runs, and binaries found on disk while it was gathering."""
+        after = self._after or counters()
+        names = [f.name for f in fields(Counters)]
+        return Counters(**{n: getattr(after, n) - getattr(self._before, n) for n in names})
+
+    @property
+    def seconds(self) -> float:
+        """For how long it was, or has been, gathering [s]."""
+        return (self._end or time.perf_counter()) - self.start
+
+    @property
+    def levels(self) -> list[Level]:
+        """Memory over time: the bytes in use on each device after each change."""
+        return list(self.memory.levels(self.start + self.seconds))
+
+    def live_arrays(self) -> list[Allocation]:
+        """What was made while it was gathering and is alive still, the largest first."""
+        return sorted(self.memory.live(), key=lambda a: -a.nbytes)
+
+    def end(self) -> None:
+        """Nothing is counted from here on."""
+        self._after, self._end = self._after or counters(), self._end or time.perf_counter()
+
+    def add(self, event: Event) -> None:
+        """Something has ended."""
+        if len(self.events) < MOST_EVENTS:
+            self.events.append(event)
+
+    def add_total(self, event: Event) -> None:
+        """Something that is no part of a compiled program has ended."""
+        self.add(event)
+        key = event.kind, event.title, event.line
+        with self._lock:
+            total = self._totals.setdefault(key, Total(*key))
+            total.calls += 1
+            total.seconds += event.seconds
+
+    def add_call(self, key: object, name: str, device: str, seconds: float, arena_bytes: int) -> None:
+        """A call of a program has ended now; `key` is the program's own."""
+        row = here(device)
+        with self._lock:
+            plan = self._plan(key, name, device)
+            plan.calls += 1
+            plan.seconds += seconds
+            plan.arena_bytes = max(plan.arena_bytes, arena_bytes)
+            steps = self._open.pop((row, id(key)), [])
+        start = time.perf_counter() - seconds
+        self.add(Event(Kind.PROGRAM, name, row, start, seconds, details={"arena_bytes": arena_bytes}))
+        self._add_steps(row, steps, start, seconds)
+
+    def _add_steps(self, row: Row, steps: list[StepProfile], start: float, seconds: float) -> None:
+        # A device tells how long its steps took, and not when: they stand end to end in the call.
+        measured = sum(s.seconds for s in steps)
+        scale = min(1.0, seconds / measured) if measured else 1.0  # clocks of host and device run apart
+        for step in steps:
+            length = step.seconds * scale
+            details = {"calls": step.calls, "operations": step.flops, "bytes": step.bytes_moved}
+            self.add(Event(step.kind, step.name, row, start, length, step.scope, step.lines, details))
+            start += length
+
+    def add_step(self, key: object, name: str, device: str, step: StepProfile) -> None:
+        """Steps of a program have ended: their counts are added to those of the same name."""
+        with self._lock:
+            plan = self._plan(key, name, device)
+            self._open.setdefault((here(device), id(key)), []).append(step)
+            total = self._steps.get((id(key), step.name, step.lines))
+            if total is None:
+                total = StepProfile(step.name, step.lines, scope=step.scope, kind=step.kind)
+                self._steps[id(key), step.name, step.lines] = total
+                plan.steps.append(total)
+            total.calls += step.calls
+            total.seconds += step.seconds
+            total.flops += step.flops
+            total.bytes_moved += step.bytes_moved
+
+    def _plan(self, key: object, name: str, device: str) -> PlanProfile:
+        # The key is kept alive here, so that its identity stays its own.
+        return self._plans.setdefault(id(key), (key, PlanProfile(name, device)))[1]
+
+    def trace(self) -> Mapping[str, object]:
+        """The events in the Trace Event Format, as `save` writes them."""
+        return late_modules.trace_file().trace(self.events, self.levels, self.start)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the timeline for Perfetto (ui.perfetto.dev) and Chrome (chrome://tracing).
+
+        path:   "trace.json", or "trace.json.gz" for a compressed file
+        Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+        Errors: OSError if the file cannot be written.
+        """
+        return late_modules.trace_file().write(path, self.trace())
+
+    def picture(self) -> Picture:
+        """The timeline: a band for each device and thread, memory of each device below."""
+        return late_modules.view().picture(self)
+
+    def __str__(self) -> str:
+        parts = [summary(self), *map(plan_text, self.plans), totals_text(self.totals), memory_text(self)]
+        return "\n".join(filter(None, parts))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        tables = [(plan_head(plan), plan_rows(plan)) for plan in self.plans]
+        tables.append(("Beside compiled programs", totals_rows(self.totals)))
+        tables.append(("Arrays made here and alive", live_rows(self.live_arrays())))
+        return late_modules.view().html_of(self, summary(self), tables)
+
+
+def summary(profile: Profile) -> str:
+    """One line: how often programs ran, were traced and compiled."""
+    counters = profile.counters
+    look_ups = counters.disk_hits + counters.disk_misses
+    return (
+        f"{counters.runs} runs, {counters.traces} traces, {counters.compiles} compilations; "
+        f"on disk {counters.disk_hits} of {look_ups} binaries were found"
+    )
+
+
+def plan_rows(plan: PlanProfile) -> list[tuple[str, ...]]:
+    """The table of a program's steps, the longest first, below a head."""
+    rows = [("step", "calls", "time", "share", "GFLOP/s", "GB/s", "line")]
+    total = sum(s.seconds for s in plan.steps) or 1.0
+    rows += [
+        (
+            s.name,
+            str(s.calls),
+            time_text(s.seconds),
+            f"{s.seconds / total:.0%}",
+            f"{s.flops_per_second / 1e9:.2f}",
+            f"{s.bytes_per_second / 1e9:.2f}",
+            s.lines,
+        )
+        for s in sorted(plan.steps, key=lambda s: -s.seconds)
+    ]
+    return rows
+
+
+def plan_head(plan: PlanProfile) -> str:
+    """`f on cpu:0: 3 calls, 1.20 ms, arena 4096 B`."""
+    calls = counted(plan.calls, "call")
+    return f"{plan.name} on {plan.device}: {calls}, {time_text(plan.seconds)}, arena {plan.arena_bytes} B"
+
+
+def plan_text(plan: PlanProfile) -> str:
+    """The head, and a line for each step, the longest first."""
+    return "\n".join([plan_head(plan), *(aligned(plan_rows(plan)) if plan.steps else [])])
+
+
+def totals_rows(totals: Sequence[Total]) -> list[tuple[str, ...]]:
+    """The table of what was no compiled program, below a head; none without any."""
+    rows = [(t.name, t.kind.value, str(t.calls), time_text(t.seconds), t.line) for t in totals[:SHOWN]]
+    more = totals[SHOWN:]
+    if more:
+        calls, seconds = sum(t.calls for t in more), sum(t.seconds for t in more)
+        rows.append((f"{len(more)} others", "", str(calls), time_text(seconds), ""))
+    return [("name", "kind", "calls", "time", "line"), *rows] if rows else []
+
+
+def totals_text(totals: Sequence[Total]) -> str:
+    """The table as text."""
+    rows = totals_rows(totals)
+    return "\n".join(["beside compiled programs:", *aligned(rows)]) if rows else ""
+
+
+def live_rows(allocations: Sequence[Allocation]) -> list[tuple[str, ...]]:
+    """The table of the first of these, below a head; none without any."""
+    rows = [(a.text, bytes_text(a.nbytes), a.device, a.line) for a in allocations[:SHOWN]]
+    return [("array", "size", "device", "line"), *rows] if rows else []
+
+
+def memory_text(profile: Profile) -> str:
+    """`memory: cpu:0 40 KiB at most, 20 KiB alive`; empty if no array was made."""
+    most: dict[str, int] = {}
+    now: dict[str, int] = {}
+    for _, device, nbytes in profile.levels:
+        most[device], now[device] = max(most.get(device, 0), nbytes), nbytes
+    parts = (f"{d} {bytes_text(most[d])} at most, {bytes_text(now[d])} at the end" for d in most)
+    return f"memory of arrays made here: {'; '.join(parts)}" if most else ""

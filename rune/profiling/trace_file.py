@@ -1,0 +1,106 @@
+"""A profile as a file in the Trace Event Format, which Perfetto and chrome://tracing open.
+
+Complete events ("X") with microseconds from the beginning of the profile, each on the row of a
+number: `pid` is the process for threads of the host, and a number of its own for all devices,
+`tid` the thread or the device. Metadata events ("M") give rows their names, counters ("C") are the
+bytes in use.
+Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rune.profiling.events import HOST, Event, Row
+from rune.profiling.memory import Level
+
+HOST_PROCESS, DEVICES = 1, 2  # numbers of the two groups of rows
+MICROSECONDS = 1e6
+
+Record = dict[str, object]
+
+
+def trace(events: Sequence[Event], levels: Iterable[Level], start: float) -> Mapping[str, object]:
+    """The contents of the file; times count from `start` [s]."""
+    numbers = {row: n for n, row in enumerate(rows(events), 1)}
+    records = [
+        *_names(numbers),
+        *(_complete(e, numbers[e.row], start) for e in events),
+        *(_counter(level, start) for level in levels),
+    ]
+    return {"traceEvents": records, "displayTimeUnit": "ms"}
+
+
+def rows(events: Iterable[Event]) -> list[Row]:
+    """The rows of events: threads of the host, in the order of their first event, then devices."""
+    every = dict.fromkeys(e.row for e in events)
+    return sorted(every, key=lambda row: (row.device != HOST, "" if row.device == HOST else row.device))
+
+
+def row_names(rows: Sequence[Row]) -> dict[Row, str]:
+    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`."""
+    threads: dict[str, int] = {}
+    for row in rows:
+        threads[row.device] = threads.get(row.device, 0) + 1
+    return {row: _row_name(row, threads[row.device]) for row in rows}
+
+
+def _row_name(row: Row, threads: int) -> str:
+    if row.device == HOST:
+        return row.thread
+    return row.device if threads == 1 else f"{row.device} ({row.thread})"
+
+
+def _group(row: Row) -> int:
+    return HOST_PROCESS if row.device == HOST else DEVICES
+
+
+def _names(numbers: Mapping[Row, int]) -> Iterator[Record]:
+    for group, name in ((HOST_PROCESS, f"host (process {os.getpid()})"), (DEVICES, "devices")):
+        yield {"ph": "M", "name": "process_name", "pid": group, "tid": 0, "ts": 0, "args": {"name": name}}
+        yield {"ph": "M", "name": "process_sort_index", "pid": group, "tid": 0, "ts": 0, "args": {"sort_index": group}}
+    names = row_names(list(numbers))
+    for row, number in numbers.items():
+        place = {"pid": _group(row), "tid": number, "ts": 0}
+        yield {"ph": "M", "name": "thread_name", **place, "args": {"name": names[row]}}
+        yield {"ph": "M", "name": "thread_sort_index", **place, "args": {"sort_index": number}}
+
+
+def _complete(event: Event, number: int, start: float) -> Record:
+    more = {"line": event.line, "scope": event.scope}
+    return {
+        "ph": "X",
+        "name": event.title,
+        "cat": event.kind.value,
+        "pid": _group(event.row),
+        "tid": number,
+        "ts": max(0.0, (event.start - start) * MICROSECONDS),
+        "dur": event.seconds * MICROSECONDS,
+        "args": {**{k: v for k, v in more.items() if v}, **event.details},
+    }
+
+
+def _counter(level: Level, start: float) -> Record:
+    return {
+        "ph": "C",
+        "name": f"memory of {level.device}",
+        "pid": DEVICES,
+        "tid": 0,
+        "ts": max(0.0, (level.time - start) * MICROSECONDS),
+        "args": {"bytes": level.nbytes},
+    }
+
+
+def write(path: str | os.PathLike[str], contents: Mapping[str, object]) -> Path:
+    """Write the file, compressed if its name ends in `.gz`."""
+    file = Path(path)
+    text = json.dumps(contents, default=str)  # what spans say may be anything
+    if file.suffix == ".gz":
+        file.write_bytes(gzip.compress(text.encode()))
+    else:
+        file.write_text(text)
+    return file

@@ -1,0 +1,202 @@
+"""Folders of source: compiled by the compilers of this machine, and run where there is a device.
+
+A folder's own program calls the function on stored arguments, compares, and ends with 0 if all
+results agree; so every test here builds folders, runs them, and reads what they say.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.exporting.source import Folder
+
+CC = shutil.which("cc") or ""
+needs_cc = pytest.mark.skipif(not CC, reason="no C compiler here")
+HAS_OPENCL = Path("/usr/include/CL/cl.h").exists() and any(d.target.backend == "opencl" for d in rune.devices())
+needs_opencl = pytest.mark.skipif(not (CC and HAS_OPENCL), reason="no OpenCL headers and device here")
+X = rnp.cos(rnp.arange(35.0)).reshape(5, 7)
+W = rnp.sin(rnp.arange(21.0)).reshape(7, 3)
+
+
+def dense(x: Any) -> Any:
+    return rune.nn.softmax(rnp.sin(x @ W)), rnp.sort(x, 0), rnp.cumsum(x, 1), rnp.argmax(x, 0)
+
+
+def loops(x: Any, i: Any) -> Any:
+    total, rows = rune.scan(lambda c, r: (c + r, rnp.tanh(c)), x[0], x)
+    grown = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
+    return rows, grown[1], grown[2], rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, total)
+
+
+def dtypes_of_all_kinds(x: Any) -> Any:
+    return (
+        x.astype("bf16") * 2,
+        x.astype("f16") + 1,
+        rnp.fft.fft(x),
+        x > 0,
+        (x * 100).astype("i1"),
+        (x * 50).astype("u2") // 3,
+        rune.lax.population_count((x * 1000).astype("i8")),
+        rune.lax.clz(rnp.arange(7, dtype="u4")),
+        rune.random.normal(rune.random.key(3), (4,)),
+        rune.random.split(rune.random.key(5)),
+    )
+
+
+def linear(a: Any) -> Any:
+    spd = a @ a.T + 3 * rnp.eye(5)
+    return rnp.linalg.cholesky(spd), rnp.linalg.solve(spd, a), rnp.linalg.eigvalsh(spd), rnp.linalg.det(spd)
+
+
+def moved(x: Any) -> Any:
+    y = x.at[rnp.array([0, 4, 0])].add(x[:3])
+    return y, rnp.pad(x, 1)[::2], rune.lax.conv(x[None, None], W[None, None], (1, 1), "SAME"), x.T.reshape(-1), x[1:1]
+
+
+def doubled(x: Any) -> Any:
+    y = x.astype("f8")
+    return rnp.exp(y), rnp.sum(rnp.sin(y)), y.astype("c16") * 1j
+
+
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (dense, (X,)),
+    (loops, (X, 5)),
+    (dtypes_of_all_kinds, (X,)),
+    (linear, (X,)),
+    (moved, (X,)),
+    (doubled, (X,)),
+    (lambda x: x, (X,)),
+    (lambda: rnp.arange(3.0), ()),
+    (rune.grad(lambda x: rnp.sum(rnp.sin(x @ W))), (X,)),
+]
+
+
+def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
+    """What the program of a folder says, built by its own line."""
+    folder.save(path)
+    subprocess.run(["./build.sh"], cwd=path, check=True, capture_output=True, timeout=300)
+    return subprocess.run([f"./{folder.name}"], cwd=path, capture_output=True, text=True, timeout=300)
+
+
+# All in C; on a device those with loops and narrow numbers, or all if RUNE_TEST_WHOLE says so.
+RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
+RUNS += [
+    pytest.param("opencl", *case, marks=needs_opencl, id=f"opencl-{case[0].__name__}")
+    for case in (CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:3])
+]
+
+
+@pytest.mark.parametrize(("target", "function", "args"), RUNS)
+def test_a_folder_builds_and_agrees_with_its_vectors(target: str, function: Any, args: tuple, tmp_path: Path):
+    run = built(rune.export.source(function, target=target, name="tested")(*args), tmp_path)
+
+    assert run.stdout.endswith("ok\n"), run.stdout + run.stderr
+    assert run.returncode == 0
+    assert run.stdout.count("difference") == len(rune.tree.leaves(function(*args)))
+
+
+@needs_cc
+def test_wrong_results_are_told(tmp_path: Path):
+    folder = rune.export.source(lambda x: x * 2, name="twice")(X)
+    source = folder.files["twice.c"]
+    assert isinstance(source, str)
+
+    wrong = Folder("twice", "c", {**folder.files, "twice.c": source.replace("2.0f", "3.0f")})
+    run = built(wrong, tmp_path)
+
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (1, "wrong")
+
+
+@needs_cc
+def test_the_c_of_a_folder_is_without_undefined_behaviour(tmp_path: Path):
+    folder = rune.export.source(lambda x: (*dense(x), *moved(x)), name="clean")(X)
+    folder.save(tmp_path)
+    options = (
+        "-std=c11 -O1 -ffp-contract=off -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover=all"
+    )
+    line = [CC, *options.split(), "main.c", "clean.c", "clean_weights.c", "-lm", "-o", "clean"]
+
+    subprocess.run(line, cwd=tmp_path, check=True, timeout=300)
+    run = subprocess.run(["./clean"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@needs_cc
+def test_a_program_of_ones_own_calls_the_entry(tmp_path: Path):
+    folder = rune.export.source(lambda x, y: (x + y, rnp.sum(x * y)), name="pair")(rnp.ones(4), rnp.ones(4))
+    folder.save(tmp_path)
+    (tmp_path / "own.c").write_text(
+        '#include "pair.h"\n#include <stdio.h>\n'
+        "int main(void) {\n"
+        "  static _Alignas(64) char arena[PAIR_ARENA_BYTES];\n"
+        "  const float x[4] = {1, 2, 3, 4}, y[4] = {10, 20, 30, 40};\n"
+        "  float sum[4], dot;\n"
+        "  if (pair_call(x, y, sum, &dot, arena)) return 1;\n"
+        '  printf("%g %g\\n", sum[3], dot);\n'
+        "}\n"
+    )
+
+    subprocess.run([CC, "-std=c11", "own.c", "pair.c", "pair_weights.c", "-lm", "-o", "own"], cwd=tmp_path, check=True)
+    run = subprocess.run(["./own"], cwd=tmp_path, capture_output=True, text=True)
+
+    assert run.stdout == "44 300\n"
+
+
+@needs_cc
+def test_a_loaded_function_with_open_sizes_is_written_for_those_of_the_arguments(tmp_path: Path):
+    exported = rune.export(lambda x: rnp.cumsum(x @ W))(X, dims={"n": (1, 9)})
+    loaded = rune.export.load(exported.serialize())
+
+    run = built(rune.export.source(loaded, name="sized")(X[:3]), tmp_path)
+
+    assert run.stdout.endswith("ok\n")
+
+
+@needs_cc
+def test_values_are_drawn_for_types(tmp_path: Path):
+    run = built(rune.export.source(rnp.exp, name="drawn")(rune.ShapeDtypeStruct((11,), "f32")), tmp_path)
+
+    assert "r0: f32[11]" in run.stdout
+    assert run.returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
+def test_the_cuda_folder_compiles(tmp_path: Path):
+    folder = rune.export.source(lambda x, i: (*dense(x), *loops(x, i)), target="cuda", name="tested")(X, 5)
+    folder.save(tmp_path)
+
+    subprocess.run(["./build.sh"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
+def test_what_no_folder_holds_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"source: cannot write for 'fortran' .targets: c, "):
+        rune.export.source(rnp.sin, target="fortran")
+    with pytest.raises(TypeError, match=r"source: cannot write eig .the host computes it"):
+        rune.export.source(rnp.linalg.eig, name="e")(rnp.ones((3, 3)))
+    with pytest.raises(TypeError, match="export: cannot store callback"):
+        rune.export.source(lambda x: rune.pure_callback(np.sin, x, x))(X)
+    with pytest.raises(TypeError, match=r"source: cannot write lambda with open sizes .f32\[n\]"):
+        rune.export.source(rune.jit(lambda x: x, dims={"n": (1, 9)}))(rnp.ones(3))
+
+
+@pytest.mark.parametrize("name", ["for", "2d", "main", "a-b"])
+def test_names_that_c_has_are_not_taken(name: str):
+    folder = rune.export.source(rnp.sin, name=name)(1.0)
+
+    assert folder.name.isidentifier()
+    assert folder.name not in ("for", "main")

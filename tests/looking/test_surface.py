@@ -1,0 +1,119 @@
+"""What a person sees of arrays, jitted functions and what is compiled: names, arguments, lines."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.array_functions import ArrayFunctions
+
+X = rnp.arange(6.0).reshape(2, 3)
+FUNCTIONS = sorted(name for name in vars(ArrayFunctions) if not name.startswith("_"))
+
+
+def arguments(function: Callable[..., object]) -> list[tuple[str, object, object]]:
+    """Name, kind and default of each argument but the first, which is the array."""
+    parameters = [*inspect.signature(function).parameters.values()][1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [(p.name, p.kind is keyword, p.default) for p in parameters]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_method_has_the_arguments_of_its_function(name: str):
+    assert arguments(getattr(rune.Array, name)) == arguments(getattr(rnp, name))
+
+
+def test_every_public_method_of_an_array_has_a_signature_and_a_sentence():
+    methods = [n for n in dir(X) if not n.startswith("_") and callable(getattr(rune.Array, n, None))]
+    assert len(methods) > 50
+    for name in methods:
+        signature = inspect.signature(getattr(X, name))
+        assert not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()), name
+        assert getattr(rune.Array, name).__doc__, name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, m: m.sum(x, 0),
+        lambda x, m: m.sort(x, axis=0),
+        lambda x, m: m.clip(x, 1, 3),
+        lambda x, m: m.std(x, axis=1, ddof=1),
+        lambda x, m: m.take(x, np.array([0, 1]), axis=1),
+        lambda x, m: m.argmax(x, 1),
+    ],
+)
+def test_a_method_gives_what_numpy_gives(call: Callable[..., Any]):
+    assert np.allclose(call(X, rune.Array), call(np.asarray(X), np), rtol=1e-6)
+
+
+def test_an_array_shows_no_name_of_the_packages_own():
+    shown = set(dir(X))
+    assert shown >= {"sum", "shape", "at", "T", "__add__"}
+    assert not shown & {"buffer", "rank0", "make_dense", "place", "_buffer", "_require_numbers"}
+
+
+def test_a_traced_value_shows_what_an_array_shows():
+    shown: set[str] = set()
+
+    def f(x: Any) -> Any:
+        shown.update(n for n in dir(x) if n[0] != "_")
+        return x.sum()
+
+    for transformed in (rune.jit(f), rune.grad(f), lambda x: rune.vmap(f)(x[None])):
+        transformed(rnp.ones(3))
+    assert shown <= set(dir(X))
+    assert "reshape" in shown
+
+
+def test_every_shown_name_is_there():
+    f = rune.jit(rnp.sin)
+    elsewhere = {"__abstractmethods__", "__cuda_array_interface__"}  # of classes, of CUDA devices
+    for thing in (X, f):
+        assert [n for n in dir(thing) if n not in elsewhere and not hasattr(thing, n)] == []
+
+
+def test_a_jitted_function_shows_its_public_names_alone():
+    shown = [n for n in dir(rune.jit(rnp.sin)) if not n.startswith("__")]
+    assert shown == ["cache_size", "clear_cache", "eval_shape", "lower", "program", "trace"]
+
+
+def test_a_jitted_function_has_the_arguments_of_the_function():
+    def f(x: Any, /, y: int = 1, *, scale: float = 2.0) -> Any:
+        return x * y * scale
+
+    assert inspect.signature(rune.jit(f)) == inspect.signature(f)
+
+
+def test_a_jitted_function_says_what_was_traced_and_compiled_and_where():
+    f = rune.jit(lambda x: x * 1.75)
+    assert repr(f) == "jit(lambda: 0 traces)"
+    f(rnp.ones(2))
+    assert repr(f) == "jit(lambda: 1 trace, 1 program, cpu:0)"
+    f(rnp.ones(3))
+    f.trace(rnp.ones(4))
+    assert repr(f) == "jit(lambda: 3 traces, 2 programs, cpu:0)"
+    f(rune.device_put(rnp.ones(3), "reference"))
+    assert repr(f) == "jit(lambda: 3 traces, 3 programs, cpu:0, reference:0)"
+
+
+def test_the_stages_of_a_call_show_themselves_in_a_line():
+    def f(x: Any) -> Any:
+        return rnp.sum(rnp.sin(x))
+
+    e = rune.explain(f, device="reference")(rnp.ones(3))
+    code = next(iter(e.plan.kernels.values()))
+    kernel = next(iter(e.lowered.kernels.kernels.values()))
+    assert repr(e.plan) == "Plan(f on reference:0: (f32[3]) -> (f32[]), 1 step, 1 kernel, arena 0 B)"
+    assert repr(e.lowered.kernels) == "KernelProgram(f: (f32[3]) -> (f32[]), kernels sum_0)"
+    assert repr(kernel) == "Kernel(sum_0: (x0: f32[3]) -> (y0: f32[]))"
+    assert repr(code) == "KernelCode(sum_0(x0: read float32[3], y0: write float32[1]))"
+    assert repr(e.lowered) == f"Lowered({e.plan!r})"
+    for thing in (e.lowered.schedules["sum_0"], e.lowered.predictions()["sum_0"]):
+        assert repr(thing) == str(thing)

@@ -1,0 +1,18 @@
+"""rune.optim with the names that leave it, for what is said of Optax's room as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rune import optim
+from rune.optim import deprecated
+
+
+class Whole:
+    """Each name from rune.optim, or without a warning from what leaves it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(optim if name in vars(optim) else deprecated, name)
+
+
+WHOLE = Whole()
