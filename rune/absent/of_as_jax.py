@@ -265,7 +265,9 @@ NAMES: Mapping[str, Table] = {
         "It names a library for GPUs.": "CuSparseEfficiencyWarning",
         "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
         "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
-        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": "ad api bcoo bcsr coo csr linalg random transform util",
+        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": """
+            ad api bcoo bcsr coo csr linalg random transform util
+            """,
     },
     "jax.experimental.sparse.linalg": {
         "Not written; `jax.scipy.sparse.linalg` solves by products.": "lobpcg_standard spsolve"

@@ -23,7 +23,7 @@ MISSING: Table = {
         transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
         """,
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "monitoring",
-    "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib",
+    "What calls into XLA's programs, or describes their stages.": "ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
     "Use a slice.": "ds",
     "Use `rune.custom_vmap` and `rune.sequential_vmap`.": "custom_batching",
