@@ -35,9 +35,7 @@ LAX: Table = {
         psend precv ragged_all_to_all
         """,
     "It names XLA, its compiler or its devices.": """
-        composite after_all create_token platform_dependent dce_sink stage rng_bit_generator
-        rng_uniform RandomAlgorithm AccuracyMode Tolerance DotAlgorithm DotAlgorithmPreset
-        scaled_dot ragged_dot_general RaggedDotDimensionNumbers
+        composite after_all create_token platform_dependent dce_sink stage rng_uniform Tolerance DotAlgorithm
         """,
 }
 CONFIG: Table = {"Use `rune.configure(check_nans=True)`, or another of its settings.": "update read jax_*"}

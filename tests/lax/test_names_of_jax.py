@@ -47,7 +47,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     ),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
-    "numpy.*": ("out where", "elementwise functions take their operands alone; use `numpy.where`"),
     "random.key_dtype": ("impl_spec", "say `impl`"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
     "scipy.linalg.dft": ("dtype", "convert the result"),
