@@ -292,11 +292,7 @@ NAMES: Mapping[str, Table] = {
     },
     "key": {"What JAX's raise an error for, too.": "flat", _INSIDE: "pprint"},
     "jit(f).trace(x)": {_INSIDE: "lojax"},
-<<<<<<< HEAD
-    "jit(f).lower(x).compile()": {_MEMORIES: "*_formats"},
-=======
     "jit(f).lower(x).compile()": {_MEMORIES: "input_formats output_formats"},
->>>>>>> surface
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
     "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},

@@ -1,7 +1,7 @@
 """What JAX's own namespace has and rune's has not: a table with the reasons, and its page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
-of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, those of jax.numpy in the one on NumPy.
+of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, of jax.numpy in NumPy's chapter.
 """
 
 from __future__ import annotations
