@@ -55,7 +55,7 @@ _CALLS = (
 # Their type rules read all parameters as one record, and refuse others themselves.
 _BY_RECORD = (ops.conv_general_dilated, ops.reduce_window)
 # Parameters that rules of loops pass on without naming them.
-_PASSED_ON = {
+_PASSED_ON: Mapping[Primitive, frozenset[str]] = {
     while_: frozenset({"reverse"}),
     while_linear: frozenset("consts shared checkpoints linear_consts reverse".split()),
 }
