@@ -38,7 +38,6 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     """Serves a folder, and hears reports."""
 
     reports: ClassVar[queue.Queue[str]] = queue.Queue()
-    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
 
     def do_POST(self) -> None:
         self.reports.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
