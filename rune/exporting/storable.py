@@ -9,6 +9,8 @@ Invariant: `parse` of what `text` gives is the same program, and passes every ty
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import NoReturn
@@ -18,6 +20,7 @@ import numpy as np
 from rune import ops
 from rune.control.text import CONTROL
 from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
+from rune.control.while_loop.primitive import while_, while_linear
 from rune.core.check import check_program
 from rune.core.higher import called_once
 from rune.core.parse import parse as parse_text
@@ -49,6 +52,13 @@ _CALLS = (
     custom_vmap_call,
     linear_call_primitive,
 )
+# Their type rules read all parameters as one record, and refuse others themselves.
+_BY_RECORD = (ops.conv_general_dilated, ops.reduce_window)
+# Parameters that rules of loops pass on without naming them.
+_PASSED_ON: Mapping[Primitive, frozenset[str]] = {
+    while_: frozenset({"reverse"}),
+    while_linear: frozenset("consts shared checkpoints linear_consts reverse".split()),
+}
 _PLAIN = (bool, int, float, str, Dim, np.dtype, ArrayType, type(None))
 
 
@@ -141,10 +151,34 @@ def _require_values(program: Program) -> None:
     while pending:
         current = pending.pop()
         for equation in current.equations:
+            _require_names(equation)
             for name, value in equation.params.items():
                 if not _is_value(value):
                     raise CheckError(f"load: cannot accept {equation.primitive.name} ({name}={value!r} is no value)")
                 pending += _programs_in(value)
+
+
+def _require_names(equation: Equation) -> None:
+    """Errors: CheckError unless the parameters are those that the rules of the primitive name."""
+    required, known = _names(equation.primitive)
+    missing = ", ".join(sorted(required - equation.params.keys()))
+    foreign = ", ".join(sorted(equation.params.keys() - known)) if equation.primitive not in _BY_RECORD else ""
+    if missing or foreign:
+        what = f"without {missing}" if missing else f"with {foreign}"
+        raise CheckError(f"load: cannot accept {equation.primitive.name} ({what})")
+
+
+@functools.cache
+def _names(primitive: Primitive) -> tuple[frozenset[str], frozenset[str]]:
+    """The parameters that an equation needs, and those that it may have: as its rules name them.
+
+    A device is none that a file says, though `jit` may.
+    """
+    rules = [getattr(primitive, name, None) for name in ("type_rule", "reference", "expand", "calls", "interpret")]
+    named = [p for r in rules if r is not None for p in inspect.signature(r).parameters.values()]
+    by_name = [p for p in named if p.kind is p.KEYWORD_ONLY and p.name != "device"]
+    required = frozenset(p.name for p in by_name if p.default is p.empty)
+    return required, frozenset(p.name for p in by_name) | _PASSED_ON.get(primitive, frozenset())
 
 
 def _programs_in(value: object) -> list[Program]:

@@ -90,6 +90,7 @@ def program(body: str, inputs: str = "%0: f32[2,3], %1: f32[2]", where: str = ""
 
 TREES = {"in": ["tuple", ["tuple", "*"], ["dict", []]], "out": "*", "weights": ["w000000"]}
 DEEP = "(" * 50_000
+_LOOP = rune.export(lambda x: rune.scan(lambda c, r: (c + r, c), 0.0, x))(rnp.ones(2)).program.text()
 HOSTILE: list[tuple[str, Any]] = [
     ("version", {"version": "2"}),
     ("a digest of its own", {"sha256": "0"}),
@@ -102,6 +103,13 @@ HOSTILE: list[tuple[str, Any]] = [
     ("a function", program("%2: f32[2] = sin %1 {rule=<os.system>} return %2")),
     ("a wrong type", program("%2: f32[99] = sin %1 return %2")),
     ("a wrong dtype", program("%2: f64[2] = sin %1 return %2")),
+    ("a parameter too few", program("%2: f32[] = reduce_sum %1 return %2")),
+    ("a parameter of a record", program("%2: f32[2] = reduce_window %1 {combine='max', evil=1} return %2")),
+    ("a misspelled parameter of a loop", {"program.0": _LOOP.replace("consts=", "lsts=")}),
+    (
+        "a device",
+        program("%2: f32[2] = jit %1 {device='cpu:0', program=program g(%0: f32[2]) { return %0 }} return %2"),
+    ),
     ("an unknown parameter", program("%2: f32[2] = sin %1 {evil=1} return %2")),
     ("arrays in the text", program("const %2: f32[2] = [1.0, 2.0] return %2")),
     ("an unbound variable", program("return %7")),

@@ -142,6 +142,20 @@ def test_loops_branches_and_nested_programs_are_in_the_text():
         assert all(map(same_bits, rune.tree.leaves(copy.call(x, i)), rune.tree.leaves(function(x, i))))
 
 
+def test_loops_in_derivatives_are_in_the_text():
+    def grown(x: Any, n: Any) -> Any:
+        return rune.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, rnp.sin(s[1]) * x), (0, x))[1].sum()
+
+    def rows(x: Any, n: Any) -> Any:
+        return rune.scan(lambda c, r: (rnp.sin(c * r), c), x, rnp.stack([x, x + 1]))[0].sum() + grown(x, n)
+
+    x = rnp.arange(1.0, 4.0)
+    copy = reloaded(rune.export(rows)(x, 3), 2)
+
+    assert np.allclose(rune.grad(copy.call)(x, 4), rune.grad(rows)(x, 4), rtol=1e-5)
+    assert np.allclose(rune.jit(rune.grad(copy.call))(x, 4), rune.grad(rows)(x, 4), rtol=1e-5)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_give_the_same_bits_from_a_file(seed: int):
     ways.from_a_file(ways.some(seed), seed)

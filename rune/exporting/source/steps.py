@@ -43,9 +43,10 @@ class Interface(Protocol):
 
 @dataclass(slots=True)
 class Writer:
-    """Lines, and how many loops there were."""
+    """Lines, and how many loops there were. counter: what declares the number of a step."""
 
     interface: Interface
+    counter: str = "int32_t"
     lines: list[str] = field(default_factory=list)
     depth: int = 1
     loops: int = 0
@@ -79,7 +80,7 @@ class Writer:
         """Write a loop: so many times, or as long as its condition holds."""
         t, self.loops = f"t{self.loops}", self.loops + 1
         turns = len(loop.bodies)
-        self.emit(f"int32_t {t} = 0;")
+        self.emit(f"{self.counter} {t} = 0;")
         test = "" if loop.count is None else f" {t} != {loop.count}"
         with self.block(f"for (;{test or ' '}; {t}++) {{"):
             self.emit(self.interface.write(loop.counter, t))
@@ -134,9 +135,9 @@ class _Block:
         self.writer.emit("}")
 
 
-def written(steps: Steps, interface: Interface) -> str:
-    """All steps as lines of C."""
-    writer = Writer(interface)
+def written(steps: Steps, interface: Interface, counter: str = "int32_t") -> str:
+    """All steps as lines of C, or of a language that has its statements."""
+    writer = Writer(interface, counter)
     writer.steps(steps)
     return "\n".join(writer.lines)
 

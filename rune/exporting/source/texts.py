@@ -150,13 +150,18 @@ def main(job: Job, arena: bool) -> str:
 
 def _comparisons(types: Sequence[ArrayType], results: Sequence[np.ndarray]) -> Iterator[str]:
     for n, (type, result) in enumerate(zip(types, results, strict=True)):
-        kind, size, count = _kind(type.dtype, result)
-        yield f"const double d{n} = difference('{kind}', {size}, {count}, r{n}, expected{n});"
+        letter, size, count = kind(type.dtype, result)
+        yield f"const double d{n} = difference('{letter}', {size}, {count}, r{n}, expected{n});"
         yield f'printf("r{n}: {type}, difference %g\\n", d{n});'
-        yield f"wrong |= !(d{n} <= {_TOLERANCE.get(type.dtype, '0')});"
+        yield f"wrong |= !(d{n} <= {tolerance(type)});"
 
 
-def _kind(dtype: np.dtype, array: np.ndarray) -> tuple[str, int, int]:
+def tolerance(type: ArrayType) -> str:
+    """How far results may be off, relative to the largest."""
+    return _TOLERANCE.get(type.dtype, "0")
+
+
+def kind(dtype: np.dtype, array: np.ndarray) -> tuple[str, int, int]:
     """How main reads elements: their kind, bytes and number."""
     kinds = {dtypes.f32: "f", dtypes.c64: "f", dtypes.f64: "d", dtypes.c128: "d", dtypes.f16: "h", dtypes.bf16: "b"}
     parts = ELEMENTS.get(dtype, ("", 1))[1]

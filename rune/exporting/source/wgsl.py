@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rune import dtypes
 from rune.backends.shared.executor import Place, evaluate
 from rune.errors import ArgumentError
-from rune.exporting.source import texts
+from rune.exporting.source import texts, web
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, memories, memory, written
 from rune.lowering.codegen.target import Target, natively
@@ -49,7 +49,7 @@ class _Commands:
 
     codes: Mapping[str, KernelCode]
     modules: dict[tuple[str, tuple[int, ...]], Rendered] = field(default_factory=dict)
-    prepared: list[str] = field(default_factory=list)
+    prepared: list[tuple[list[str], list[int]]] = field(default_factory=list)  # buffers, uniform block
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Groups along two dimensions."""
@@ -68,9 +68,7 @@ class _Commands:
             return []
         groups = points if kernel.grouped else -(-points // kernel.threads)
         words = [0, points, 0, *(p.offset // p.type.dtype.itemsize for p in places)]
-        block = ", ".join(map(str, words))
-        listed = f"(WGPUBuffer[]){{{', '.join(buffers)}}}, {len(words)}, (uint32_t[]){{{block}}}"
-        self.prepared.append(f"prepare({len(self.prepared)}, {len(buffers)}, {listed});")
+        self.prepared.append((buffers, words))
         wide = min(groups, _ROW)
         return [f"launch({len(self.prepared) - 1}, {number}, {wide}, {-(-groups // wide)});"]
 
@@ -81,11 +79,19 @@ class _Commands:
 
     def write(self, place: Place, number: str) -> str:
         """A write of one word."""
-        return f"wgpuQueueWriteBuffer(queue, {memory(place)}, {place.offset}, &{number}, sizeof {number});"
+        return f"store({memory(place)}, {place.offset}, {number});"
 
     def read(self, place: Place) -> str:
         """A read that waits."""
         return f"load({memory(place)}, {place.offset}, {place.bytes})"
+
+
+class _Script(_Commands):
+    """The same in JavaScript, which waits for what it reads."""
+
+    def read(self, place: Place) -> str:
+        """A read that waits."""
+        return f"(await {_Commands.read(self, place)})"
 
 
 def _padded(nbytes: int) -> int:
@@ -178,6 +184,10 @@ static void fetch_from(WGPUBuffer source, size_t at, void *host, size_t bytes) {
   if (is_mapped) memcpy(host, wgpuBufferGetConstMappedRange(staged, 0, whole), bytes);
   else failure = 2;
   wgpuBufferRelease(staged);
+}
+
+static void store(WGPUBuffer target, size_t to, int32_t number) {
+  if (!failure) wgpuQueueWriteBuffer(queue, target, to, &number, sizeof number);
 }
 
 static void fetch(WGPUBuffer source, void *host, size_t bytes) {
@@ -317,7 +327,7 @@ def files(job: Job) -> dict[str, str]:
         NEAREST,
         texts.device_memory(job, "buffer"),
         _opened(job, commands),
-        f"static void steps(void) {{\n{steps}\n  (void)rune_nearest, (void)load;\n}}\n",
+        f"static void steps(void) {{\n{steps}\n  (void)rune_nearest, (void)load, (void)store, (void)copy;\n}}\n",
         texts.device_entry(job, ""),
         _close(job),
     ]
@@ -329,6 +339,7 @@ def files(job: Job) -> dict[str, str]:
         f"{name}.h": texts.header(job, False),
         f"{name}.c": "\n".join(source) + "\n",
         **{f"{name}_{n}.wgsl": module.text for n, module in enumerate(modules)},
+        **_in_a_browser(job),
         f"{name}_weights.c": texts.weights(job),
         f"{name}_vectors.h": texts.vectors(job),
         "main.c": texts.main(job, False),
@@ -336,12 +347,23 @@ def files(job: Job) -> dict[str, str]:
     }
 
 
+def _in_a_browser(job: Job) -> dict[str, str]:
+    script = _Script(job.plan.kernels)
+    steps = written(job.steps.steps, script, "let")
+    modules = [(f"{job.name}_{n}.wgsl", m.name, len(set(m.memories))) for n, m in enumerate(script.modules.values())]
+    return web.files(job, steps, modules, script.prepared)
+
+
 def _opened(job: Job, commands: _Commands) -> str:
     compiled = (
         f'compile({n}, KERNELS "{job.name}_{n}.wgsl", "{m.name}", {len(set(m.memories))});'
         for n, m in enumerate(commands.modules.values())
     )
-    lines = "\n".join(f"  {line}" for line in [*compiled, *commands.prepared])
+    prepared = (
+        f"prepare({n}, {len(b)}, (WGPUBuffer[]){{{', '.join(b)}}}, {len(w)}, (uint32_t[]){{{', '.join(map(str, w))}}});"
+        for n, (b, w) in enumerate(commands.prepared)
+    )
+    lines = "\n".join(f"  {line}" for line in [*compiled, *prepared])
     return f"""static void open_device(void) {{
   choose();
   if (failure) return;

@@ -1,0 +1,209 @@
+"""The host of a WebGPU folder in a browser: a module of JavaScript, and a page that checks itself.
+
+The steps are those of the host in C (wgsl.py), which are JavaScript as well but for waiting.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from rune.exporting.source import texts
+from rune.exporting.source.job import Job
+
+_HOST = """
+let device, pipelines, groups, a, r, m;
+const STORAGE = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+const bytes_of = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const padded = (bytes) => Math.max(4, Math.ceil(bytes / 4) * 4);
+const memory = (bytes) => device.createBuffer({ size: padded(bytes), usage: STORAGE });
+const rune_nearest = (number, last) => Math.min(Math.max(number, 0), last);
+
+function send(target, bytes) {
+  const whole = new Uint8Array(padded(bytes.length));
+  whole.set(bytes);
+  device.queue.writeBuffer(target, 0, whole);
+}
+
+function store(target, to, number) {
+  device.queue.writeBuffer(target, to, new Int32Array([number]));
+}
+
+function copy(source, at, target, to, bytes) {
+  const encoder = device.createCommandEncoder();
+  const between = source === target ? memory(bytes) : null;
+  if (between) encoder.copyBufferToBuffer(source, at, between, 0, bytes);
+  encoder.copyBufferToBuffer(between ?? source, between ? 0 : at, target, to, bytes);
+  device.queue.submit([encoder.finish()]);
+}
+
+async function fetched(source, at, bytes) {
+  const staged = device.createBuffer({ size: padded(bytes), usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  copy(source, at, staged, 0, padded(bytes));
+  await staged.mapAsync(GPUMapMode.READ);
+  const result = new Uint8Array(staged.getMappedRange().slice(0, bytes));
+  staged.destroy();
+  return result;
+}
+
+async function load(source, at, bytes) {
+  const word = new Uint8Array(4);
+  word.set(await fetched(source, at, bytes));
+  return new DataView(word.buffer).getInt32(0, true);
+}
+
+function layout_of(count) {
+  const entry = (binding) => ({
+    binding, visibility: GPUShaderStage.COMPUTE, buffer: { type: binding ? "storage" : "uniform" },
+  });
+  return device.createBindGroupLayout({ entries: Array.from({ length: count + 1 }, (_, k) => entry(k)) });
+}
+
+async function compile({ file, entry, count }) {
+  const code = await (await fetch(new URL(file, import.meta.url))).text();
+  const layout = device.createPipelineLayout({ bindGroupLayouts: [layout_of(count)] });
+  const compute = { module: device.createShaderModule({ code }), entryPoint: entry };
+  return device.createComputePipelineAsync({ layout, compute });
+}
+
+function prepare(buffers, words) {
+  const size = Math.ceil(words.length / 4) * 16;
+  const block = device.createBuffer({ size, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
+  device.queue.writeBuffer(block, 0, new Uint32Array(words));
+  const entries = [block, ...buffers].map((buffer, binding) => ({ binding, resource: { buffer } }));
+  return device.createBindGroup({ layout: layout_of(buffers.length), entries });
+}
+
+function launch(number, pipeline, wide, high) {
+  const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
+  pass.setPipeline(pipelines[pipeline]);
+  pass.setBindGroup(0, groups[number]);
+  pass.dispatchWorkgroups(wide, high);
+  pass.end();
+  device.queue.submit([encoder.finish()]);
+}
+"""
+
+_PAGE = """<!doctype html>
+<title>NAME</title>
+<pre id="report">running</pre>
+<script type="module">
+import { call } from "./NAME.mjs";
+import { vectors, expected } from "./NAME_vectors.mjs";
+
+const number = (kind, view, at, size) => {
+  if (kind === "f") return view.getFloat32(at, true);
+  const bits = size === 1 ? view.getUint8(at) : size === 2 ? view.getUint16(at, true) : view.getUint32(at, true);
+  if (kind === "b") return new Float32Array(new Uint32Array([bits << 16]).buffer)[0];
+  if (kind !== "h") return bits;
+  const exponent = (bits >> 10) & 31, fraction = (bits & 1023) / 1024;
+  const size_of = exponent === 31 ? (fraction ? NaN : Infinity)
+    : exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14;
+  return bits >> 15 ? -size_of : size_of;
+};
+
+const difference = ({ kind, size, count }, x, y) => {
+  let largest = 1, worst = 0;
+  const [left, right] = [x, y].map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length));
+  for (let k = 0; k < count; k++) {
+    const [u, v] = [number(kind, left, k * size, size), number(kind, right, k * size, size)];
+    if (Number.isFinite(v)) largest = Math.max(largest, Math.abs(v));
+    if (Object.is(u, v) || u === v) continue;
+    worst = kind === "i" || !Number.isFinite(u - v) ? Infinity : Math.max(worst, Math.abs(u - v));
+  }
+  return worst / largest;
+};
+
+const lines = [];
+try {
+  const results = await call(...vectors);
+  let wrong = results.length !== expected.length;
+  expected.forEach((e, n) => {
+    const d = difference(e, results[n], e.bytes);
+    wrong ||= !(d <= e.tolerance);
+    lines.push(`r${n}: ${e.type}, difference ${d}`);
+  });
+  lines.push(wrong ? "wrong" : "ok");
+} catch (error) {
+  lines.push(`the device failed: ${error}`);
+}
+document.getElementById("report").textContent = lines.join("\\n");
+</script>
+"""
+
+
+def files(
+    job: Job,
+    steps: str,
+    modules: Sequence[tuple[str, str, int]],
+    prepared: Sequence[tuple[Sequence[str], Sequence[int]]],
+) -> dict[str, str]:
+    """The files that a browser needs beside the modules of WGSL.
+
+    steps: of the plan, as lines; modules: file, entry and number of buffers of each
+    prepared: the buffers and the uniform block of each launch
+    """
+    return {
+        f"{job.name}.mjs": _module(job, steps, modules, prepared),
+        f"{job.name}_vectors.mjs": _vectors(job),
+        "index.html": _PAGE.replace("NAME", job.name),
+    }
+
+
+def _module(
+    job: Job,
+    steps: str,
+    modules: Sequence[tuple[str, str, int]],
+    prepared: Sequence[tuple[Sequence[str], Sequence[int]]],
+) -> str:
+    arguments, results = texts.sizes(job)
+    listed = json.dumps([{"file": f, "entry": e, "count": n} for f, e, n in modules])
+    groups = ",\n    ".join(f"prepare([{', '.join(b)}], {list(w)})" for b, w in prepared)
+    count = len(job.weights)
+    weights = "\n".join(f"  send(a[{n}], bytes_of({_text(w)}));" for n, w in enumerate(job.weights) if w.nbytes)
+    return f"""// {job.name}: call(...arguments) takes and gives Uint8Arrays, as {job.name}.h describes arrays.
+{_HOST}
+async function open() {{
+  const adapter = await navigator.gpu.requestAdapter();
+  device = await adapter.requestDevice();
+  pipelines = await Promise.all({listed}.map(compile));
+  a = {arguments}.map(memory);
+  r = {results}.map(memory);
+  m = memory({job.steps.arena_bytes});
+{weights}
+  groups = [
+    {groups}];
+}}
+
+export async function call(...args) {{
+  if (!device) await open();
+  args.forEach((bytes, n) => bytes.length && send(a[{count} + n], bytes));
+{steps}
+  return Promise.all({results}.map((bytes, n) => (bytes ? fetched(r[n], 0, bytes) : new Uint8Array(0))));
+}}
+"""
+
+
+def _vectors(job: Job) -> str:
+    rows = [
+        f"  {{ kind: {json.dumps(k)}, size: {size}, count: {count}, type: {json.dumps(str(t))}, "
+        f"tolerance: {texts.tolerance(t)}, bytes: bytes_of({_text(r)}) }}"
+        for t, r in zip(job.out_types, job.results, strict=True)
+        for k, size, count in [texts.kind(t.dtype, r)]
+    ]
+    vectors = ", ".join(f"bytes_of({_text(x)})" for x in job.arguments)
+    lines = [
+        "const bytes_of = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));",
+        f"export const vectors = [{vectors}];",
+        "export const expected = [",
+        *(f"{row}," for row in rows),
+        "];",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _text(array: np.ndarray) -> str:
+    return json.dumps(base64.b64encode(np.ascontiguousarray(array).tobytes()).decode())
