@@ -4,9 +4,10 @@ Before   %1 = launch @a;  %2 = launch @b %1;  %3 = launch @c %2     3 buffers of
 After    %1 @ 0,  %2 @ 4096,  %3 @ 0                                arena 8 KiB
 
 Arguments and results are memory of their own. A value whose last reader may write its result in
-place (the kernel's `aliases`, a loop's carries) lends it its memory, and so does a donated
-argument to a result. The programs within a loop or branch are planned first: their arenas, and
-the second buffers of carries that are not updated in place, are values of the step.
+place (the kernel's `aliases`, a loop's carries, what every branch updates or passes on) lends it
+its memory, and so does a donated argument to a result. The programs within a loop or branch are
+planned first: their arenas, and the second buffers of carries that are not updated in place, are
+values of the step.
 
 Invariant: two values alive at the same step never share a byte, but for such pairs
 (plan_check.py follows the finished plan and verifies it).
@@ -29,7 +30,7 @@ from rune.lowering.arena import Block, Placed, aligned, live_peak, place, type_b
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Routine, Value, kernel_names
 from rune.lowering.kernels_text import program_sizes
-from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, is_one_place
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, is_one_place, shared_donations
 from rune.lowering.size_values import value_limits
 from rune.ops.loop import COUNTER
 
@@ -55,7 +56,7 @@ def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, 
     """The plan without the sources of its sizes."""
     within = _all_within(program, codes, target)
     ranges = live_ranges(program, within)
-    pairs = _in_place(program, codes, ranges, heirs)
+    pairs = _in_place(program, codes, within, ranges, heirs)
     donations = _donations(program, ranges, pairs, heirs)
     chains = _chains(program, ranges, pairs)
     held = {program.outputs[r]: program.inputs[a] for a, r in donations}
@@ -63,7 +64,7 @@ def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, 
         program,
         chains,
         pairs,
-        lambda result, first: result not in held or _is_free(program, codes, ranges, held[result], first),
+        lambda result, first: result not in held or _is_free(program, codes, within, ranges, held[result], first),
     )
     # Chains that use a result's memory need no space in the arena.
     lent_chains = [id(chain) for chain in lent.values()]
@@ -99,6 +100,7 @@ class Within:
     counter: Value | None = None
     holds: Value | None = None
     seconds: Mapping[int, Value] = field(default_factory=dict)  # per result that takes turns
+    in_place: tuple[tuple[int, int], ...] = ()  # (argument, result) that every branch may have as one
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -118,8 +120,8 @@ def _all_within(program: KernelProgram, codes: Mapping[str, KernelCode], target:
             case Repeat():
                 plans_within[number] = _within_loop(step, codes, target, numbers)
             case Choose():
-                plans = tuple(_plan(b, codes, target, {}) for b in step.branches)
-                plans_within[number] = Within(plans, _arena(plans, numbers))
+                plans = _branch_plans(step, codes, target)
+                plans_within[number] = Within(plans, _arena(plans, numbers), in_place=shared_donations(plans))
     return plans_within
 
 
@@ -136,6 +138,27 @@ def _within_loop(step: Repeat, codes: Mapping[str, KernelCode], target: str, num
     plans = (_plan(step.condition, codes, target, {}), body)
     holds = Value(next(numbers), ArrayType((), dtypes.bool_))
     return Within(plans, _arena(plans, numbers), counter, holds, seconds)
+
+
+def _branch_plans(step: Choose, codes: Mapping[str, KernelCode], target: str) -> tuple[Plan, ...]:
+    """The plans of branches, for which an argument is donated to the result that some branch has
+    it for unchanged, or else to any of its type.
+
+    A donation that others do not share is never made use of.
+    """
+    heirs: dict[int, tuple[int, ...]] = {}
+    types = step.branches[0].output_types
+    for a, argument in enumerate(step.branches[0].inputs):
+        fits = [r for r, type in enumerate(types) if type.strong() is argument.type.strong()]
+        passed_on = [r for r in fits if any(b.outputs[r] == b.inputs[a] for b in step.branches)]
+        heirs[a] = tuple(passed_on[:1] or fits)
+    return tuple(_with_unchanged(_plan(b, codes, target, heirs), b, heirs) for b in step.branches)
+
+
+def _with_unchanged(plan: Plan, program: KernelProgram, heirs: Heirs) -> Plan:
+    """The plan of a branch, with each argument that it passes on as a donation to that result."""
+    unchanged = tuple((a, rs[0]) for a, rs in heirs.items() if rs and program.outputs[rs[0]] == program.inputs[a])
+    return replace(plan, donations=(*plan.donations, *unchanged))
 
 
 def _in_position(body: Plan, program: KernelProgram, start: int) -> Plan:
@@ -180,7 +203,7 @@ def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = No
 
 
 def _in_place(
-    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, heirs: Heirs
+    program: KernelProgram, codes: Mapping[str, KernelCode], within: Mapping[int, Within], ranges: Mapping, heirs: Heirs
 ) -> dict[Value, Value]:
     """{result: operand} where the result may take over the memory of an operand that dies.
 
@@ -193,7 +216,7 @@ def _in_place(
     in_place: dict[Value, Value] = {}
     reused: set[Value] = set()
     for number, step in enumerate(program.steps):
-        pairs, times = _alias_values(step, codes), Counter(step.operands)
+        pairs, times = _alias_values(step, codes, within.get(number)), Counter(step.operands)
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
             # A step that reads an operand twice could overwrite it through one name and read it by
             # the other.
@@ -205,7 +228,9 @@ def _in_place(
     return in_place
 
 
-def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tuple[Value, Value]]:
+def _alias_values(
+    step: KernelStep, codes: Mapping[str, KernelCode], within: Within | None
+) -> list[tuple[Value, Value]]:
     """(operand, result) pairs that may share memory."""
     match step:
         case Invoke(kernel=kernel):
@@ -215,6 +240,8 @@ def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tup
         case Repeat(consts=consts):
             # The first values of carries; the arrays behind them start empty.
             return list(zip(step.operands[consts:], step.results))
+        case Choose() if within is not None:
+            return [(step.operands[1 + a], step.results[r]) for a, r in within.in_place]
         case _:
             return []
 
@@ -258,13 +285,18 @@ def _lent(
 
 
 def _is_free(
-    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, held: Value, first: Value
+    program: KernelProgram,
+    codes: Mapping[str, KernelCode],
+    within: Mapping[int, Within],
+    ranges: Mapping,
+    held: Value,
+    first: Value,
 ) -> bool:
     """Whether a donated argument, `held`, is read no more when `first` is made, or just for that:
     in place."""
     last, birth = ranges[held][1], ranges[first][0]
     step = program.steps[birth]
-    in_place = (held, first) in _alias_values(step, codes) and step.operands.count(held) == 1
+    in_place = (held, first) in _alias_values(step, codes, within.get(birth)) and step.operands.count(held) == 1
     return last < birth or (last == birth and in_place)
 
 

@@ -15,7 +15,7 @@ the pairs that a kernel's `aliases` declare.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -121,6 +121,12 @@ class Branch:
 
 
 Step = Launch | Call | Copy | Loop | Branch
+
+
+def shared_donations(plans: Sequence[Plan]) -> tuple[tuple[int, int], ...]:
+    """The (argument, result) pairs that may be one memory whichever of the plans runs."""
+    first, *others = plans
+    return tuple(pair for pair in first.donations if all(pair in plan.donations for plan in others))
 
 
 def is_one_place(a: Slot, b: Slot) -> bool:

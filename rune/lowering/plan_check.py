@@ -4,7 +4,8 @@ Every size has a source, which says of an argument's axis what the argument's ty
 
 The check knows only the finished plan. A value lives in a slot from the first step that writes it
 to the last that reads it; a slot that is written again after it was read holds another value. Two
-values may share memory in one step only where the kernel's `aliases` name the pair.
+values may share memory in one step only where the kernel's `aliases` name the pair, or every branch
+takes the one as a donation to the other.
 
 Cost: quadratic in the number of values. Offsets of symbolic sizes must be provably apart.
 """
@@ -21,7 +22,20 @@ from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.arena import type_bytes
 from rune.lowering.kernel.nodes import Access
-from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, slots_of
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    inner_plans,
+    shared_donations,
+    slots_of,
+)
 from rune.lowering.source_calls import is_source, kernel_of
 
 
@@ -239,16 +253,19 @@ def _are_apart(a: Slot, b: Slot) -> bool:
 
 
 def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
-    """Whether the later value takes the earlier one's memory in a kernel that allows it."""
+    """Whether the later value takes the earlier one's memory in a step that allows it."""
     early, late = (a, b) if a.first <= b.first else (b, a)
     # Memory is handed over in the step that reads one value and writes the other.
     step = plan.steps[late.first] if early.last == late.first else None
     same = (early.slot.offset, early.slot.number) == (late.slot.offset, late.slot.number)
-    if not isinstance(step, Launch) or not same:
+    if not isinstance(step, Launch | Branch) or not same:
         return False
+    pair = _bytes(early.slot), _bytes(late.slot)
+    if isinstance(step, Branch):
+        shared = shared_donations(step.branches)
+        return any((_bytes(step.arguments[a]), _bytes(step.results[r])) == pair for a, r in shared)
     code = plan.kernels[step.kernel]
     slots = dict(zip((p.name for p in code.params), map(_bytes, step.slots)))
-    pair = _bytes(early.slot), _bytes(late.slot)
     return any((slots[x], slots[y]) == pair for x, y in code.aliases)
 
 

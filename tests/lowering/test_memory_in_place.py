@@ -1,19 +1,25 @@
 """Changes in place: scatters and window updates write what changes, and copy only when they must.
 
-A value that dies is changed where it lies, and so is a donated argument; anything else is copied
-first. The choice depends on sizes alone; small arrays are copied by the kernel itself.
+A value that dies is changed where it lies, and so is a donated argument, the carry of a loop for
+one; anything else is copied first. Branches pass on and change their arguments where they lie. The
+choice depends on sizes alone; small arrays are copied by the kernel itself.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rune import dtypes, ops
+import rune
+import rune.numpy as rnp
+from rune import control, dtypes, ops
+from rune.backends.shared.executor import ConcreteLoop, all_concrete, concrete
 from rune.lowering.kernel.nodes import For
 from rune.lowering.kernelize import cost
 from rune.lowering.pipeline import stages
+from rune.lowering.plan import Copy, Plan
 from tests.lowering import models
 from tests.support.lowering import (
     WITH_DOT,
@@ -129,3 +135,99 @@ def test_random_programs_may_change_everything_in_place(seed: int):
 
     agree(evaluate(program, args), run_kernel_program(lowered.kernels, args), relative=1e-4)
     agree(evaluate(program, args), run_plan(lowered.plan, args), relative=1e-4)
+
+
+# --- branches and loops -----------------------------------------------------------------------
+
+SIZE = 5000
+
+
+def changed(how: str, x, k):
+    """One way in which a branch makes a result of an argument f32[SIZE]."""
+    match how:
+        case "keep":
+            return x
+        case "set":
+            return x.at[k].set(1.0)
+        case "scale":
+            return x * 2.0
+        case _:
+            return rnp.flip(x)
+
+
+def stepped(branches, k, *carries):
+    """A loop whose steps choose among branches: each makes result n of argument `a`, some way."""
+
+    def branch(choice):
+        return lambda k, *xs: tuple(changed(how, xs[a], k) for a, how in choice)
+
+    def step(k, carries):
+        return control.switch(k % len(branches), [branch(b) for b in branches], k, *carries)
+
+    return control.fori_loop(0, k, step, carries)
+
+
+def copies_in_loops(plan) -> list[int]:
+    """The bytes of the copies that each step of a loop really makes, but for single numbers."""
+    loops = [s for s in concrete(plan, {}).steps if isinstance(s, ConcreteLoop)]
+    steps = all_concrete(tuple(s for loop in loops for body in (*loop.conditions, *loop.bodies) for s in body))
+    return [s.places[0].bytes for s in steps if isinstance(s.step, Copy) and s.places[0].bytes > 4]
+
+
+def lowered_loop(function, *types) -> Plan:
+    return stages(rune.make_program(function)(*types), WITH_DOT, check=True).plan
+
+
+@pytest.mark.parametrize("how", ["set", "scale"])
+def test_a_carry_that_one_branch_changes_and_one_passes_on_is_copied_in_no_step(how: str):
+    branches = [[(0, "keep")], [(0, how)], [(0, "set")]]
+
+    plan = lowered_loop(lambda k, x: stepped(branches, k, x), rune.ArrayType((), dtypes.i32), f32(SIZE))
+
+    assert copies_in_loops(plan) == []
+
+
+def test_a_carry_that_is_read_after_the_branch_is_copied():
+    def function(k, x):
+        def step(k, x):
+            y = control.cond(k > 3, lambda x: x, lambda x: x.at[k].set(1.0), x)
+            return rnp.flip(x) + y
+
+        return control.fori_loop(0, k, step, x)
+
+    assert copies_in_loops(lowered_loop(function, rune.ArrayType((), dtypes.i32), f32(SIZE))) == [4 * SIZE] * 4
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("size", [300, SIZE, 20_000])
+def test_a_vmapped_loop_that_sets_elements_of_its_carry_copies_it_in_no_step(lanes: int, size: int):
+    def loop(start, x):
+        return control.while_loop(lambda c: c[0] < size, lambda c: (c[0] + 1, c[1].at[c[0]].set(1.0)), (start, x))
+
+    plan = lowered_loop(rune.vmap(loop), rune.ArrayType((lanes,), dtypes.i32), f32(lanes, size))
+
+    assert copies_in_loops(plan) == []
+
+
+WAYS = st.tuples(st.integers(0, 2), st.sampled_from(["keep", "set", "scale", "flip"]))
+BRANCHES = st.lists(st.lists(WAYS, min_size=3, max_size=3), min_size=2, max_size=3)
+
+
+@settings(max_examples=15)
+@given(BRANCHES, st.integers(0, 7))
+def test_branches_that_share_memory_in_any_way_give_what_each_says(branches, steps: int):
+    xs = [np.arange(SIZE, dtype=np.float32) + 10_000 * n for n in range(3)]
+    expected = list(xs)
+    for k in range(steps):
+        new = [np.array(expected[a]) for a, _ in branches[k % len(branches)]]
+        for x, (_, how) in zip(new, branches[k % len(branches)], strict=True):
+            if how == "set":
+                x[k] = 1.0
+            elif how != "keep":
+                x[:] = x * 2.0 if how == "scale" else x[::-1].copy()
+        expected = new
+
+    actual = rune.jit(lambda k, *xs: stepped(branches, k, *xs))(steps, *xs)
+
+    for x, y in zip(expected, actual, strict=True):
+        np.testing.assert_array_equal(x, y)

@@ -53,8 +53,9 @@ LONG_SCATTER = 1 << 9
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor
-# Of smaller arrays, from these elements on, one that is a tiny part.
-SMALLEST_IN_PLACE, TINY_SHARE = 1 << 12, 16
+# Of smaller arrays, from these elements on, one that is a tiny part: a window; either into an
+# argument, which may be the carry of a loop and need no copy.
+SMALLEST_IN_PLACE, SMALLEST_ARGUMENT, TINY_SHARE = 1 << 12, 1 << 8, 16
 
 # Languages of GPUs, whose groups of threads share what a stream reads.
 STREAMING = frozenset({"cuda", "opencl", "spirv", "wgsl"})

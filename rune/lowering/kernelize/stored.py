@@ -95,13 +95,13 @@ def _forced(
         elif isinstance(equation.primitive.lower, FORCED):
             forced.update(equation.results)
             operand = equation.operands[0]
-            if _is_large_scatter(equation) and isinstance(operand, Var):
+            if _is_scatter_in_place(equation, definitions) and isinstance(operand, Var):
                 forced.update({operand} & definitions.keys())
     for equation in reversed(equations):  # a row of window updates is stored step by step
-        if _is_small_window(equation) and equation.results[0] in forced:
+        if _is_small_window(equation, definitions) and equation.results[0] in forced:
             operand = equation.operands[0]
             inner = definitions.get(operand) if isinstance(operand, Var) else None
-            if inner is not None and _is_small_window(inner):
+            if inner is not None and _is_small_window(inner, definitions):
                 forced.update(inner.results)
     return frozenset(forced)
 
@@ -143,9 +143,14 @@ def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> 
     return [a for a in bases if isinstance(a, Var)]
 
 
-def _is_large_scatter(equation: Equation) -> bool:
-    large = cost.count(equation.results[0].type.shape) >= cost.IN_PLACE
-    return isinstance(equation.primitive.lower, Scatter) and large
+def _is_scatter_in_place(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
+    """Whether a scatter writes a large array, or a tiny part of an argument."""
+    lower = equation.primitive.lower
+    if not isinstance(lower, Scatter):
+        return False
+    array, updates = cost.count(equation.results[0].type.shape), equation.operands[lower.updates]
+    is_tiny = _is_argument(equation.operands[0], definitions) and _is_tiny_part(updates, array, cost.SMALLEST_ARGUMENT)
+    return array >= cost.IN_PLACE or is_tiny
 
 
 def _changes_in_place(equation: Equation, stored: frozenset[Var], definitions: Mapping[Var, Equation]) -> bool:
@@ -153,21 +158,31 @@ def _changes_in_place(equation: Equation, stored: frozenset[Var], definitions: M
     operand, result = equation.operands[0] if equation.operands else None, equation.results[0]
     if result not in stored or not isinstance(operand, Var):
         return False
-    if _is_large_scatter(equation):
+    if _is_scatter_in_place(equation, definitions):
         return True
     held = operand in stored or operand not in definitions
-    return held and _is_small_window(equation)
+    return held and _is_small_window(equation, definitions)
 
 
-def _is_small_window(equation: Equation) -> bool:
+def _is_small_window(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
     if equation.primitive is put_row:
         return True
     if equation.primitive is not dynamic_update_slice:
         return False
-    array, window = (cost.count(a.type.shape) for a in equation.operands[:2])
+    operand, window = equation.operands[:2]
+    array = cost.count(operand.type.shape)
     if array < cost.IN_PLACE:
-        return array >= max(cost.SMALLEST_IN_PLACE, cost.TINY_SHARE * window) and window > 0
-    return array >= cost.WINDOW_SHARE * window and window > 0
+        smallest = cost.SMALLEST_ARGUMENT if _is_argument(operand, definitions) else cost.SMALLEST_IN_PLACE
+        return _is_tiny_part(window, array, smallest)
+    return array >= cost.WINDOW_SHARE * cost.count(window.type.shape) > 0
+
+
+def _is_argument(operand: Atom, definitions: Mapping[Var, Equation]) -> bool:
+    return isinstance(operand, Var) and operand not in definitions
+
+
+def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:
+    return array >= max(smallest, cost.TINY_SHARE * cost.count(part.type.shape)) and cost.count(part.type.shape) > 0
 
 
 # --- demand -----------------------------------------------------------------------------------
