@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune import dtypes, profiling, tree
-from rune.array import Array, as_array, committed_to
+from rune.array import Array, as_array, default_place
 from rune.backends.shared.protocol import CopiesAside
 from rune.core.types import ArrayType
 from rune.data.stages import Where
+from rune.numpy import from_dlpack
 from rune.sharding import NamedSharding
 from rune.transforms.compile.placement import device_put, place_of
 from rune.transforms.sharding.assemble import make_array_from_process_local_data
@@ -54,15 +55,22 @@ def taken_over(arrival: Arrival) -> object:
 def _sent(leaf: object, where: Where, joins: list[Callable[[], None]]) -> object:
     if type(leaf) is Array:
         return device_put(leaf, where)
-    host = np.asarray(leaf)
+    host = _on_host(leaf)
     if host.dtype not in dtypes.ANY:
         return leaf
     if isinstance(where, NamedSharding) and where.mesh.is_multi_process:
         return make_array_from_process_local_data(where, host)
-    device = None if where is None or isinstance(where, NamedSharding) else place_of(where).device
-    if device is None or not isinstance(device.backend, CopiesAside):
-        return device_put(leaf, where)
+    place = default_place() if where is None else place_of(where)
+    if place.device is None or not isinstance(place.device.backend, CopiesAside):
+        return device_put(host, where)
     data = host if host.dtype == dtypes.canonical(host.dtype) else as_array(host).numpy()
-    buffer, join = device.backend.copy_in_aside(data)
+    buffer, join = place.device.backend.copy_in_aside(data)
     joins.append(join)
-    return Array(buffer, ArrayType(data.shape, data.dtype), committed_to(device))
+    return Array(buffer, ArrayType(data.shape, data.dtype), place)
+
+
+def _on_host(leaf: object) -> np.ndarray:
+    """The leaf as NumPy's; tensors of others by DLPack, by which all of their dtypes come."""
+    if hasattr(leaf, "__dlpack__") and not isinstance(leaf, np.ndarray | np.generic):
+        return from_dlpack(leaf).numpy()
+    return np.asarray(leaf)
