@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from dataclasses import dataclass
 from types import FrameType
 
-__all__ = ["pass_over"]
+__all__ = ["Frame", "pass_over"]
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _libraries: set[str] = set()
+
+
+def pass_over(file: str) -> None:
+    """Name no line of this file in errors and programs, but the line that called it.
+
+    For libraries that stand between a user and rune, as rune's own files do.
+
+    >>> pass_over("/site-packages/layers/core.py")
+    """
+    _libraries.add(file)
+
+
+def cell_name(file: str) -> str | None:
+    """IPython's name of the cell whose code has this file, "Cell In[3]"; None for a file."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    words = None if shell is None else shell.compile.format_code_name(file)
+    return None if words is None else " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +47,24 @@ class Frame:
 
     @property
     def short(self) -> str:
-        """The form in printed programs, `demo.py:3`; with a scope, `demo.py:3 (net/layer)`."""
-        place = f"{os.path.basename(self.file)}:{self.line}"
-        return f"{place} ({self.scope})" if self.scope else place
+        """The form in printed programs: `demo.py:3`, or `Cell In[3], line 2` of a notebook.
+
+        With a scope, `demo.py:3 (net/layer)`.
+        """
+        return f"{self.place} ({self.scope})" if self.scope else self.place
+
+    @property
+    def place(self) -> str:
+        """File and line, or cell and line."""
+        cell = cell_name(self.file)
+        return f"{os.path.basename(self.file)}:{self.line}" if cell is None else f"{cell}, line {self.line}"
 
     def __str__(self) -> str:
         source = linecache.getline(self.file, self.line).strip()
         scope = f" ({self.scope})" if self.scope else ""
-        place = f"{self.file}:{self.line} in {self.function}{scope}"
+        here = f"{self.file}:{self.line}" if cell_name(self.file) is None else self.place
+        place = f"{here} in {self.function}{scope}"
         return f"{place}: {source}" if source else place
-
-
-def pass_over(file: str) -> None:
-    """Name no line of this file in errors and programs, but the line that called it.
-
-    For libraries that stand between a user and rune, as rune's own files do.
-
-    >>> pass_over("/site-packages/layers/core.py")
-    """
-    _libraries.add(file)
 
 
 def is_passed_over(frame: FrameType) -> bool:
