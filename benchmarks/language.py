@@ -293,8 +293,9 @@ def main() -> None:
             command = [python, __file__, "--size", options.size, "--cores", str(options.cores)]
             command += ["--work", library, folder]
             environment = {**os.environ, "OMP_NUM_THREADS": str(options.cores)}
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            workers[library] = subprocess.Popen(command, **pipes, text=True, env=environment)
+            workers[library] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            )
         try:
             compare(workers, options.rounds)
         finally:

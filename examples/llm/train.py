@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Train, and say how it went."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("llm-output"))
-    parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--steps", type=int, default=Plan().steps)
     parser.add_argument("--devices", type=int, default=1, help="devices of the processor")
     options = parser.parse_args(arguments)
     if options.devices > 1:

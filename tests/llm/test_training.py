@@ -17,10 +17,10 @@ from rune.sharding import make_mesh
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "llm"))
 
 import generate
-import llm_checkpoint as checkpoint
 import llm_model as model
 import llm_text
 import llm_training as training
+import train
 from llm_model import Config
 from llm_tokenizer import Tokenizer, UnknownTokenizer
 from llm_tokenizer import train as train_tokenizer
@@ -83,6 +83,24 @@ def test_a_batch_is_a_function_of_the_step_alone(tokens: np.ndarray):
     assert (training.batch(tokens, PLAN, 5) != training.batch(tokens, PLAN, 6)).any()
 
 
+def test_the_script_trains_a_checkpoint_that_the_other_script_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, text: str
+):
+    monkeypatch.setattr(train, "SMALL", Config(290, 32, 64, 1, 4, 2, 8, 140))
+    monkeypatch.setattr(llm_text, "documentation", lambda: text[:20_000])
+
+    train.main(["--out", str(tmp_path), "--steps", "2"])
+    generate.main([str(tmp_path), "The following", "--tokens", "8", "--bits", "4"])
+
+    printed = capsys.readouterr().out
+    assert "step 2: " in printed
+    assert "held out: " in printed
+    assert "in 4 bits\nThe following" in printed
+    assert "8 tokens, " in printed
+    assert (tmp_path / "loss.png").exists()
+    assert len([*tmp_path.glob("model-*.safetensors")]) == 2
+
+
 # --- sampling -----------------------------------------------------------------------------------
 
 
@@ -108,18 +126,6 @@ def test_a_continuation_ends_where_the_places_end(straight: training.State):
     ready = model.decoder(straight["params"], TINY)
 
     assert len([*generate.continuation(ready, [1, 2, 3], 1000, 0, 0)]) == TINY.max_position_embeddings - 3
-
-
-def test_the_script_continues_a_text_in_few_bits(tmp_path: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture):
-    config = Config(300, 32, 64, 2, 4, 2, 8, 48)
-    checkpoint.save(tmp_path, config, model.init(config, rune.random.key(0)), files=2)
-    tokenizer.save(tmp_path / "tokenizer.json")
-
-    generate.main([str(tmp_path), "The following", "--tokens", "8", "--bits", "4"])
-
-    printed = capsys.readouterr().out
-    assert "in 4 bits\nThe following" in printed
-    assert "8 tokens, " in printed
 
 
 # --- the tokenizer ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -174,9 +175,12 @@ class CpuExecutable:
 
     def _results(self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout) -> list[Buffer]:
         """The results: donated memory, where nothing else reads it, else new."""
-        lent = {r: arguments[a] for a, r in self.plan.donations if a in donated}
+        if not donated:
+            return [make() for make in layout.makers]
+        uses = Counter(map(id, arguments))
+        lent = {r: arguments[a] for a, r in self.plan.donations if a in donated and _is_only(arguments[a], uses)}
         return [
-            _taken_over(lent[number], type) if number in lent and _is_only(lent[number], arguments) else make()
+            _taken_over(lent[number], type) if number in lent else make()
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
         ]
 
@@ -207,9 +211,9 @@ def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:
     return array.reshape(-1).view(type.dtype).reshape(static_shape(type))
 
 
-def _is_only(array: np.ndarray, arguments: Sequence[Buffer]) -> bool:
+def _is_only(array: np.ndarray, uses: Mapping[int, int]) -> bool:
     """Whether an argument may be overwritten: it is given once, and not read-only."""
-    return array.flags.writeable and sum(a is array for a in arguments) == 1
+    return array.flags.writeable and uses[id(array)] == 1
 
 
 def _described(array: object) -> str:

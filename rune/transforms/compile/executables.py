@@ -7,6 +7,7 @@ and configuration.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from inspect import unwrap
 from itertools import repeat
@@ -120,15 +121,20 @@ def execute(
     """The results of the compiled program. donated: inputs whose memory they may be written to."""
     device = place.device
     executable = compiled(program, device_for(device), donated, schedules)
-    lent = tuple([n for n in donated if _may_lend(args[n], device, args)]) if donated else ()
+    lent = _lent(args, device, donated) if donated else ()
     buffers = [buffer_on(a, device) for a in args]
     return run_executable(executable, program.output_types, buffers, place, lent)
 
 
-def _may_lend(value: Value, device: Device | None, args: Sequence[Value]) -> bool:
-    """Whether a result may use the memory: an Array's that nothing else refers to, given once."""
-    is_here = type(value) is Array and value.place.device is device and value.is_sole_owner
-    return is_here and sum(a is value for a in args) == 1
+def _lent(args: Sequence[Value], device: Device | None, donated: Sequence[int]) -> tuple[int, ...]:
+    """The arguments among the donated ones whose memory results may use, each there only once."""
+    uses = Counter(map(id, args))
+    return tuple([n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n], device)])
+
+
+def _may_lend(value: Value, device: Device | None) -> bool:
+    """Whether a value is an Array that nothing else refers to."""
+    return type(value) is Array and value.place.device is device and value.is_sole_owner
 
 
 def run_executable(

@@ -8,6 +8,7 @@ reads it. What a call computed has blocks of its own, so a loop of steps lends f
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,8 @@ from rune.sharding.memory import Blocks, Spread
 
 def lendable(args: Sequence[Value], donated: Sequence[int]) -> tuple[int, ...]:
     """Those of the donated arguments that are given once, and whose blocks nobody else reads."""
-    return tuple(n for n in donated if _may_lend(args[n]) and sum(a is args[n] for a in args) == 1)
+    uses = Counter(map(id, args))
+    return tuple(n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n]))
 
 
 def _may_lend(value: Value) -> bool:
