@@ -15,6 +15,7 @@ loaders  The same rows, transformed by the same NumPy function, in batches: rows
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -37,8 +38,10 @@ BATCH, SIDE, ROWS = 64, 64, 6400  # images of SIDE x SIDE x 3 bytes
 def make_step(device: str | None, x: np.ndarray, seconds: float) -> Callable[[Any], Any]:
     """A compiled function of a batch that takes about so long on the device."""
 
+    side = min(512, math.isqrt(x.size))
+
     def step(x: Any, rounds: Any) -> Any:
-        square = x.reshape(-1)[: 512 * 512].reshape(512, 512)
+        square = x.reshape(-1)[: side * side].reshape(side, side)
         return rune.fori_loop(0, rounds, lambda _, y: rnp.tanh(y @ square), square)[0, 0]
 
     compiled = rune.jit(step)

@@ -107,3 +107,9 @@ def test_the_growth_of_a_first_call_is_printed_with_its_exponent():
 def test_a_short_soak_of_compiling_is_flat():
     options = ("--work", "cycles", "--device", "cpu:0", "--steps", "60")
     assert _script("soak.py", *options).splitlines()[-1] == "flat"
+
+
+def test_loading_beside_computing_is_printed_for_every_load():
+    options = ("overlap", "--rounds", "1", "--compute-ms", "1", "--batch", "2")
+    rows = [line for line in _script("data.py", *options).splitlines() if " ms |" in line]
+    assert [len(row.split("|")) for row in rows] == [7] * 4

@@ -10,6 +10,7 @@ Numbers count on from one epoch to the next: of a source of 10, number 23 is ite
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable
 from typing import assert_never
 
@@ -79,6 +80,11 @@ def order(stage: Node) -> str:
             return order(up)
         case _:
             raise AssertionError(stage)
+
+
+def fingerprint(stage: Node) -> int:
+    """A number below 2³¹ for the order: two orders have one by a chance of 2⁻³¹."""
+    return zlib.crc32(order(stage).encode()) >> 1
 
 
 def sources(stage: Shuffle | Shard | Repeat, numbers: np.ndarray) -> np.ndarray:

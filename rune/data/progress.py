@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import length_hint
+from typing import TypeVar
 
 from rune import locks
 from rune.data.iterator import Iterator
 from rune.data.pipeline import Pipeline
 from rune.errors import ArgumentError
 
+T = TypeVar("T")
 
-def progress(elements: Iterable[object], description: str | None = None) -> Iterable[object]:
+
+def progress(elements: Iterable[T], description: str | None = None) -> Iterable[T]:
     """The same elements, with a bar that shows how many there were, how many will be, and how fast.
 
     A run that was restored shows where it began. Without a terminal nothing is shown.

@@ -21,7 +21,7 @@ import numpy as np
 from rune.data.buffers import shuffled
 from rune.data.elements import applied, batch_of, each, element
 from rune.data.numbers import length, members, sources
-from rune.data.placing import Arrival, Where, sent, taken_over
+from rune.data.placing import Arrival, Where, join, sent, taken_over
 from rune.data.processes import in_processes
 from rune.data.stages import (
     Batch,
@@ -144,7 +144,7 @@ def _prefetched(read: Callable[[Scope], Iterator[object]], device: Where, depth:
             for x in inner.enter_context(closing(read_ahead(elements, 1, lambda _: None, inner))):
                 yield sent(x, device)
 
-    items = scope.enter_context(closing(read_ahead(arrivals, depth, taken_over, scope)))
+    items = scope.enter_context(closing(read_ahead(arrivals, depth, join, scope)))
     return (taken_over(arrival) for arrival in items)
 
 

@@ -213,6 +213,27 @@ def test_loaders_of_others_are_read_ahead():
         assert [float(rnp.sum(x)) for x, _ in pipeline] == [0.0, 6.0, 12.0, 18.0]
 
 
+def test_tensors_of_others_come_by_dlpack():
+    class Tensor:
+        """As torch's of bf16, which NumPy cannot take."""
+
+        def __init__(self, values: rune.Array):
+            self.values = values
+
+        def __array__(self, *_: Any) -> np.ndarray:
+            raise TypeError("no NumPy dtype")
+
+        def __dlpack__(self, **options: Any) -> object:
+            return self.values.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.values.__dlpack_device__()
+
+    (x,) = data.iterable([Tensor(rnp.arange(3, dtype="bf16"))]).prefetch("cpu")
+
+    same(rnp.arange(3, dtype="bf16").numpy(), x.numpy())
+
+
 def test_settings_of_the_caller_hold_in_its_threads():
     with rune.enable_x64():
         rows = list(data.sequence([0.5]).map(rnp.asarray, workers=1).prefetch("cpu"))

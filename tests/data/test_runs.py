@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from operator import length_hint
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rune
 from rune import data
 from rune.errors import ArgumentError, DataError
 from tests.data.functions import refuse_five, square
+from tests.support.close import same
 
 Stages = Callable[[data.Pipeline], data.Pipeline]
 
@@ -141,6 +144,16 @@ def test_a_state_fits_a_pipeline_with_other_functions_workers_and_devices():
 def test_what_is_no_state_is_refused(state: Any):
     with pytest.raises(ArgumentError, match="restore: cannot go on from"):
         data.sequence("abc").restore(state)
+
+
+def test_a_state_goes_through_a_file_of_arrays(tmp_path: Path):
+    run = iter(data.sequence(range(9)).shuffle(0).batch(2))
+    next(run)
+
+    rune.tree.save(tmp_path / "state.npz", run.state())
+    state = rune.tree.load(tmp_path / "state.npz")
+
+    same([x.tolist() for x in data.sequence(range(9)).shuffle(0).batch(2).restore(state)], [x.tolist() for x in run])
 
 
 def test_a_state_of_one_process_fits_the_part_of_another():

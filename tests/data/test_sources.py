@@ -143,7 +143,7 @@ def test_a_bar_shows_where_a_restored_run_began(monkeypatch: pytest.MonkeyPatch)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
 
-    elements = list(data.progress(pipeline.restore({"element": 6, "order": "sequence[8]"}), "epoch 1"))
+    elements = list(data.progress(pipeline.restore({**iter(pipeline).state(), "element": 6}), "epoch 1"))
 
     assert elements == [6, 7]
     assert "epoch 1" in terminal.getvalue()

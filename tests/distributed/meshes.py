@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import rune
-from rune import distributed, lax
+from rune import data, distributed, lax
 from rune import numpy as rnp
 from rune.errors import DistributedError, NaNError, ShapeError
 from rune.sharding import Mesh, NamedSharding, P, make_mesh
@@ -157,6 +158,18 @@ def made_of_parts() -> None:
     assert "rows along axis 0 in this process" in refused(
         ShapeError, lambda: rune.make_array_from_process_local_data(rows, share, (2, 2))
     )
+
+
+def batches() -> None:
+    """Batches of which each process loads its part, while it does other things with the others."""
+    size, count = 2 * len(distributed.devices()), distributed.process_count()
+    if len({*Counter(d.process_index for d in distributed.devices()).values()}) > 1:
+        return  # the parts are equally long, so the processes have equally many devices
+    x = numbers(3 * size, 2)
+    shares = data.arrays(x).shuffle(0).shard().batch(size // count)
+    for number, batch in enumerate(shares.prefetch(NamedSharding(line(), P("d")))):
+        parts = [data.arrays(x).shuffle(0).shard(n, count).batch(size // count)[number] for n in range(count)]
+        np.testing.assert_array_equal(whole(batch), np.concatenate(parts))
 
 
 def training() -> None:
@@ -317,7 +330,18 @@ def raise_on_a_device() -> None:
 
 def all_but_stored() -> None:
     """Programs for any number of devices, one after another."""
-    for f in (sums, operands, arrays, made_of_parts, training, callbacks, numbers_that_are_none, checkpoints, soak):
+    for f in (
+        sums,
+        operands,
+        arrays,
+        made_of_parts,
+        batches,
+        training,
+        callbacks,
+        numbers_that_are_none,
+        checkpoints,
+        soak,
+    ):
         f()
 
 
