@@ -1,7 +1,7 @@
 """What JAX's own namespace has and rune's has not: a table with the reasons, and its page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
-of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, those of jax.numpy in the one on NumPy.
+of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, of jax.numpy in NumPy's chapter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ What the namespace `jax` (0.10.2) has and `rune` has not. What `jax.lax` has bes
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp": ("reduce_axes", "sum with `lax.psum`"),
-    "pmap": ("backend", "`devices=`"),
     "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (
@@ -48,7 +47,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     ),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
-    "numpy.*": ("out where", "elementwise functions take their operands alone; use `numpy.where`"),
     "random.key_dtype": ("impl_spec", "say `impl`"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
     "scipy.linalg.dft": ("dtype", "convert the result"),
