@@ -46,7 +46,8 @@ def curves(
                  of one length is where the points are, and how high
     title, x, y: what is written above and at the axes
     logarithmic: the vertical axis. What is not positive then, or not finite, leaves a gap
-    Errors: ArgumentError for what is no vector, and for a pair of different lengths.
+    Shapes: each line [N], or a pair of [N]
+    Errors: ArgumentError if a line is not a vector, and for a pair of different lengths.
 
     >>> import rune
     >>> rune.viz.curves({"training": [3.0, 1.0, 0.5], "test": ([0, 2], [3.2, 0.7])}, y="loss")
@@ -76,6 +77,8 @@ def schedule(rate: Callable[[int], ArrayLike], steps: int, *, title: str = "", y
 
     rate:   from a step to a number
     steps:  how many are drawn
+    Shapes: a rate is a number, []
+    Errors: TypeError if a rate is not a number
 
     >>> import rune
     >>> rune.viz.schedule(lambda step: 0.1 * 0.5 ** (step // 10), 30, title="halved")
@@ -86,6 +89,8 @@ def schedule(rate: Callable[[int], ArrayLike], steps: int, *, title: str = "", y
 
 def timeline(profile: Profile) -> Picture:
     """What ran when: a band for each device and thread, and the memory of each device below.
+
+    Errors: none.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.debug.profile() as p:
@@ -116,6 +121,7 @@ def times(explanation: Explanation) -> Picture:
     """How long each step takes: predicted, and measured if the explanation has a profile.
 
     explanation: of `rune.explain`, or what its `.measured(profile)` gives
+    Errors: none.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.viz.times(rune.explain(rnp.sin)(rnp.ones(64)))  # doctest: +ELLIPSIS
@@ -130,6 +136,7 @@ def shards(array: Array | Sequence[int], sharding: Sharding | None = None) -> Pi
     """Which device holds which block of a vector or a matrix.
 
     array:     an array; or a shape, with the sharding that an array of it would have
+    Shapes:    [N] or [N, M]
     Errors:    ArgumentError for another rank; ShapeError if the blocks would not be equal.
 
     >>> import rune, rune.numpy as rnp

@@ -40,7 +40,8 @@ def _joined(outputs: list[Any]) -> list[str]:
 
 def _pictures(notebook: Any) -> int:
     outputs = (o for c in notebook.cells if c.cell_type == "code" for o in c.outputs)
-    return sum("image/png" in o.get("data", {}) for o in outputs)
+    shown = [o.get("data", {}) for o in outputs]
+    return sum("image/png" in data or "<svg" in data.get("text/html", "") for data in shown)
 
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda f: f.stem)

@@ -13,7 +13,7 @@ from rune.drawing.svg import COLOURS, Picture
 from rune.drawing.timeline import Area, Bar, timeline
 from rune.profiling import trace_file
 from rune.profiling.events import Kind
-from rune.profiling.texts import bytes_text, time_text
+from rune.profiling.texts import bytes_text
 
 if TYPE_CHECKING:
     from rune.profiling.profile import Profile
@@ -40,7 +40,7 @@ def picture(profile: Profile) -> Picture:
     bars.sort(key=lambda b: [*names.values()].index(b.row))
     present = {b.kind for b in bars}
     colours = {kind.value: colour for kind, colour in zip(Kind, COLOURS, strict=True) if kind.value in present}
-    title = f"timeline of {time_text(profile.seconds)}"
+    title = f"timeline of {', '.join(names.values()) or 'nothing'}"
     return timeline(bars, _areas(profile), colours, (profile.start, profile.start + profile.seconds), title)
 
 

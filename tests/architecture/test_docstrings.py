@@ -89,6 +89,7 @@ NO_ARRAYS = frozenset(
     set_printoptions axis_size conv_dimension_numbers conv_general_permutations
     conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads
     reduce_window_shape_tuple s_ index_exp next_fast_len prev_fast_len key_dtype
+    memory timeline times
     """.split()
 )
 PROMISES = "ArgumentError if an argument is not an array"

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.backends.cpu import steps
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 STEPS, BEFORE, WITHIN = 10**9, 0.3, 1.0  # of a loop that nobody waits for; seconds
@@ -67,3 +69,44 @@ def test_an_eager_loop_hears_the_stop_button(stop: Callable[[], None]):
     with pytest.raises(KeyboardInterrupt):
         until(rnp.ones(7))
     assert time.perf_counter() - start < BEFORE + WITHIN
+
+
+# --- kernels that take long -------------------------------------------------------------------
+
+
+def pairs(x: Any) -> Any:
+    """One kernel of many seconds."""
+    y = rnp.resize(x, 200_000)
+    return rnp.sum(rnp.sin(y[:, None] * y[None, :]), axis=1)
+
+
+def test_a_long_kernel_of_the_processor_hears_the_stop_button(stop: Callable[[], None]):
+    x, f = rnp.ones(7), rune.jit(pairs, device="cpu")
+    f.lower(x).compile()
+    stop()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        f(x)
+    assert time.perf_counter() - start < BEFORE + WITHIN
+    assert (rnp.ones(5) * 2).sum().item() == 10
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "elementwise": lambda x: rnp.sin(x) + rnp.arange(x.size).reshape(x.shape),
+    "rows": lambda x: rnp.sum(rnp.cos(x), axis=1),
+    "columns": lambda x: rnp.max(x * x, axis=0),
+    "transposed": lambda x: rnp.exp(x).T + 1,
+    "running": lambda x: rnp.cumsum(x, axis=0),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 13), (257, 129), (64, 1000)])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_kernel_in_parts_gives_what_it_gives_at_once(
+    name: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+):
+    x = rnp.asarray(np.random.default_rng(0).normal(size=shape), dtype="f4")
+    at_once = rune.jit(lambda x: CALLS[name](x))(x)
+    monkeypatch.setattr(steps, "PART_COST", 500.0)
+    in_parts = rune.jit(lambda x: CALLS[name](x))(x)
+    assert np.array_equal(np.asarray(in_parts), np.asarray(at_once))

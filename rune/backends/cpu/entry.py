@@ -26,19 +26,19 @@ from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm_text import Value, Writer
-from rune.lowering.plan import Loop, Plan, all_steps
+from rune.lowering.plan import Plan
 
 _MISCOUNTED = 0x7FFF
 
 
-def entry(plan: Plan, abi: Abi) -> str:
-    """The function `@entry`, behind its tables."""
-    return _text("entry", _Entry(plan, abi, Writer()))
+def entry(plan: Plan, abi: Abi, asks: bool) -> str:
+    """The function `@entry`, behind its tables. asks: whether the plan asks for signals."""
+    return _text("entry", _Entry(plan, abi, Writer(), asks))
 
 
 def prepare(plan: Plan, abi: Abi) -> str:
     """The function `@prepare`, behind its tables."""
-    return _text("prepare", _Prepare(plan, abi, Writer()))
+    return _text("prepare", _Prepare(plan, abi, Writer(), False))
 
 
 def _text(name: str, function: _Entry) -> str:
@@ -72,8 +72,8 @@ class _Entry:
 
     more = 0  # arrays behind those of the plan
 
-    def __init__(self, plan: Plan, abi: Abi, writer: Writer):
-        self.plan, self.abi, self.writer = plan, abi, writer
+    def __init__(self, plan: Plan, abi: Abi, writer: Writer, asks: bool):
+        self.plan, self.abi, self.writer, self.asks = plan, abi, writer, asks
         self.arguments = writer.constant("i64", len(plan.arguments))
         self.zero = writer.constant("i64", 0)
         writer.block = "start"
@@ -101,7 +101,7 @@ class _Entry:
         state = writer.effect("ptr", f"call ptr {function_at(abi.save_thread)}()")
         writer.do(f"call void @run(ptr {words.text})")
         writer.do(f"call void {function_at(abi.restore_thread)}(ptr {state.text})")
-        if any(isinstance(step, Loop) for step in all_steps(self.plan)):
+        if self.asks:
             self.raise_waiting()
         self.answer(self.zero)
 

@@ -48,7 +48,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
     sources = {name: k.text for name, k in kernels.items()}
-    parts = [*module.functions, entry(plan, host.abi)]
+    parts = [*module.functions, entry(plan, host.abi, module.asks)]
     parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
     return Rendering(text, sources, _cost(plan, kernels))
@@ -68,7 +68,11 @@ def _task(plan: Plan, name: str, kernel: Rendered) -> str:
         lines.append(f"  %a{k} = getelementptr i64, ptr %words, i64 {k}")
         lines.append(f"  %w{k} = load {type}, ptr %a{k}")
         operands.append(f"{type} %w{k}")
-    operands += ["i64 %begin", "i64 %end"]
+    # The pool counts from 0, and a part of the kernel begins where the last word says.
+    lines += [f"  %a{len(types)} = getelementptr i64, ptr %words, i64 {len(types)}"]
+    lines += [f"  %first = load i64, ptr %a{len(types)}"]
+    lines += ["  %from = add i64 %first, %begin", "  %to = add i64 %first, %end"]
+    operands += ["i64 %from", "i64 %to"]
     task = steps.task_name(name)
     head = f"define internal void @{task}(ptr %words, i64 %begin, i64 %end) #0 {{"
     call = f"  call void @{identifier(kernel.name)}({', '.join(operands)})"

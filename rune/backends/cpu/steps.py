@@ -47,6 +47,8 @@ from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Spa
 PARALLEL_COST = 60_000.0
 CHUNK_COST = 20_000.0
 CHUNKS_PER_CORE = 4
+# Of a part of a kernel that takes long: signals are asked for between its parts.
+PART_COST = 1e8
 ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 MOST_STEPS = 32  # of one function, with those of the loops and branches in it
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
@@ -84,6 +86,7 @@ class Module:
     kernels: Mapping[str, Rendered]
     talk: Talk
     split: set[str] = field(default_factory=set)  # kernels that are split somewhere
+    asks: bool = False  # whether signals are asked for, whose handlers may raise
     declared: set[str] = field(default_factory=set)
     functions: list[str] = field(default_factory=list)  # each after those it calls
 
@@ -254,6 +257,10 @@ class _Steps:
         kernel, code = self.kernels[step.kernel], self.plan.kernels[step.kernel]
         operands = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
         total = self.size(kernel.range)
+        part = int(PART_COST * self.host.cores / max(kernel.unit_cost, 1e-9)) // kernel.grain * kernel.grain
+        if isinstance(kernel.range, int) and part and 2 * part <= kernel.range and pulse.is_available():
+            self.in_parts(step, kernel, operands, part)
+            return
         threshold = max(2 * kernel.grain, int(PARALLEL_COST / max(kernel.unit_cost, 1e-9)))
         small = dims.less(kernel.range, threshold)
         if self.host.cores == 1 or small is True:
@@ -267,16 +274,36 @@ class _Steps:
                 lambda: self.call_pool(step.kernel, kernel, operands, total),
             )
 
-    def call_kernel(self, kernel: Rendered, operands: list[Value], total: Value) -> None:
-        """The whole range here."""
-        listed = [f"{v.type} {v.text}" for v in operands] + ["i64 0", f"i64 {total.text}"]
+    def in_parts(self, step: Launch, kernel: Rendered, operands: list[Value], part: int) -> None:
+        """A kernel that takes long: part after part of its range, each asking for signals."""
+        writer, total = self.writer, self.size(kernel.range)
+        clock = self.start_pulse(1)
+
+        def run(number: Value) -> None:
+            first = number * part
+            length = writer.call("i64", "@llvm.umin.i64", total - first, total.like(part))
+            if self.host.cores == 1:
+                self.call_kernel(kernel, operands, first + length, first)
+            else:
+                self.call_pool(step.kernel, kernel, operands, length, first)
+            self.beat(number + 1, clock)
+
+        assert isinstance(kernel.range, int)
+        writer.count_up(total.like(0), total.like(-(-kernel.range // part)), 1, run)
+
+    def call_kernel(self, kernel: Rendered, operands: list[Value], end: Value, first: Value | None = None) -> None:
+        """The range from `first` on, or all of it, here."""
+        begin = "0" if first is None else first.text
+        listed = [f"{v.type} {v.text}" for v in operands] + [f"i64 {begin}", f"i64 {end.text}"]
         self.writer.do(f"call void @{identifier(kernel.name)}({', '.join(listed)})")
 
-    def call_pool(self, name: str, kernel: Rendered, operands: list[Value], total: Value) -> None:
-        """The range in pieces: enough to even out the cores, none too small."""
+    def call_pool(
+        self, name: str, kernel: Rendered, operands: list[Value], total: Value, first: Value | None = None
+    ) -> None:
+        """So much of the range, from `first` on, in pieces: enough for all cores, none small."""
         self.module.split.add(name)
         writer = self.writer
-        words = in_memory(writer, operands)
+        words = in_memory(writer, [*operands, first or total.like(0)])
         least = max(kernel.grain, int(CHUNK_COST / max(kernel.unit_cost, 1e-9)))
         least = -(-least // kernel.grain) * kernel.grain
         pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
@@ -345,9 +372,11 @@ class _Steps:
 
     def begin_pulse(self, step: Loop) -> tuple[Value, Value] | None:
         """Before a loop: where it keeps the step after which it asks for signals, and its state."""
-        if not pulse.is_available():
-            return None
-        writer, first = self.writer, pulse.first_steps(step, self.kernels)
+        return self.start_pulse(pulse.first_steps(step, self.kernels)) if pulse.is_available() else None
+
+    def start_pulse(self, first: int) -> tuple[Value, Value]:
+        """Memory for the step after which signals are asked for, and the state; `first` is it."""
+        self.module.asks, writer = True, self.writer
         state = in_memory(writer, [writer.constant("i64", k) for k in (first, 0, 0)])
         due = writer.allocate("i64")
         writer.store(writer.constant("i64", first), due)
