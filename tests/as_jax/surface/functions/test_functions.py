@@ -22,8 +22,8 @@ from tests.as_jax.surface.functions.letters import FAMILIES, WAYS, Expression, e
 # Where answers differ on purpose, or JAX's are wrong; and the ways of which this holds.
 EVERY, SLOPES, GRAD = ("value", "vmap", "jit", "jvp", "grad"), ("jvp", "grad"), ("grad",)
 DIFFERENCES = {
-    # jax 0.10.2 is wrong: transposed products of COO and CSR have slopes of other elements; those of
-    # bisection are made up; recurrences overflow; the slope of E_0 is NaN.
+    # jax 0.10.2 is wrong: transposed products of COO and CSR have slopes of other elements; those
+    # of bisection are made up; recurrences overflow; the slope of E_0 is NaN.
     "sparse.coo_matvec(sparse.COO.fromdense(x * b, nse=15), v[:3], transpose=True)": SLOPES,
     "sparse.csr_matmat(sparse.CSR.fromdense(x * b, nse=15), y, transpose=True)": SLOPES,
     "sparse.CSC.fromdense(x * b, nse=15) @ v": SLOPES,
