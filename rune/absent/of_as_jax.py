@@ -84,7 +84,6 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.debug": {
         _INSIDE: "DebugEffect OrderedDebugEffect",
-        "Use `jax.debug.print`, or Python's debugger without `jit`.": "breakpoint",
         "Use `x.sharding` of the result.": "inspect_array_sharding",
     },
     "jax.ad_checkpoint": {
@@ -96,10 +95,9 @@ NAMES: Mapping[str, Table] = {
             """
     },
     "jax.export": {
-        "What exports XLA's programs.": """
-            default_export_platform DisabledSafetyCheck Exported maximum_supported_calling_convention_version
-            minimum_supported_calling_convention_version register_namedtuple_serialization
-            register_pytree_node_serialization symbolic_args_specs symbolic_shape SymbolicScope
+        "Versions and checks of XLA's; files of rune's say their own.": """
+            DisabledSafetyCheck maximum_supported_calling_convention_version
+            minimum_supported_calling_convention_version
             """
     },
     "jax.ffi": {

@@ -34,6 +34,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "Classes that programs are given, and do not make.": (
         "jax.stages.*: *",
+        "jax.export.Exported: *",
         "jax.core.Tracer: *",
         "jax.errors.*: *",
         "jit(f)*: *",
@@ -59,7 +60,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "Sum with `jax.lax.psum`.": ("jax.*: reduce_axes*",),
     "Say `static_argnums`.": ("jax.checkpoint: *", "jax.remat: *"),
     "A move copies; dropping the value frees its memory.": ("jax.device_put: *",),
-    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.pmap: backend", "jax.shard_map: in_specs*"),
+    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.shard_map: in_specs*"),
     "A default that says the same, or that NumPy and SciPy have.": (
         "jax.numpy.*: * for *",
         "jax.numpy.clip: arr*",

@@ -16,7 +16,7 @@ refused. As long as there are no references, none of this costs anything.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, NoReturn, TypeVar
@@ -173,10 +173,10 @@ class Written(BaseException):
         self.refs = tuple(refs)
 
 
-class Inlined(BaseException):
-    """A jitted function is to run as a part of its caller. Caught by the function."""
-
-
+# Who makes the calls of jitted functions here: call(jitted, args, kwargs). `checkify` does, inside.
+calls_of_jitted: ContextVar[Callable[[Any, tuple, Mapping[str, object]], object] | None] = ContextVar(
+    "rune_calls_of_jitted", default=None
+)
 _READ, _WRITE = "read", "write"
 
 

@@ -26,7 +26,7 @@ from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
 from rune.sharding.memory import Spread
 from rune.transforms import late_modules, references
-from rune.transforms.arguments import flatten_values, function_name, named, value_leaves
+from rune.transforms.arguments import SignatureOfWrapped, flatten_values, function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
 from rune.transforms.compile.declared_sizes import SymbolicAxes
@@ -66,6 +66,7 @@ class Jitted(Generic[P, R]):
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
+    __signature__ = SignatureOfWrapped()
 
     def __init__(
         self,
@@ -125,10 +126,9 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         if self.inline and not is_evaluating():
             return call_inline(self.function, self.marked, args, kwargs)
-        try:
-            traced, leaves = self._lookup(args, kwargs)
-        except references.Inlined:
-            return self.function(*args, **kwargs)
+        if (call := references.calls_of_jitted.get()) is not None:
+            return call(self, args, kwargs)
+        traced, leaves = self._lookup(args, kwargs)
         if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)

@@ -8,6 +8,7 @@ choice of a device, if any; every rule passes it on, so derived programs run the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from rune.array import Array, committed_to, on
@@ -60,9 +61,11 @@ jit_primitive = HigherOrder(
     batch=call_rules.batch_rule(lambda: jit_primitive),
     multiple_results=True,
     run=_run,
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    interpret=call_rules.interpret,
+    series=call_rules.series,
     jvp_equation=call_rules.jvp_rule(lambda: jit_primitive),
     partial_equation=_partial,
     dead_code=call_rules.dead_code,
     vary=call_rules.vary,
+    jax_names={"jaxpr": itemgetter("program"), "name": lambda params: params["program"].name},
 )

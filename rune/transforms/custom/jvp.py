@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
@@ -272,9 +273,10 @@ custom_jvp_call = HigherOrder(
     transpose=transpose_of_program,
     batch=_batch,
     multiple_results=True,
-    run=lambda *args, program, **_: call_rules.evaluated(program, args),
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    run=call_rules.run,
+    interpret=call_rules.interpret,
     jvp_equation=_jvp,
     partial_equation=_partial,
     vary=call_rules.vary,
+    jax_names={"call_jaxpr": itemgetter("program"), "num_consts": itemgetter("hidden")},
 )

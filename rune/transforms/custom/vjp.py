@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
@@ -434,8 +435,9 @@ custom_vjp_call = HigherOrder(
     calls=call_rules.calls,
     batch=_batch,
     multiple_results=True,
-    run=lambda *args, program, **_: call_rules.evaluated(program, args),
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    run=call_rules.run,
+    interpret=call_rules.interpret,
     jvp_equation=_jvp,
     vary=call_rules.vary,
+    jax_names={"call_jaxpr": itemgetter("program"), "num_consts": itemgetter("hidden")},
 )

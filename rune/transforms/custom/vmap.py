@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from rune import tree
@@ -205,9 +206,10 @@ custom_vmap_call = HigherOrder(
     transpose=transpose_of_program,
     batch=_batch,
     multiple_results=True,
-    run=lambda *args, program, **_: call_rules.evaluated(program, args),
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    run=call_rules.run,
+    interpret=call_rules.interpret,
     jvp_equation=_jvp,
     partial_equation=_partial,
     vary=call_rules.vary,
+    jax_names={"call": itemgetter("program")},
 )

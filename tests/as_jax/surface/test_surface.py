@@ -7,15 +7,13 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 from rune.absent.of_as_jax import NAMES
 from rune.absent.of_as_jax_parameters import PARAMETERS
 from tests.as_jax.surface.compare import differences, missing_names, of_rune, stored
-from tests.support.absent import page
-from tests.support.expect import expect_file
+from tests.support.absent import chapter, expect_chapter
 
 
 @cache
@@ -85,20 +83,18 @@ def test_a_missing_name_says_what_to_use(dotted: str):
     assert HINTS[dotted] in str(raised.value)
 
 
-PAGE = Path(__file__).parent.parent.parent.parent / "docs" / "guide" / "missing-as-jax.md"
 INTRODUCTION = """\
-What jax 0.10.2 has and `import rune.as_jax` does not give, module by module and object by object.
-The tests compare this page, name by name, with a list of JAX's public names and their parameters,
-so it is complete. What `import rune as jax` lacks besides stands in [missing-jax.md](missing-jax.md)."""
+What jax 0.10.2 has and `import rune.as_jax` does not give, module by module and object by object,
+name by name. What `import rune as jax` lacks besides stands in [the chapter on JAX](#jax)."""
 
 
 def shown_parameters() -> str:
     items = (f"- *{reason}* {', '.join(f'`{p}`' for p in group)}" for reason, group in PARAMETERS.items())
     wrapped = (textwrap.fill(i, 100, subsequent_indent="  ", break_on_hyphens=False) for i in items)
-    return "## Parameters\n\n" + "\n".join(wrapped)
+    return "### Parameters\n\n" + "\n".join(wrapped)
 
 
 def test_the_page_tells_the_table(request: pytest.FixtureRequest):
-    text = page("What JAX has and rune.as_jax has not", INTRODUCTION, {f"`{t}`": names for t, names in NAMES.items()})
+    text = chapter("rune.as_jax", INTRODUCTION, {f"`{t}`": names for t, names in NAMES.items()})
 
-    expect_file(request.config, PAGE, f"{text}\n\n{shown_parameters()}")
+    expect_chapter(request.config, f"{text}\n\n{shown_parameters()}")
