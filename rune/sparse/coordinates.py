@@ -22,7 +22,15 @@ Parts = Sequence[ArrayLike]  # the arrays that a sparse array is made of
 
 
 class Sparse:
-    """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array."""
+    """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array.
+
+    Shapes: shape; its data have a format of their own. Types: dtype is that of the data.
+    Errors: none: make an array of one of the formats.
+
+    >>> import rune
+    >>> isinstance(rune.sparse.eye(2, sparse_format="csr"), rune.sparse.Sparse)
+    True
+    """
 
     __slots__ = ("data", "shape")
     __array_priority__ = 2000  # arrays on the left defer to it

@@ -117,11 +117,11 @@ def _by_numbers(
     numbers = [tree.map(lambda x: x.data if isinstance(x, Sparse) else x, a, is_leaf=_is_sparse) for a in args]
 
     def of_numbers(*numbers: Tree, **kwargs: Tree) -> Tree:
-        whole = [
+        arguments = [
             tree.map(lambda x, n: _with_numbers(x, n) if isinstance(x, Sparse) else n, a, n, is_leaf=_is_sparse)
             for a, n in zip(args, numbers, strict=True)
         ]
-        return fun(*whole, **kwargs)
+        return fun(*arguments, **kwargs)
 
     return transform(of_numbers, argnums=argnums)(*numbers, **kwargs)
 
@@ -131,9 +131,9 @@ def _with_positions(remake: Remake, derivative: Tree, argnums: Argnums, args: Se
     chosen = [args[argnums]] if isinstance(argnums, int) else [args[k] for k in argnums]
     places = tree.leaves(chosen, is_leaf=_is_sparse)
     leaves, structure = tree.flatten(derivative)
-    whole = [places[k % len(places)] for k in range(len(leaves))]
+    arguments = [places[k % len(places)] for k in range(len(leaves))]
     return tree.unflatten(
-        structure, [remake(x, n) if isinstance(x, Sparse) else n for x, n in zip(whole, leaves, strict=True)]
+        structure, [remake(x, n) if isinstance(x, Sparse) else n for x, n in zip(arguments, leaves, strict=True)]
     )
 
 

@@ -45,10 +45,10 @@ def bcoo_slice(
     if len(bounds) != mat.ndim or any(not 0 <= a <= b <= n or k < 1 for (a, b, k), n in zip(bounds, mat.shape)):
         raise ShapeError(f"bcoo_slice: cannot slice {mat!r} (from {start_indices} to {limit_indices} by {steps})")
     m = spread(mat)
-    whole = [slice(*b) for b in bounds]
+    slices = [slice(*b) for b in bounds]
     first, end = m.n_batch, m.n_batch + m.n_sparse
-    data = m.data[(*whole[:first], slice(None), *whole[end:])]
-    indices = m.indices[tuple(whole[:first])]
+    data = m.data[(*slices[:first], slice(None), *slices[end:])]
+    indices = m.indices[tuple(slices[:first])]
     shape = [len(range(*b)) for b in bounds]
     columns, is_chosen = [], rnp.ones(indices.shape[:-1], bool)
     for k, (start, limit, step) in enumerate(bounds[first:end]):
@@ -261,8 +261,8 @@ def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple
     first, end = m.n_batch, m.n_batch + m.n_sparse
     data, indices = m.data, m.indices
     if first <= axis < end:
-        moved = rnp.where(is_inside(m), indices[..., axis - first] + start, shape[axis])
-        indices = indices.at[..., axis - first].set(moved)
+        places = rnp.where(is_inside(m), indices[..., axis - first] + start, shape[axis])
+        indices = indices.at[..., axis - first].set(places)
     elif axis >= end:
         widths = [(0, 0)] * data.ndim
         widths[axis - m.n_sparse + 1] = (start, shape[axis] - start - m.shape[axis])

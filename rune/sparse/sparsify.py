@@ -15,6 +15,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import ops, tree
 from rune.array import Array
+from rune.core.higher import equation_program
 from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.errors import TransformError
@@ -41,6 +42,7 @@ def sparsify(f: Function, use_tracer: bool = False) -> Function:
     Products, sums, elementwise functions that keep 0, and movement of sparse arrays are sparse;
     a product with a dense array is dense. What jit holds inside of `f` is run so, too.
 
+    Shapes: those of `f` on the dense arrays. Types: those of `f`.
     Errors: TransformError for an operation that has no sparse meaning, under its name.
 
     >>> import rune, rune.numpy as rnp
@@ -91,8 +93,9 @@ def _results(equation: Equation, operands: Sequence[Either]) -> Sequence[Either]
     if not any(map(_is_sparse, operands)):
         results = bind(primitive, *operands, **params)
         return results if primitive.multiple_results else (results,)
-    if primitive.name == "jit":
-        return _run(params["program"], operands)
+    inner = equation_program(equation)
+    if inner is not None:
+        return _run(inner, operands)
     rule = _RULES.get(primitive.name)
     result = rule(*operands, **params) if rule else None
     if result is None:
