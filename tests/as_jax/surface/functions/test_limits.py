@@ -38,7 +38,7 @@ def is_same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not is_inexact(y):
         return x == y
     if np.issubdtype(x.dtype, np.complexfloating):
-        return is_same(x.real, y.real) & is_same(x.imag, y.imag)
+        return is_same(np.real(x), np.real(y)) & is_same(np.imag(x), np.imag(y))
     tiny = float(np.finfo(np.float32).tiny) if y.dtype.itemsize != 2 or y.dtype.name == "bfloat16" else 6.2e-5
     x, y = (np.asarray(v, np.float64 if v.dtype.itemsize > 2 else np.float32) for v in (x, y))
     digits = 2e-3 if wide(x) else 3e-6
