@@ -196,3 +196,44 @@ def test_what_cannot_be_is_refused(what: str):
 
     with pytest.raises(error):
         call()
+
+
+def test_new_and_stretched_axes_of_a_sparse_array_repeat_its_elements():
+    wide = sparse.bcoo_broadcast_in_dim(a, shape=(5, 2, 7), broadcast_dimensions=(0, 2))
+
+    same(np.broadcast_to(A[:, None], (5, 2, 7)), np.asarray(wide.todense()))
+
+
+def test_a_reshape_that_mixes_batch_and_sparse_axes_is_one_list():
+    m = batch.reshape(7, -1)
+
+    assert m.n_batch == 0
+    same(BATCH.reshape(7, 15), np.asarray(m.todense()))
+
+
+@pytest.mark.parametrize("index", [1, (slice(None), -1), (slice(4, None, -2), slice(1, 5)), (None, ..., 3)], ids=str)
+def test_an_index_takes_what_it_takes_of_the_dense_array(index: Any):
+    same(A[index], np.asarray(a[index].todense()))
+
+
+def test_an_array_cannot_index_a_sparse_array():
+    with pytest.raises(ArgumentError, match=r"BCOO: cannot index .* \(whole numbers, slices, None and \.\.\.\)"):
+        _ = a[np.array([0, 1])]  # type: ignore[index]
+
+
+def test_longer_lists_have_to_be_asked_for():
+    with pytest.raises(sparse.SparseEfficiencyError, match="without longer lists"):
+        a.update_layout(n_batch=1)
+
+
+@pytest.mark.parametrize(
+    "make", [sparse.BCSR.fromdense, sparse.COO.fromdense, sparse.CSR.fromdense, sparse.CSC.fromdense]
+)
+def test_a_matrix_of_every_format_multiplies_as_the_dense_one(make: Callable[..., Any]):
+    same(A @ V, np.asarray(make(A) @ V))
+    same(W @ A, np.asarray(W @ make(A)))
+
+
+def test_an_operation_without_a_sparse_meaning_is_refused_by_its_name():
+    with pytest.raises(TransformError, match=r"sparsify: cannot compute cos of sparse arrays \(BCOO"):
+        sparse.sparsify(rnp.cos)(a)

@@ -59,12 +59,18 @@ NAMES: Mapping[str, Table] = {
         "A warning that is an error here.": "ComplexWarning",
     },
     "jax.lax": {
-        "A product is computed in the precision of its dtype; presets are taken, and change nothing.": "DotAlgorithm",
+        "A product is computed in the precision of its dtype; presets are taken, and change nothing.": """
+            DotAlgorithm
+            """,
         "Functions have one accuracy; `AccuracyMode` is taken, and changes nothing.": "Tolerance",
-        "A draw that depends on what was drawn before; use `jax.random.uniform`, which takes a key.": "rng_uniform",
+        "A draw that depends on what was drawn before; use `jax.random.uniform`, which takes a key.": """
+            rng_uniform
+            """,
         "A program holds what its results need; a `jax.debug.callback` stays in any case.": "dce_sink",
         "Order between calls is that of the program; there are no tokens to hand on.": "after_all create_token",
-        "Collectives that are not written; `ppermute` and `all_to_all` are here.": "precv psend ragged_all_to_all",
+        "Collectives that are not written; `ppermute` and `all_to_all` are here.": """
+            precv psend ragged_all_to_all
+            """,
         "A stage of JAX's own lowering.": "stage",
         "What stands in a program in other operations here.": """
             dce_sink_p mulhi_p optimization_barrier_p scatter_sub_p split_p stack_p stage_p tile_p unstack_p
@@ -106,11 +112,7 @@ NAMES: Mapping[str, Table] = {
             register_ffi_target_as_batch_partitionable register_ffi_type register_ffi_type_id
             """
     },
-    "jax.api_util": {
-        _INSIDE: """
-            argnums_partial donation_vector flatten_axes rebase_donate_argnums shaped_abstractify
-            """
-    },
+    "jax.api_util": {_INSIDE: "argnums_partial donation_vector flatten_axes rebase_donate_argnums shaped_abstractify"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
     "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "register_vmappable unregister_vmappable"},
@@ -167,14 +169,12 @@ NAMES: Mapping[str, Table] = {
             reset_name_stack set_name_stack SourceInfo summarize transform_name_stack user_context
             """
     },
-    "jax.extend.xla": {
-        _XLA: """
-            clear_hlo_module_transformation PipelineStage register_hlo_module_transformation
-            """
-    },
+    "jax.extend.xla": {_XLA: "clear_hlo_module_transformation PipelineStage register_hlo_module_transformation"},
     "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
     "jax.example_libraries.stax": {
-        "Examples of JAX; use Flax, Haiku or Equinox.": "AvgPool GeneralConv GeneralConvTranspose MaxPool SumPool"
+        "Examples of JAX; use Flax, Haiku or Equinox.": """
+            AvgPool GeneralConv GeneralConvTranspose MaxPool SumPool
+            """
     },
     "jax.experimental": {
         _MUTABLE: "cur_qdd EArray primal_tangent_dtype",
@@ -285,9 +285,7 @@ NAMES: Mapping[str, Table] = {
             unsafe_buffer_pointer
             """,
         "What JAX's raise an error for, too.": "dimension_as_value flat",
-        _INSIDE: """
-            full_lower get_const get_referent parent to_concrete_value traceback val
-            """,
+        _INSIDE: "full_lower get_const get_referent parent to_concrete_value traceback val",
         _MUTABLE: "aval_mutable_qdd cur_qdd mutable_qdd",
     },
     "key": {"What JAX's raise an error for, too.": "flat", _INSIDE: "pprint"},
@@ -320,9 +318,7 @@ NAMES: Mapping[str, Table] = {
     },
     "devices()[0]": {
         _MEMORIES: "addressable_memories default_memory memory",
-        _FLAGS: """
-            client get_stream_for_external_ready_events live_buffers poison_execution
-            """,
+        _FLAGS: "client get_stream_for_external_ready_events live_buffers poison_execution",
         "Use `process_index`.": "host_id task_id",
     },
     "config": {

@@ -84,7 +84,7 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-def philox_block(on: Arithmetic[Any], key: Words, counter: Words) -> Words:
+def philox_block(on: Arithmetic[Word], key: Sequence[Word], counter: Sequence[Word]) -> Sequence[Word]:
     """Ten rounds on four words, all four; the key grows by odd constants from round to round."""
     k, j = key
     a, b, c, d = counter

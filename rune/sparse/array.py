@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,10 @@ from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.ops.conventions import normalised_axes
-from rune.sparse.coordinates import Coordinates, layout, listed, spread
+from rune.sparse.coordinates import Coordinates, Either, Foreign, layout, listed, spread
 from rune.sparse.forms import bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
 from rune.sparse.layouts import bcoo_update_layout
-from rune.sparse.movement import bcoo_reshape, getitem
+from rune.sparse.movement import Index, bcoo_reshape, getitem
 from rune.sparse.products import bcoo_multiply_sparse, matmul, times_dense
 from rune.transforms.arguments import value_leaves
 from rune.typing import ArrayLike, DTypeLike
@@ -60,7 +59,7 @@ class BCOO(Coordinates):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+        cls, mat: Foreign, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
         """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
         if n_dense or n_batch:
@@ -91,11 +90,12 @@ class BCOO(Coordinates):
         """As `bcoo_sum_duplicates`."""
         return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
 
-    def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
+    def reshape(self, *args: int | Sequence[int], dimensions: Sequence[int] | None = None) -> BCOO:
         """As `bcoo_reshape`: a shape, or its sizes one by one; one may be -1."""
-        (sizes,) = args if len(args) == 1 and not isinstance(args[0], int) else (args,)
+        sizes = [n for a in args for n in (a if isinstance(a, Sequence) else (a,))]
         known = prod(n for n in sizes if n != -1)
-        return bcoo_reshape(self, new_sizes=[self.size // max(known, 1) if n == -1 else n for n in sizes], **kwargs)
+        sizes = [self.size // max(known, 1) if n == -1 else n for n in sizes]
+        return bcoo_reshape(self, new_sizes=sizes, dimensions=dimensions)
 
     def update_layout(
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
@@ -103,7 +103,7 @@ class BCOO(Coordinates):
         """As `bcoo_update_layout`."""
         return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
-    def __getitem__(self, index: Any) -> BCOO:
+    def __getitem__(self, index: Index) -> BCOO:
         """`m[1, :, ::2]`: whole numbers, slices, None and `...`."""
         return getitem(self, index)
 
@@ -118,20 +118,20 @@ class BCOO(Coordinates):
 
     # --- arithmetic ---------------------------------------------------------------------------
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Either) -> Either:
         return matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Either) -> Either:
         return matmul(other, self)
 
-    def __mul__(self, other: Any) -> BCOO:
+    def __mul__(self, other: Either) -> BCOO:
         if isinstance(other, BCOO):
             return bcoo_multiply_sparse(self, other)
         return self.with_data(self.data * other) if np.ndim(other) == 0 else times_dense(self, other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> BCOO:
+    def __truediv__(self, other: Either) -> BCOO:
         if isinstance(other, BCOO):
             raise TransformError("BCOO: cannot divide by a sparse array (most of it is 0)")
         return self * (1.0 / rnp.asarray(other))
@@ -145,7 +145,7 @@ class BCOO(Coordinates):
     def __abs__(self) -> BCOO:
         return self.sum_duplicates(self.nse).with_data(abs(self.sum_duplicates(self.nse).data))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Either) -> Either:
         if not isinstance(other, BCOO):
             return self.todense() + other
         if self.shape != other.shape:
@@ -157,10 +157,10 @@ class BCOO(Coordinates):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Either) -> Either:
         return self + (-other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Either) -> Either:
         return (-self) + other
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Self, TypeVar
 
@@ -12,10 +12,25 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
+from rune.typing import ArrayLike
+
+Either = Any  # an array or a number, sparse or dense; of results, the operands decide which
+Tree = Any  # a tree of arrays of both kinds
+Function = Callable[..., Any]  # of such trees
+Foreign = Any  # a sparse matrix of SciPy's
+Parts = Sequence[ArrayLike]  # the arrays that a sparse array is made of
 
 
 class Sparse:
-    """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array."""
+    """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array.
+
+    Shapes: shape; its data have a format of their own. Types: dtype is that of the data.
+    Errors: none: make an array of one of the formats.
+
+    >>> import rune
+    >>> isinstance(rune.sparse.eye(2, sparse_format="csr"), rune.sparse.Sparse)
+    True
+    """
 
     __slots__ = ("data", "shape")
     __array_priority__ = 2000  # arrays on the left defer to it
@@ -49,7 +64,7 @@ class Coordinates(Sparse):
     __slots__ = ("indices", "indices_sorted", "unique_indices")
 
     def __init__(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+        self, args: Parts, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
     ):
         self.data, self.indices = map(rnp.asarray, args)
         self.shape = tuple(shape)
@@ -93,12 +108,12 @@ class Coordinates(Sparse):
         extras = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n))
         return f"{type(self).__name__}({kind}[{','.join(map(str, self.shape))}], nse={self.nse}{extras})"
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Array, Array], tuple[tuple[int, ...], bool, bool]]:
         """Data and indices; the shape and what is known of the indices."""
         return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
-    def tree_unflatten(cls, aux: tuple[Any, ...], leaves: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux: tuple[tuple[int, ...], bool, bool], leaves: Sequence[Array]) -> Self:
         """The array with these leaves, whatever they are."""
         new = object.__new__(cls)
         new.data, new.indices = leaves
@@ -107,9 +122,7 @@ class Coordinates(Sparse):
 
     # --- others like it -----------------------------------------------------------------------
 
-    def remade(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], is_sorted: bool = False, is_unique: bool = False
-    ) -> Self:
+    def remade(self, args: Parts, *, shape: Sequence[int], is_sorted: bool = False, is_unique: bool = False) -> Self:
         """Another array of this class."""
         return type(self)(args, shape=shape, indices_sorted=is_sorted, unique_indices=is_unique)
 

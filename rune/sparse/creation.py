@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +12,13 @@ from rune import tree
 from rune.errors import ArgumentError
 from rune.random import normal
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Sparse
+from rune.sparse.coordinates import Either, Sparse, Tree
 from rune.sparse.matrices import COO, CSC, CSR
 from rune.sparse.rows import BCSR
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
-def todense(arr: Any) -> Any:
+def todense(arr: Tree) -> Tree:
     """A tree with its sparse arrays dense.
 
     Shapes: kept. Types: kept.
@@ -35,7 +34,7 @@ def todense(arr: Any) -> Any:
 
 def empty(
     shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32, sparse_format: str = "bcoo"
-) -> Any:
+) -> Either:
     """A sparse array of zeros, which has no elements.
 
     sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"; all but the first of matrices
@@ -58,7 +57,7 @@ def eye(
     dtype: DTypeLike | None = None,
     index_dtype: DTypeLike = np.int32,
     sparse_format: str = "bcoo",
-) -> Any:
+) -> Either:
     """Ones on the diagonal k.
 
     sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"
@@ -105,7 +104,7 @@ def _format(name: str, sparse_format: str) -> Callable[[BCOO], Sparse]:
     return _FORMATS[sparse_format]
 
 
-def random_bcoo(key: Any, shape: Sequence[int], *, nse: float = 0.2, dtype: DTypeLike = np.float32) -> BCOO:
+def random_bcoo(key: ArrayLike, shape: Sequence[int], *, nse: float = 0.2, dtype: DTypeLike = np.float32) -> BCOO:
     """Normal numbers at positions drawn without repetition.
 
     nse:  their number, or their share of the size

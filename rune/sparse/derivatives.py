@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any
 
 from rune import tree
 from rune.array import Array
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Sparse
+from rune.sparse.coordinates import Either, Function, Sparse, Tree
 from rune.transforms.derivatives import grad as gradients
 from rune.transforms.derivatives import jacobian as jacobians
 
@@ -21,7 +20,7 @@ Argnums = int | Sequence[int]
 Remake = Callable[[Sparse, Array], Sparse]
 
 
-def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any) -> Callable[..., Any]:
+def grad(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
     """As rune.grad, of arguments that may be sparse.
 
     argnums, has_aux, options: as rune.grad
@@ -37,16 +36,14 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
     both = value_and_grad(fun, argnums, has_aux, **options)
 
     @wraps(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Tree, **kwargs: Tree) -> Tree:
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
     return gradient
 
 
-def value_and_grad(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any
-) -> Callable[..., Any]:
+def value_and_grad(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
     """As rune.value_and_grad, of arguments that may be sparse.
 
     argnums, has_aux, options: as rune.value_and_grad
@@ -62,14 +59,14 @@ def value_and_grad(
     transform = partial(gradients.value_and_grad, has_aux=has_aux, **options)
 
     @wraps(fun)
-    def both(*args: Any, **kwargs: Any) -> Any:
+    def both(*args: Tree, **kwargs: Tree) -> Tree:
         value, derivative = _by_numbers(transform, fun, argnums, args, kwargs)
         return value, _with_positions(_with_numbers, derivative, argnums, args)
 
     return both
 
 
-def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any) -> Callable[..., Any]:
+def jacfwd(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
     """As rune.jacfwd, of arguments that may be sparse; Jacobians by these are BCOO.
 
     argnums, has_aux, options: as rune.jacfwd
@@ -84,7 +81,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
     return _jacobian(jacobians.jacfwd, fun, argnums, has_aux, options)
 
 
-def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: Any) -> Callable[..., Any]:
+def jacrev(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
     """As rune.jacrev, of arguments that may be sparse; Jacobians by these are BCOO.
 
     argnums, has_aux, options: as rune.jacrev
@@ -101,10 +98,10 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 
 def _jacobian(
-    transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool, options: dict[str, Any]
-) -> Callable[..., Any]:
+    transform: Function, fun: Function, argnums: Argnums, has_aux: bool, options: dict[str, bool]
+) -> Function:
     @wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
         result = _by_numbers(partial(transform, has_aux=has_aux, **options), fun, argnums, args, kwargs)
         derivative, aux = result if has_aux else (result, None)
         derivative = _with_positions(_jacobian_at, derivative, argnums, args)
@@ -114,43 +111,43 @@ def _jacobian(
 
 
 def _by_numbers(
-    transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: Any
-) -> Any:
+    transform: Function, fun: Function, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]
+) -> Tree:
     """The transformation at arguments whose sparse arrays are replaced by their numbers."""
     numbers = [tree.map(lambda x: x.data if isinstance(x, Sparse) else x, a, is_leaf=_is_sparse) for a in args]
 
-    def of_numbers(*numbers: Any, **kwargs: Any) -> Any:
-        whole = [
+    def of_numbers(*numbers: Tree, **kwargs: Tree) -> Tree:
+        arguments = [
             tree.map(lambda x, n: _with_numbers(x, n) if isinstance(x, Sparse) else n, a, n, is_leaf=_is_sparse)
             for a, n in zip(args, numbers, strict=True)
         ]
-        return fun(*whole, **kwargs)
+        return fun(*arguments, **kwargs)
 
     return transform(of_numbers, argnums=argnums)(*numbers, **kwargs)
 
 
-def _with_positions(remake: Remake, derivative: Any, argnums: Argnums, args: Sequence[Any]) -> Any:
+def _with_positions(remake: Remake, derivative: Tree, argnums: Argnums, args: Sequence[Tree]) -> Tree:
     """Derivatives by numbers as sparse arrays; they follow in the order of the arguments."""
     chosen = [args[argnums]] if isinstance(argnums, int) else [args[k] for k in argnums]
     places = tree.leaves(chosen, is_leaf=_is_sparse)
     leaves, structure = tree.flatten(derivative)
-    whole = [places[k % len(places)] for k in range(len(leaves))]
+    arguments = [places[k % len(places)] for k in range(len(leaves))]
     return tree.unflatten(
-        structure, [remake(x, n) if isinstance(x, Sparse) else n for x, n in zip(whole, leaves, strict=True)]
+        structure, [remake(x, n) if isinstance(x, Sparse) else n for x, n in zip(arguments, leaves, strict=True)]
     )
 
 
-def _is_sparse(x: Any) -> bool:
+def _is_sparse(x: object) -> bool:
     return isinstance(x, Sparse)
 
 
-def _with_numbers(x: Sparse, data: Any) -> Sparse:
+def _with_numbers(x: Sparse, data: Array) -> Sparse:
     """Other numbers at the positions of `x`: the first leaf of every format is its data."""
     leaves, structure = tree.flatten(x)
     return tree.unflatten(structure, [data, *leaves[1:]])
 
 
-def _jacobian_at(x: Any, data: Array) -> BCOO:
+def _jacobian_at(x: Either, data: Array) -> BCOO:
     """Derivatives [*result, *data of x] as a BCOO [*result, *shape of x]."""
     m = x if isinstance(x, BCOO) else x.to_bcoo()
     count = data.ndim - m.data.ndim

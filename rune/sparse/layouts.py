@@ -10,11 +10,27 @@ from rune.sparse.coordinates import S, chosen, is_inside, listed, require_sparse
 
 
 class SparseEfficiencyError(ArgumentError):
-    """An operation would make a sparse array much longer than it was."""
+    """An operation would make the lists of a sparse array longer, which it does if it is asked to.
+
+    Shapes: none of its own.
+    Errors: it is one.
+
+    >>> import rune
+    >>> rune.sparse.bcoo_update_layout(rune.sparse.eye(2), n_batch=1, on_inefficient=None)
+    BCOO(f32[2,2], nse=2, n_batch=1)
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """The same, where it has been asked for."""
+    """The lists of a sparse array grow longer, and `on_inefficient="warn"` asked to hear of it.
+
+    Shapes: none of its own.
+    Errors: it is a warning.
+
+    >>> import rune
+    >>> issubclass(rune.sparse.SparseEfficiencyWarning, UserWarning)
+    True
+    """
 
 
 def bcoo_update_layout(
@@ -26,7 +42,7 @@ def bcoo_update_layout(
                     None
 
     Shapes: kept. Types: kept.
-    Errors: SparseEfficiencyError for more of them; ArgumentError for more than there are axes.
+    Errors: ArgumentError for more of them (on_inefficient), and for more than there are axes.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.bcoo_fromdense(rnp.ones((2, 3)), n_batch=1)
@@ -67,11 +83,11 @@ def _densified(m: S) -> S:
 
 
 def _batched(m: S) -> S:
-    """The first sparse axis as a batch axis: each has the whole list, others' elements outside."""
+    """The first sparse axis as a batch axis: each has all of the list, others' elements outside."""
     size, sizes = m.shape[m.n_batch], m.shape[m.n_batch + 1 : m.ndim - m.n_dense]
     numbers = rnp.arange(size).reshape(size, 1)
     is_here = (m.indices[..., None, :, 0] == numbers) & is_inside(m)[..., None, :]
-    whole = lambda x: rnp.repeat(rnp.expand_dims(x, m.n_batch), size, m.n_batch)  # noqa: E731
-    data, indices = whole(m.data), whole(m.indices[..., 1:])
+    repeated = lambda x: rnp.repeat(rnp.expand_dims(x, m.n_batch), size, m.n_batch)  # noqa: E731
+    data, indices = repeated(m.data), repeated(m.indices[..., 1:])
     result = m.remade((data, indices), shape=m.shape)
     return chosen(result, is_here, [indices[..., k] for k in range(len(sizes))], sizes, data, m.shape)

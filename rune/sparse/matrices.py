@@ -7,7 +7,7 @@ end are none: lists may be longer than what they hold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Sparse
+from rune.sparse.coordinates import Either, Parts, Sparse, Tree
 from rune.sparse.forms import bcoo_sort_indices
 from rune.sparse.products import matmul as product
 from rune.sparse.rows import BCSR
@@ -49,16 +49,16 @@ class Matrix(Sparse):
     def __repr__(self) -> str:
         return f"{self.to_bcoo()!r}".replace("BCOO", type(self).__name__, 1)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Either) -> Either:
         return product(self.to_bcoo(), _coordinates(other))
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Either) -> Either:
         return product(_coordinates(other), self.to_bcoo())
 
     def __neg__(self) -> Self:
         return self * -1
 
-    def __mul__(self, number: Any) -> Self:
+    def __mul__(self, number: Either) -> Self:
         """Times a number. Errors: ArgumentError for anything else."""
         if isinstance(number, Sparse) or np.ndim(number):
             raise ArgumentError(
@@ -89,9 +89,7 @@ class COO(Matrix):
 
     __slots__ = ("col", "cols_sorted", "row", "rows_sorted")
 
-    def __init__(
-        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
-    ):
+    def __init__(self, args: Parts, *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False):
         self.data, self.row, self.col = map(rnp.asarray, args)
         self.shape = tuple(shape)
         self.rows_sorted, self.cols_sorted = rows_sorted, cols_sorted
@@ -117,13 +115,13 @@ class COO(Matrix):
         """Rows and columns exchanged."""
         return self.transpose()
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], dict[str, Tree]]:
         """Data, rows and columns; the shape and what is known of the positions."""
         names = ("shape", "rows_sorted", "cols_sorted")
         return (self.data, self.row, self.col), {n: getattr(self, n) for n in names}
 
     @classmethod
-    def tree_unflatten(cls, aux: dict[str, Any], leaves: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux: dict[str, Tree], leaves: Sequence[Array]) -> Self:
         """The matrix with these leaves, whatever they are."""
         new = object.__new__(cls)
         new.data, new.row, new.col = leaves
@@ -136,12 +134,12 @@ class _Compressed(Matrix):
 
     __slots__ = ("indices", "indptr")
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], tuple[int, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[int, ...]]:
         """Data, indices and indptr; the shape."""
         return (self.data, self.indices, self.indptr), self.shape
 
     @classmethod
-    def tree_unflatten(cls, aux: tuple[int, ...], leaves: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux: tuple[int, ...], leaves: Sequence[Array]) -> Self:
         """The matrix with these leaves, whatever they are."""
         new = object.__new__(cls)
         new.data, new.indices, new.indptr = leaves
@@ -164,7 +162,7 @@ class CSR(_Compressed):
 
     __slots__ = ()
 
-    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
+    def __init__(self, args: Parts, *, shape: Sequence[int]):
         self.data, self.indices, self.indptr = map(rnp.asarray, args)
         self.shape = tuple(shape)
         lists = {"indices": (self.indices, self.nse), "indptr": (self.indptr, self.shape[0] + 1)}
@@ -206,7 +204,7 @@ class CSC(_Compressed):
 
     __slots__ = ()
 
-    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
+    def __init__(self, args: Parts, *, shape: Sequence[int]):
         self.data, self.indices, self.indptr = map(rnp.asarray, args)
         self.shape = tuple(shape)
         lists = {"indices": (self.indices, self.nse), "indptr": (self.indptr, self.shape[-1] + 1)}
@@ -236,7 +234,7 @@ for _class in (COO, CSR, CSC):
     tree.register_node_class(_class)
 
 
-def _coordinates(x: Any) -> Any:
+def _coordinates(x: Either) -> Either:
     return x.to_bcoo() if isinstance(x, Matrix) else x
 
 

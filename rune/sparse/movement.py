@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.lax import broadcast_in_dim, dynamic_slice
 from rune.ops.conventions import normalised_axes
 from rune.sparse.coordinates import Coordinates, S, chosen, is_inside, layout, listed, require_sparse, spread
+from rune.typing import ArrayLike
+
+Index = int | slice | EllipsisType | None | tuple[int | slice | EllipsisType | None, ...]
 
 
 def bcoo_slice(
@@ -41,10 +45,10 @@ def bcoo_slice(
     if len(bounds) != mat.ndim or any(not 0 <= a <= b <= n or k < 1 for (a, b, k), n in zip(bounds, mat.shape)):
         raise ShapeError(f"bcoo_slice: cannot slice {mat!r} (from {start_indices} to {limit_indices} by {steps})")
     m = spread(mat)
-    whole = [slice(*b) for b in bounds]
+    slices = [slice(*b) for b in bounds]
     first, end = m.n_batch, m.n_batch + m.n_sparse
-    data = m.data[(*whole[:first], slice(None), *whole[end:])]
-    indices = m.indices[tuple(whole[:first])]
+    data = m.data[(*slices[:first], slice(None), *slices[end:])]
+    indices = m.indices[tuple(slices[:first])]
     shape = [len(range(*b)) for b in bounds]
     columns, is_chosen = [], rnp.ones(indices.shape[:-1], bool)
     for k, (start, limit, step) in enumerate(bounds[first:end]):
@@ -54,7 +58,7 @@ def bcoo_slice(
     return chosen(mat, is_chosen, columns, shape[first:end], data, shape)
 
 
-def bcoo_dynamic_slice(mat: S, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> S:
+def bcoo_dynamic_slice(mat: S, start_indices: Sequence[ArrayLike], slice_sizes: Sequence[int]) -> S:
     """A window at a corner that may be traced; it is moved into the array, as by lax.dynamic_slice.
 
     Shapes: slice_sizes. Types: those of `mat`.
@@ -170,7 +174,7 @@ def _permuted(mat: S, dimensions: Sequence[int]) -> S:
     """The axes in this order, as sparse ones."""
     m = listed(mat)
     order = normalised_axes("bcoo_reshape", tuple(dimensions), mat.dense_type())
-    return mat.remade((m.data, m.indices[:, list(order)]), shape=[m.shape[k] for k in order])
+    return mat.remade((m.data, m.indices[:, np.array(order, int)]), shape=[m.shape[k] for k in order])
 
 
 def _count_that_makes(size: int, sizes: Sequence[int]) -> int | None:
@@ -252,13 +256,13 @@ def bcoo_concatenate(operands: Sequence[S], *, dimension: int) -> S:
     return mat.remade((data, indices), shape=shape)
 
 
-def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple[Any, Any]:
+def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple[Array, Array]:
     """Data and indices where its elements stand in the joined array of this shape."""
     first, end = m.n_batch, m.n_batch + m.n_sparse
     data, indices = m.data, m.indices
     if first <= axis < end:
-        moved = rnp.where(is_inside(m), indices[..., axis - first] + start, shape[axis])
-        indices = indices.at[..., axis - first].set(moved)
+        places = rnp.where(is_inside(m), indices[..., axis - first] + start, shape[axis])
+        indices = indices.at[..., axis - first].set(places)
     elif axis >= end:
         widths = [(0, 0)] * data.ndim
         widths[axis - m.n_sparse + 1] = (start, shape[axis] - start - m.shape[axis])
@@ -266,7 +270,7 @@ def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple
     return data, indices
 
 
-def _lengthened(data: Any, indices: Any, count: int, n_batch: int, shape: Sequence[int]) -> tuple[Any, Any]:
+def _lengthened(data: Array, indices: Array, count: int, n_batch: int, shape: Sequence[int]) -> tuple[Array, Array]:
     """Lists of `count` elements; new ones stand outside of the array."""
     missing = count - data.shape[n_batch]
     before = [(0, 0)] * n_batch
@@ -275,7 +279,7 @@ def _lengthened(data: Any, indices: Any, count: int, n_batch: int, shape: Sequen
     return data, indices
 
 
-def getitem(m: S, index: Any) -> S:
+def getitem(m: S, index: Index) -> S:
     """`m[index]` of whole numbers, slices, None and an ellipsis.
 
     Errors: ArgumentError for arrays as indices, and for slices backwards.
@@ -291,7 +295,7 @@ def getitem(m: S, index: Any) -> S:
         raise ArgumentError(f"BCOO: cannot index {m!r} by {index!r} ({m.ndim} axes)")
     where = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
     parts = (*parts[:where], *(slice(None),) * (m.ndim - count), *parts[where + 1 :])
-    axes = [p for p in parts if p is not None]
+    axes = [p for p in parts if isinstance(p, int | slice)]
     bounds = [p.indices(n) if isinstance(p, slice) else _one(m, p, n) for p, n in zip(axes, m.shape, strict=True)]
     backwards = [k for k, b in enumerate(bounds) if b[2] < 0]
     if backwards:

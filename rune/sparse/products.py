@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from rune.array import Array
 from rune.errors import ShapeError
 from rune.numpy.arguments import laid_out
 from rune.sharding.shardings import Sharding
-from rune.sparse.coordinates import Coordinates, S, listed, require_sparse, spread
+from rune.sparse.coordinates import Coordinates, Either, S, listed, require_sparse, spread
 from rune.sparse.forms import elements_at
 from rune.typing import ArrayLike, DTypeLike
 
@@ -65,7 +64,7 @@ def bcoo_dot_general(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
-) -> Any:
+) -> Either:
     """The product that sums over some axes and runs over others together, as lax.dot_general.
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
@@ -85,13 +84,13 @@ def bcoo_dot_general(
     Array([3., 4.], f32[2], cpu:0)
     """
     (lhs_axes, rhs_axes), (left_batch, right_batch) = dimension_numbers
-    a: Any = lhs if isinstance(lhs, Coordinates) else rnp.asarray(lhs)
-    b: Any = rhs if isinstance(rhs, Coordinates) else rnp.asarray(rhs)
+    a: Either = lhs if isinstance(lhs, Coordinates) else rnp.asarray(lhs)
+    b: Either = rhs if isinstance(rhs, Coordinates) else rnp.asarray(rhs)
     for i, j in (*zip(lhs_axes, rhs_axes, strict=True), *zip(left_batch, right_batch, strict=True)):
         if a.shape[i] != b.shape[j]:
             raise ShapeError(f"bcoo_dot_general: cannot multiply {a.shape} and {b.shape} (axes {i} and {j})")
     if isinstance(a, Coordinates) and isinstance(b, Coordinates):
-        result: Any = _sparse_product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
+        result: Either = _sparse_product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
     elif isinstance(a, Coordinates):
         result = _product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
     else:
@@ -149,7 +148,7 @@ def _sparse_product(a: S, b: Coordinates, contracted: Pair, batch: Pair) -> S:
     return m.remade((data, indices), shape=shape)
 
 
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: Either, b: Either) -> Either:
     """As numpy.matmul, of at least one sparse array."""
     a, b = (x if isinstance(x, Coordinates) else rnp.asarray(x) for x in (a, b))
     if not a.ndim or not b.ndim:
@@ -162,7 +161,7 @@ def matmul(a: Any, b: Any) -> Any:
     return bcoo_dot_general(a, b, dimension_numbers=(contracted, (tuple(batch), tuple(batch))))
 
 
-def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any) -> Any:
+def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Dims) -> Array:
     """Elements of a product of dense arrays, at some positions of it; the others are not computed.
 
     dimension_numbers: ((contracted of A, of B), (batch of A, of B))

@@ -8,7 +8,7 @@ Elements past the end of the last row are none. It computes as a BCOO, whose row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.sharding.shardings import Sharding
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Sparse, is_inside, spread
+from rune.sparse.coordinates import Either, Foreign, Parts, Sparse, is_inside, spread
 from rune.sparse.forms import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, elements_at
 from rune.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from rune.sparse.products import Dims, bcoo_dot_general
@@ -48,12 +48,7 @@ class BCSR(Sparse):
     __slots__ = ("indices", "indices_sorted", "indptr", "unique_indices")
 
     def __init__(
-        self,
-        args: tuple[Any, Any, Any],
-        *,
-        shape: Sequence[int],
-        indices_sorted: bool = False,
-        unique_indices: bool = False,
+        self, args: Parts, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
     ):
         self.data, self.indices, self.indptr = map(rnp.asarray, args)
         self.shape = tuple(shape)
@@ -94,12 +89,12 @@ class BCSR(Sparse):
     def __repr__(self) -> str:
         return f"{self.to_bcoo()!r}".replace("BCOO", "BCSR", 1)
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], tuple[Any, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[tuple[int, ...], bool, bool]]:
         """Data, indices and indptr; the shape and what is known of the indices."""
         return (self.data, self.indices, self.indptr), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
-    def tree_unflatten(cls, aux: tuple[Any, ...], leaves: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux: tuple[tuple[int, ...], bool, bool], leaves: Sequence[Array]) -> Self:
         """The array with these leaves, whatever they are."""
         new = object.__new__(cls)
         new.data, new.indices, new.indptr = leaves
@@ -136,7 +131,7 @@ class BCSR(Sparse):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+        cls, mat: Foreign, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCSR:
         """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
         if n_dense or n_batch:
@@ -184,20 +179,20 @@ class BCSR(Sparse):
         args = (data, self.indices, self.indptr)
         return BCSR(args, shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Either) -> Either:
         return product(self.to_bcoo(), _coordinates(other))
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Either) -> Either:
         return product(_coordinates(other), self.to_bcoo())
 
-    def __mul__(self, other: Any) -> BCSR:
+    def __mul__(self, other: Either) -> BCSR:
         if np.ndim(other) == 0 and not isinstance(other, Sparse):
             return self._with_data(self.data * other)
         return BCSR.from_bcoo(self.to_bcoo() * _coordinates(other))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> BCSR:
+    def __truediv__(self, other: Either) -> BCSR:
         if isinstance(other, Sparse):
             raise TransformError("BCSR: cannot divide by a sparse array (most of it is 0)")
         return self * (1.0 / rnp.asarray(other))
@@ -205,23 +200,23 @@ class BCSR(Sparse):
     def __neg__(self) -> BCSR:
         return self._with_data(-self.data)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Either) -> Either:
         total = self.to_bcoo() + _coordinates(other)
         return BCSR.from_bcoo(total) if isinstance(total, BCOO) else total
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Either) -> Either:
         return self + (-other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Either) -> Either:
         return (-self) + other
 
 
 tree.register_node_class(BCSR)
 
 
-def _coordinates(x: Any) -> Any:
+def _coordinates(x: Either) -> Either:
     """A BCSR as a BCOO; everything else as it is."""
     return x.to_bcoo() if isinstance(x, BCSR) else x
 
@@ -307,7 +302,7 @@ def bcsr_dot_general(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
-) -> Any:
+) -> Either:
     """The product that sums over some axes and runs over others together, as lax.dot_general.
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
@@ -351,10 +346,11 @@ def bcsr_broadcast_in_dim(
            [1., 0.]], f32[2,2], cpu:0)
     """
     _require_rows("bcsr_broadcast_in_dim", mat)
-    wide = bcoo_broadcast_in_dim(
-        mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
-    )
-    return BCSR.from_bcoo(wide)
+    m, count = mat.to_bcoo(), min(broadcast_dimensions, default=0)
+    ones = (1,) * count  # new axes in front are batch axes
+    m = BCOO((m.data.reshape(*ones, *m.data.shape), m.indices.reshape(*ones, *m.indices.shape)), shape=ones + m.shape)
+    axes = (*range(count), *broadcast_dimensions)
+    return BCSR.from_bcoo(bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=axes, sharding=sharding))
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:

@@ -7,19 +7,20 @@ that would have no zeros in its result (`cos`, `x + 1`), is refused where it mee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
-from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.array import Array
+from rune.core.higher import equation_program
 from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.errors import TransformError
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Sparse, spread
+from rune.sparse.coordinates import Either, Function, Sparse, Tree, spread
 from rune.sparse.forms import bcoo_reduce_sum, bcoo_sum_duplicates, bcoo_transpose, elements_at
 from rune.sparse.movement import (
     bcoo_broadcast_in_dim,
@@ -29,13 +30,11 @@ from rune.sparse.movement import (
     bcoo_rev,
     bcoo_slice,
 )
-from rune.sparse.products import bcoo_dot_general, bcoo_multiply_sparse, times_dense
+from rune.sparse.products import Dims, bcoo_dot_general, bcoo_multiply_sparse, times_dense
 from rune.transforms.programs.make_program import make_program
 
-Rule = Callable[..., Any]
 
-
-def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+def sparsify(f: Function, use_tracer: bool = False) -> Function:
     """The function `f` of dense arrays, which takes sparse ones besides.
 
     use_tracer: taken as JAX's, and of no effect
@@ -43,6 +42,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     Products, sums, elementwise functions that keep 0, and movement of sparse arrays are sparse;
     a product with a dense array is dense. What jit holds inside of `f` is run so, too.
 
+    Shapes: those of `f` on the dense arrays. Types: those of `f`.
     Errors: TransformError for an operation that has no sparse meaning, under its name.
 
     >>> import rune, rune.numpy as rnp
@@ -55,11 +55,11 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
 
     @wraps(f)
-    def sparsified(*args: Any, **kwargs: Any) -> Any:
+    def sparsified(*args: Tree, **kwargs: Tree) -> Tree:
         leaves, structure = tree.flatten((args, kwargs), is_leaf=_is_sparse)
         values = [x if isinstance(x, BCOO) or not isinstance(x, Sparse) else x.to_bcoo() for x in leaves]  # type: ignore[attr-defined]
 
-        def of_leaves(*dense: Any) -> Any:
+        def of_leaves(*dense: Array) -> Tree:
             inner, named = tree.unflatten(structure, dense)
             return f(*inner, **named)
 
@@ -70,15 +70,15 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     return sparsified
 
 
-def _is_sparse(x: Any) -> bool:
+def _is_sparse(x: object) -> bool:
     return isinstance(x, Sparse)
 
 
-def _run(program: Program, values: Sequence[Any]) -> list[Any]:
+def _run(program: Program, values: Sequence[Either]) -> list[Either]:
     """The results of the program; an equation with a sparse operand is run by its rule."""
-    env: dict[Var, Any] = {**dict(program.constants), **dict(zip(program.inputs, values, strict=True))}
+    env: dict[Var, Either] = {**dict(program.constants), **dict(zip(program.inputs, values, strict=True))}
 
-    def read(atom: Atom) -> Any:
+    def read(atom: Atom) -> Either:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
     for equation in program.equations:
@@ -88,13 +88,14 @@ def _run(program: Program, values: Sequence[Any]) -> list[Any]:
     return [rnp.asarray(read(a)) if isinstance(a, Literal) else read(a) for a in program.outputs]
 
 
-def _results(equation: Equation, operands: Sequence[Any]) -> Sequence[Any]:
+def _results(equation: Equation, operands: Sequence[Either]) -> Sequence[Either]:
     primitive, params = equation.primitive, equation.params
     if not any(map(_is_sparse, operands)):
         results = bind(primitive, *operands, **params)
         return results if primitive.multiple_results else (results,)
-    if primitive.name == "jit":
-        return _run(params["program"], operands)
+    inner = equation_program(equation)
+    if inner is not None:
+        return _run(inner, operands)
     rule = _RULES.get(primitive.name)
     result = rule(*operands, **params) if rule else None
     if result is None:
@@ -109,19 +110,19 @@ def _results(equation: Equation, operands: Sequence[Any]) -> Sequence[Any]:
 # --- rules: from operands, at least one of them a BCOO, and parameters to the result -------------
 
 
-def _linear(name: str) -> Rule:
+def _linear(name: str) -> Function:
     """What may be done to each of several numbers of one position."""
 
-    def rule(x: BCOO, **params: Any) -> BCOO:
+    def rule(x: BCOO, **params: object) -> BCOO:
         return x.with_data(_applied(name, x.data, params))
 
     return rule
 
 
-def _odd(name: str) -> Rule:
+def _odd(name: str) -> Function:
     """What keeps 0, and is done to the sum of the numbers of one position."""
 
-    def rule(x: BCOO, **params: Any) -> BCOO | None:
+    def rule(x: BCOO, **params: object) -> BCOO | None:
         if not x.unique_indices and x.n_batch:
             return None
         m = x if x.unique_indices else bcoo_sum_duplicates(x, nse=x.nse)
@@ -130,7 +131,7 @@ def _odd(name: str) -> Rule:
     return rule
 
 
-def _applied(name: str, data: Any, params: Any) -> Any:
+def _applied(name: str, data: Array, params: dict[str, object]) -> Either:
     return bind(_PRIMITIVES[name], data, **params)
 
 
@@ -138,29 +139,29 @@ def _integer_pow(x: BCOO, *, exponent: int) -> BCOO | None:
     return _odd("integer_pow")(x, exponent=exponent) if exponent > 0 else None
 
 
-def _mul(x: Any, y: Any) -> BCOO:
+def _mul(x: Either, y: Either) -> BCOO:
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         return bcoo_multiply_sparse(x, y)
     sparse, dense = (x, y) if isinstance(x, BCOO) else (y, x)
     return sparse.with_data(sparse.data * dense) if np.ndim(dense) == 0 else times_dense(sparse, dense)
 
 
-def _div(x: Any, y: Any) -> BCOO | None:
+def _div(x: Either, y: Either) -> BCOO | None:
     if isinstance(y, BCOO):
         return None
     m = spread(x)
     return m.with_data(m.data / (y if np.ndim(y) == 0 else elements_at(m, rnp.broadcast_to(y, m.shape))))
 
 
-def _add(x: Any, y: Any) -> BCOO | None:
+def _add(x: Either, y: Either) -> BCOO | None:
     return x + y if isinstance(x, BCOO) and isinstance(y, BCOO) else None
 
 
-def _sub(x: Any, y: Any) -> BCOO | None:
+def _sub(x: Either, y: Either) -> BCOO | None:
     return x + (-y) if isinstance(x, BCOO) and isinstance(y, BCOO) else None
 
 
-def _dot_general(x: Any, y: Any, *, dimension_numbers: Any) -> Any:
+def _dot_general(x: Either, y: Either, *, dimension_numbers: Dims) -> Either:
     return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers)
 
 
@@ -172,11 +173,11 @@ def _slice(x: BCOO, *, start: Sequence[int], limit: Sequence[int], stride: Seque
     return bcoo_slice(x, start_indices=start, limit_indices=limit, strides=stride)
 
 
-def _dynamic_slice(x: BCOO, *starts: Any, sizes: Sequence[int]) -> BCOO:
+def _dynamic_slice(x: BCOO, *starts: Array, sizes: Sequence[int]) -> BCOO:
     return bcoo_dynamic_slice(x, starts, sizes)
 
 
-def _concatenate(*parts: Any, axis: int) -> BCOO | None:
+def _concatenate(*parts: Either, axis: int) -> BCOO | None:
     return bcoo_concatenate(parts, dimension=axis) if all(map(_is_sparse, parts)) else None
 
 
@@ -185,7 +186,7 @@ _KEEP_ZERO = (
     "sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc reduce_precision"
 )
 _PRIMITIVES = {p.name: p for p in ops.PRIMITIVES}
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, Function] = {
     **{name: _linear(name) for name in _ANY_NUMBERS.split()},
     **{name: _odd(name) for name in _KEEP_ZERO.split()},
     "integer_pow": _integer_pow,

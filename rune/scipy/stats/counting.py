@@ -133,6 +133,19 @@ nbinom = Discrete(
     variance_of=lambda n, p: n * (1.0 - p) / (p * p),
 )
 
+
+def _poisson_entropy(mu: Array) -> Array:
+    """The sum of -p log p up to a mean of 120; beyond, its expansion in 1/mu, to 1e-9 of it."""
+    few = rnp.minimum(mu, 120.0)[..., None]
+    k = rnp.arange(256, dtype=mu.dtype)
+    log_mass = log_poisson(k, rnp.maximum(few, 1e-30))
+    total = -rnp.sum(rnp.exp(log_mass) * log_mass, -1)
+    many = rnp.maximum(mu, 120.0)
+    series = 0.5 * rnp.log(2 * math.pi * math.e * many)
+    series -= (1 / 12 + (1 / 24 + 19 / 360 / many) / many) / many
+    return rnp.where(mu <= 120.0, rnp.where(mu == 0, 0.0, total), series)
+
+
 poisson = Discrete(
     "poisson",
     "events of mean number mu",
@@ -145,6 +158,7 @@ poisson = Discrete(
     upper=lambda k, mu: incomplete_gamma.lower(k + 1.0, mu),
     mean_of=lambda mu: mu,
     variance_of=lambda mu: mu,
+    entropy_of=_poisson_entropy,
 )
 
 randint = Discrete(

@@ -6,7 +6,7 @@ x y f32[3,5] normal   p q f32[3,5] in (0.05, 0.95)   v w f32[5]   m n f32[4,4]  
 z c64[3,5]   a c64[4,4]   t f32[2,3,6,5]   e f32[]   h f16[3,5]   i j i32[3,5]   k i32[5] in 0..4
 u u8[3,5]   b c bool[3,5]   key a random key
 
-and, in hard.txt, capitals for values at limits: NaN, infinities, -0.0, denormals, the largest.
+and, in hard.txt, capitals for values at limits: NaN, infinities, -0.0, the largest.
 X f32[17]   Y f32[9]   H f16[17]   G bf16[17]   Z c64[17]   I i32[17]   J i32[9]   U u32[17]
 B i8[17]   E f32[0,3]
 
@@ -29,7 +29,7 @@ from tests.as_jax.surface.functions.limits import LIMITS
 
 FOLDER = Path(__file__).parent
 LANES = 3
-FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "hard")
+FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "additions", "hard")
 _SHAPES = {
     **dict.fromkeys("xypqzhijubc", (3, 5)),
     **dict.fromkeys("vwk", (5,)),
@@ -88,7 +88,7 @@ def _expression(family: str, text: str) -> Expression:
 @cache
 def _scope() -> dict[str, Any]:
     modules = {name: import_module(module) for name, module in _MODULES.items()}
-    for name in ("ndimage", "integrate", "interpolate", "cluster.vq", "fft"):
+    for name in ("ndimage", "integrate", "interpolate", "cluster.vq", "fft", "spatial.transform"):
         import_module(f"jax.scipy.{name}")
     for name in ("ode", "sparse"):
         import_module(f"jax.experimental.{name}")

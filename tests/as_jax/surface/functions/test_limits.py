@@ -1,0 +1,82 @@
+"""At limits (NaN, infinities, -0.0, the largest numbers) answers are those of jax 0.10.2.
+
+NaN, infinities and the signs of zeros are where JAX has them, integers are equal, and other numbers
+agree to a few ulps; where JAX has 0, a denormal is right. hard_differences.txt has the expressions
+of hard.txt that differ on purpose, with reasons. A run tries all values, and a share of them by
+vmap and jit; RUNE_TEST_WHOLE=1 tries all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import jax
+import numpy as np
+import pytest
+
+from tests.as_jax.surface.functions.letters import FOLDER, WAYS, Expression, expressions, is_inexact
+from tests.as_jax.surface.functions.test_functions import expected, is_tried
+
+
+def disagreements(e: Expression, way: str) -> Iterator[str]:
+    """Where answers differ, and how."""
+    answers = [np.asarray(x) for x in jax.tree.leaves(WAYS[way](e))]
+    wanted = expected(e, way)
+    assert wanted is not None
+    if [(x.dtype, x.shape) for x in answers] != [(x.dtype, x.shape) for x in wanted]:
+        yield f"{e.text}: {way}: {[(x.dtype, x.shape) for x in answers]} for {[(x.dtype, x.shape) for x in wanted]}"
+        return
+    for x, y in zip(answers, wanted, strict=True):
+        wrong = ~is_same(x, y)
+        if wrong.any():
+            yield f"{e.text}: {way}: at {np.argwhere(wrong).tolist()}: {x[wrong]} for {y[wrong]}"
+
+
+def is_same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where two arrays of one type have the same numbers."""
+    if not is_inexact(y):
+        return x == y
+    if np.issubdtype(x.dtype, np.complexfloating):
+        return is_same(np.real(x), np.real(y)) & is_same(np.imag(x), np.imag(y))
+    tiny = float(np.finfo(np.float32).tiny) if y.dtype.itemsize != 2 or y.dtype.name == "bfloat16" else 6.2e-5
+    x, y = (np.asarray(v, np.float64 if v.dtype.itemsize > 2 else np.float32) for v in (x, y))
+    digits = 2e-3 if wide(x) else 3e-6
+    with np.errstate(all="ignore"):
+        is_near = np.abs(x - y) <= digits * np.abs(y)
+    is_zero = (y == 0) & (np.abs(x) < tiny)
+    signs = np.signbit(x) == np.signbit(y)
+    return np.where(is_zero, signs, is_near | (x == y) | (np.isnan(x) & np.isnan(y)))
+
+
+def wide(x: np.ndarray) -> bool:
+    """Whether it was widened from 16 bits or fewer."""
+    return x.dtype == np.float32
+
+
+# The mean of i32 at both ends of its range: what is left of the sum is rounding.
+CANCELLED = {"jnp.mean(I)", "jnp.nanmean(I)"}
+
+
+@cache
+def on_purpose() -> frozenset[str]:
+    """The expressions that differ for a reason."""
+    lines = (FOLDER / "hard_differences.txt").read_text().splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_values_at_limits_are_those_of_jax_but_for_the_table():
+    wrong = {e.text: line for e in expressions("hard") for line in disagreements(e, "value")}
+
+    assert [line for text, line in wrong.items() if text not in on_purpose()] == []
+    assert [text for text in on_purpose() if text not in wrong] == []
+
+
+@pytest.mark.parametrize("way", ["vmap", "jit"])
+@pytest.mark.filterwarnings("ignore")
+def test_the_answers_at_limits_are_those_of_jax(way: str):
+    others = on_purpose() | CANCELLED
+    chosen = [e for e in expressions("hard") if is_tried(e, way) and e.text not in others]
+
+    assert [line for e in chosen for line in disagreements(e, way)] == []
