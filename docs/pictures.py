@@ -1,13 +1,15 @@
-"""Pictures of the site, drawn by what its pages say."""
+"""Pictures of the site, drawn by what its pages say.
+
+python -m docs.pictures docs/spirals.png      the one of the README
+"""
 
 from __future__ import annotations
 
-import io
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -18,25 +20,14 @@ GREY = "#808080"  # of lines and letters, on light and on dark pages
 REACH, SIDE = 1.1, 200  # of the plane that is drawn, and its points along one axis
 
 
-def spirals() -> str:
-    """The spirals of the tutorial, what its network says of every place, and its losses; as SVG."""
-    chapters = sorted((HERE / "tutorial").glob("[1-6]-*.md"))
-    names = namespace(chapters)
-    style = {
-        "text.color": GREY,
-        "axes.edgecolor": GREY,
-        "xtick.color": GREY,
-        "ytick.color": GREY,
-        "svg.hashsalt": "rune",
-    }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(8, 3.6), layout="constrained")
-        plane, curve = figure.subplots(1, 2)
-        _draw_plane(plane, names)
-        _draw_losses(curve, names["losses"])
-        svg = io.StringIO()
-        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
-    return svg.getvalue()
+def spirals() -> Figure:
+    """The spirals of the tutorial, what its network says of every place, and its losses."""
+    names = namespace(sorted((HERE / "tutorial").glob("[1-6]-*.md")))
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    plane, curve = figure.subplots(1, 2)
+    _draw_plane(plane, names)
+    _draw_losses(curve, names["losses"])
+    return figure
 
 
 def _draw_plane(axes: Any, names: Mapping[str, Any]) -> None:
@@ -53,6 +44,12 @@ def _draw_plane(axes: Any, names: Mapping[str, Any]) -> None:
 
 def _draw_losses(axes: Any, losses: Any) -> None:
     axes.semilogy([float(x) for x in losses], color="#4051b5")
-    axes.set_title("loss of each batch", fontsize=10)
+    axes.set_title("loss of each batch", fontsize=10, color=GREY)
+    axes.tick_params(which="both", colors=GREY)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(GREY)
     axes.patch.set_alpha(0)
+
+
+if __name__ == "__main__":
+    spirals().savefig(sys.argv[1], dpi=100, transparent=True)

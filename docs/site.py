@@ -9,6 +9,7 @@ the imported package, so functions that are made from tables have their place as
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 import sys
 import textwrap
@@ -26,7 +27,6 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # MkDocs loads this file by its path
 
 from docs.docstrings import markdown  # noqa: E402
-from docs.pictures import spirals  # noqa: E402
 from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
@@ -124,7 +124,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The files with a page for every room."""
     for name in ROOMS:
         files.append(File.generated(config, f"reference/{name}.md", content=reference(name)))
-    files.append(File.generated(config, "tutorial/spirals.svg", content=spirals()))
     return files
 
 
@@ -145,6 +144,7 @@ def _linked(page: Path, text: str, target: str, anchor: str) -> str:
 
 def build(folder: Path) -> None:
     """Write the site into a folder. Errors: mkdocs' own, for a link that leads nowhere."""
+    logging.getLogger("mkdocs").addHandler(logging.StreamHandler())  # which says what is wrong
     config = load_config(str(HERE.parent / "mkdocs.yml"), site_dir=str(folder), strict=True)
     build_site(config)
 

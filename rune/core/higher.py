@@ -11,6 +11,8 @@ any primitive:
     interpret(evaluate, *args, **params) -> list    the meaning, given how to evaluate a program:
                                         evaluate(program, args) -> list
     partial_equation(interpreter, args, unknown, params) -> list    known and unknown parts, split
+    series(interpreter, args, params) -> list    on Taylor series (derivatives/series.py); without
+                                        it they come from the jvp, once more for each order
     keeping(equation, keeps) -> Replay | None   the equation split by what a checkpoint keeps inside
                                         (transforms/checkpoint/saved_values.py)
 """
@@ -59,6 +61,7 @@ class HigherOrder(Direct):
     interpret: Rule | None = None
     partial_equation: Rule | None = None
     keeping: Rule | None = None
+    series: Rule | None = None
 
 
 def calls(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> tuple[Calls, ...]:

@@ -15,6 +15,8 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     linear_in   the groups of inputs in which it is linear together, as ((0,), (1,)) of a product;
                                         () where it is linear in all of them together. The transpose
                                         rule is never asked for others.
+    solves      whether it undoes a product: its rules of operands outside of `linear_in` are
+                                        linear in tangent and output together, as those of div
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
@@ -124,6 +126,7 @@ class Primitive:
     linear_in: tuple[tuple[int, ...], ...] = ()
     vary: Rule | None = None
     jax_names: Mapping[str, Rule] | None = field(default=None, kw_only=True)
+    solves: bool = False
 
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply the primitive in the current context."""

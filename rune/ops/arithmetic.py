@@ -49,9 +49,10 @@ def _same(
     transpose: Rule | None = None,
     family: str = "arithmetic",
     linear_in: tuple[tuple[int, ...], ...] = (),
+    solves: bool = False,
 ) -> Primitive:
     rule = same_type(name, KINDS[kind], kind)
-    return elementwise(name, family, rule, reference, jvp, transpose, linear_in=linear_in)
+    return elementwise(name, family, rule, reference, jvp, transpose, linear_in=linear_in, solves=solves)
 
 
 def _bool(name: str, kind: str, reference: Rule, arity: int = 2) -> Primitive:
@@ -161,6 +162,7 @@ div: Primitive = _same(
     lambda db, a, b, y: neg(mul(db, div(y, b))),
     transpose=lambda ct, linear, a, b: [div(ct, b), None],
     linear_in=((0,),),
+    solves=True,
 )
 floor = _same("floor", "floating", np.floor, ZERO, family="rounding")
 ceil = _same("ceil", "floating", np.ceil, ZERO, family="rounding")

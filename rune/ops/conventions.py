@@ -289,22 +289,16 @@ def is_finite(x: Operand) -> Array:
 def reshape(x: Operand, shape: Size | tuple[Size, ...] | list[Size]) -> Any:
     """Another shape of the same size; one size may be -1. Errors: ShapeError."""
     x = operand("reshape", x)
-    sizes = entries(shape)
-    total = size_of(x)
+    sizes = tuple([int(s) if isinstance(s, np.integer) else s for s in entries(shape)])
     if sizes.count(-1) > 1:
         raise ShapeError(f"reshape: cannot reshape {type_of(x)} to {sizes} (-1 more than once)")
     if -1 in sizes:
-        known = product(s for s in sizes if s != -1)
-        sizes = tuple(_missing(x, total, known, sizes) if s == -1 else s for s in sizes)
-    sizes = tuple(s if not hasattr(s, "__index__") else _as_int(s) for s in sizes)
+        sizes = tuple([_missing(x, sizes) if s == -1 else s for s in sizes])
     return x if sizes == type_of(x).shape else f.reshape(x, shape=sizes)
 
 
-def _as_int(size: Size) -> Size:
-    return int(size) if isinstance(size, np.integer) else size
-
-
-def _missing(x: Value, total: Size, known: Size, sizes: tuple) -> Size:
+def _missing(x: Value, sizes: tuple[Size, ...]) -> Size:
+    total, known = size_of(x), product(s for s in sizes if s != -1)
     what = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
     if known == 0 or divides(known, total) is False:
         raise ShapeError(f"{what} do not divide by {known})")

@@ -144,6 +144,7 @@ def elementwise(
     lower: Lowering | None = None,
     expand: Rule | None = None,
     linear_in: tuple[tuple[int, ...], ...] = (),
+    solves: bool = False,
 ) -> Primitive:
     """An elementwise primitive; it lowers to the scalar operation of its own name."""
     primitive = Primitive(
@@ -157,6 +158,7 @@ def elementwise(
         (lower or Scalar(name)) if expand is None else None,
         expand,
         linear_in=linear_in,
+        solves=solves,
     )
     return primitive
 

@@ -54,9 +54,9 @@ def holds(program: Program, changed: Program) -> None:
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_product_of_odd_matrices_stays_the_same(layout: str, dtype: np.dtype):
-    numbers, left, right = LAYOUTS[layout]
+    numbers, first, second = LAYOUTS[layout]
 
-    program, changed = aligned(dot(numbers), of(dtype, *left), of(dtype, *right), target=ONE)
+    program, changed = aligned(dot(numbers), of(dtype, *first), of(dtype, *second), target=ONE)
 
     assert all(shape[-1] % 8 == 0 for shapes in dot_types(changed) for shape in shapes)
     assert changed.output_types == program.output_types

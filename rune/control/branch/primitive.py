@@ -54,14 +54,15 @@ from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
 from rune.core.varying import Params, Variation
 from rune.dims import Size
-from rune.ops import convert, eq, max, min, reduce_or
+from rune.ops import convert, eq, le, max, min, reduce_or, select
 from rune.ops.branch import cond_as_branch
-from rune.ops.family import not_linear, zeros_of
+from rune.ops.family import fit, not_linear, zeros_of
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed
@@ -116,6 +117,31 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
     outs = _bind(primals[0], rewritten, [{}] * len(rewritten), operands)
     values, tangent_outs = parts(outs, len(first.outputs))
     return values, scatter(tangent_outs, nonzero_results)
+
+
+def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[Value]:
+    """Each branch on series; where a rule asks for one term after another, all at once."""
+    branches = params["branches"]
+    if interpreter.rules:
+        return _chosen(args[0], [eval_program(b, args[1:]) for b in branches])
+
+    def run(order: int, rows: Rows) -> Rows:
+        (number,), *operands = rows
+        moving = moving_rows(operands)
+        rewritten = tuple(series_program(b, moving, order) for b in branches)
+        outs = _bind(number, rewritten, [{}] * len(rewritten), flat_rows(operands))
+        return rows_of(outs, branches[0].output_types, order)
+
+    return interpreter.replayed(args, run)
+
+
+def _chosen(number: Value, results: Sequence[Sequence[Value]]) -> list[Value]:
+    """The results of the branch of that number, or of the nearest."""
+    *others, chosen = results
+    for i, outs in reversed([*enumerate(others)]):
+        is_here = le(number, np.int32(i))
+        chosen = [select(fit(is_here, type_of(x).shape), x, y) for x, y in zip(outs, chosen, strict=True)]
+    return [*chosen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,5 +353,6 @@ cond = HigherOrder(
     partial_equation=_partial,
     dead_code=_dead_code,
     keeping=_keeping,
+    series=_series,
     vary=_vary,
 )

@@ -50,6 +50,7 @@ from rune.ops.loop import scan_as_loop
 from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of
 
@@ -145,6 +146,21 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Par
     outs = _bind(body, {}, BodyGroups(*groups), params)
     last, last_tangents, results, result_tangents = parts(outs, len(carries), sum(carries), len(rows))
     return [*last, *results], [*scatter(last_tangents, carries), *scatter(result_tangents, rows)]
+
+
+def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[Value]:
+    """Every carry that can be one is a series, since it may become one in the body."""
+    counts, body = (params["consts"], params["carries"]), params["body"]
+
+    def run(order: int, rows: Rows) -> Rows:
+        operands = BodyGroups.of(rows, counts)
+        carries = [widened(row, order) for row in operands.carries]
+        groups = BodyGroups(operands.consts, carries, operands.rows)
+        rewritten = series_program(body, moving_rows(groups.flat()), order)
+        flat = BodyGroups(*map(flat_rows, (groups.consts, groups.carries, groups.rows)))
+        return rows_of(_bind(rewritten, {}, flat, params), body.output_types, order)
+
+    return interpreter.replayed(args, run)
 
 
 def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Value]:
@@ -330,6 +346,7 @@ scan = HigherOrder(
     partial_equation=_partial,
     dead_code=_dead_code,
     keeping=_keeping,
+    series=_series,
     vary=_vary,
     jax_names={"jaxpr": itemgetter("body"), "num_consts": itemgetter("consts"), "num_carry": itemgetter("carries")},
 )

@@ -30,6 +30,7 @@ while_ = HigherOrder(
     jvp_equation=lambda *args: rules.jvp(while_, *args),
     partial_equation=lambda *args: linearize.partial(while_, while_linear, *args),
     dead_code=rules.dead_code,
+    series=lambda *args: rules.series(while_, *args),
     vary=rules.vary,
     jax_names={
         "cond_jaxpr": itemgetter("condition"),

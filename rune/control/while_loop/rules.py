@@ -53,6 +53,7 @@ from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
+from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of, typed
@@ -208,6 +209,36 @@ def jvp(
         carry=[*loop.carry, *init_tangents],
     ).bind(while_)
     return outs[:count], scatter(outs[count:], carries)
+
+
+def series(while_: Primitive, interpreter: Taylor, args: Sequence[Value], params: Params) -> list[Value]:
+    """A loop whose carry holds all coefficients; the condition reads the first ones."""
+
+    def run(order: int, rows: Rows) -> Rows:
+        loop, operands = unpacked(args, params), LoopOperands.of(rows, params)
+        carry = [widened(row, order) for row in operands.carry]
+        body = series_program(loop.body, moving_rows([*operands.body_consts, *carry]), order)
+        outs = replace(
+            loop,
+            condition=_of_first(loop, carry),
+            body=body,
+            condition_consts=[row[0] for row in operands.condition_consts],
+            body_consts=flat_rows(operands.body_consts),
+            carry=flat_rows(carry),
+        ).bind(while_)
+        return rows_of(outs, loop.body.output_types, order)
+
+    return interpreter.replayed(args, run)
+
+
+def _of_first(loop: Loop, carry: Rows) -> Program:
+    """The condition, which takes all coefficients of the carry and reads the first of each."""
+    count, _, _ = loop.counts
+    types, positions = [*loop.condition.input_types[:count]], [*range(count)]
+    for type, row in zip(loop.condition.input_types[count:], carry, strict=True):
+        positions.append(len(types))
+        types += [type] * len(row)
+    return with_inputs(loop.condition, tuple(positions), tuple(types))
 
 
 # --- lanes ------------------------------------------------------------------------------------

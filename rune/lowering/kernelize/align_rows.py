@@ -138,9 +138,9 @@ def _pays(operands: Sequence[Var], growths: Sequence[Growth], equation: Equation
         copied.append(result)
     sums = cost.count(tuple(operands[0].type.shape[i] for i in contracting[0]))
     products = cost.count(result.shape) * sums
-    moved = sum(2 * cost.count(t.shape) * t.dtype.itemsize for t in copied)
+    traffic = sum(2 * cost.count(t.shape) * t.dtype.itemsize for t in copied)
     gain = products / target.cores * (1 / THROUGH_REGISTERS - 1 / FETCHED)
-    return bool(copied) and gain > len(copied) * LAUNCH + moved / (MEMORY * target.cores)
+    return bool(copied) and gain > len(copied) * LAUNCH + traffic / (MEMORY * target.cores)
 
 
 def _copy(x: Var, run: int, growth: Growth, equations: list[Equation]) -> Var:

@@ -125,6 +125,7 @@ hessenberg_commutator: Primitive = Primitive(
     jvp=(_wrt_h, _wrt_c),
     transpose=_transpose,
     linear_in=((1,),),
+    solves=True,
     batch=batch_leading(lambda: hessenberg_commutator),
     lower=Library(lanes_of_matrices, lambda *types, **params: False),
     expand=_expand,

@@ -164,6 +164,7 @@ linear_solve: Primitive = Primitive(
     jvp=(_jvp_a, ZERO, ZERO, _jvp_b),
     transpose=_transpose,
     linear_in=((3,),),
+    solves=True,
     batch=batch_leading(lambda: linear_solve),
     lower=Library(lanes_of_matrices, lambda *types, transposed: False),
     expand=_expand,

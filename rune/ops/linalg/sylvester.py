@@ -252,6 +252,7 @@ sylvester: Primitive = Primitive(
     jvp=(_wrt_a, _wrt_b, ZERO, ZERO, ZERO, ZERO, _wrt_c),
     transpose=_transpose,
     linear_in=((6,),),
+    solves=True,
     batch=batch_leading(lambda: sylvester),
     lower=Library(lanes_of_matrices),
     expand=_expand,

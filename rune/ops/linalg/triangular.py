@@ -273,6 +273,7 @@ triangular_solve: Primitive = Primitive(
     jvp=(_jvp_a, lambda db, a, b, x, **params: triangular_solve(a, db, **params)),
     transpose=_transpose,
     linear_in=((1,),),
+    solves=True,
     batch=batch_leading(lambda: triangular_solve),
     lower=Library(lanes_of_matrices, lambda *types, **params: False),
     expand=_expand,

@@ -212,6 +212,7 @@ tridiagonal_solve: Primitive = Primitive(
     jvp=Joint(_jvp),
     transpose=_transpose,
     linear_in=((3,),),
+    solves=True,
     batch=batch_leading(lambda: tridiagonal_solve),
     lower=Library(lanes_of_matrices, lambda *types: False),
     expand=_expand,

@@ -248,7 +248,8 @@ apart = HigherOrder(
     multiple_results=True,
     expand=apart_as_branch,
     run=lambda *args, program: eval_program(program, args),
-    interpret=lambda evaluate, *args, program: evaluate(program, args),
+    interpret=call_rules.interpret,
+    series=call_rules.series,
     vary=call_rules.vary,
 )
 
@@ -262,7 +263,8 @@ checkpoint_primitive = HigherOrder(
     batch=call_rules.batch_rule(lambda: checkpoint_primitive),
     multiple_results=True,
     run=_run,
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    interpret=call_rules.interpret,
+    series=call_rules.series,
     jvp_equation=call_rules.jvp_rule(lambda: checkpoint_primitive),
     partial_equation=_partial,
     dead_code=call_rules.dead_code,

@@ -124,8 +124,8 @@ linear_call_primitive = HigherOrder(
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
-    run=lambda *args, program, **_: call_rules.evaluated(program, args),
-    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    run=call_rules.run,
+    interpret=call_rules.interpret,
     jvp_equation=_jvp,
     vary=call_rules.vary,
 )

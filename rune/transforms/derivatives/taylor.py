@@ -1,9 +1,7 @@
 """jet: derivatives of a function along a curve, of all orders up to one.
 
-The curve is a polynomial in t; f along it is a function of t, and forward mode differentiates that
-once more for each order. Every operation with a forward derivative has all of them so, and no rules
-of its own are needed. Cost: the work doubles with each order.
-Source: Griewank & Walther, Evaluating Derivatives, 2nd edition, chapter 13.
+The curve is a polynomial in t; f along it is a function of t, whose Taylor coefficients are found
+operation by operation (series.py).
 """
 
 from __future__ import annotations
@@ -12,13 +10,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, tree
-from rune.core.interpreter import type_of
+from rune.core.interpreter import current, type_of
 from rune.core.values import Operand, Value
 from rune.errors import ArgumentError
+from rune.ops.arithmetic import convert
+from rune.ops.family import zeros_like
 from rune.ops.promote import opened
-from rune.transforms.arguments import require_callable, value_leaves
-from rune.transforms.derivatives.directional import jvp
+from rune.transforms.arguments import array_leaves, require_callable, value_leaves
+from rune.transforms.derivatives.series import Series, Taylor, scaled
 
 Terms = Sequence[Any]
 
@@ -35,6 +37,7 @@ def jet(
 
     Shapes: each term as its argument. Types: as its argument; integers stay as they are.
     Errors: ArgumentError if the terms are not alike; those of `jvp`.
+    Cost: O(k²) operations of order k for each of the function's, O(k³) for some (series.py).
 
     >>> import rune, rune.numpy as rnp
     >>> y, (first, second) = rune.jet(rnp.sin, (0.5,), ((1.0, 0.0),))
@@ -46,26 +49,30 @@ def jet(
     values = value_leaves("jet", list(primals), tree.structure(list(primals)))
     coefficients = [[_coefficient(term, k, factorial_scaled) for k, term in enumerate(terms, 1)] for terms in series]
 
-    def along(t: Value) -> object:
-        return fun(*(_point(x, terms, t) for x, terms in zip(values, coefficients, strict=True)))
-
-    def derivatives(k: int) -> Callable[[Value], tuple[Any, ...]]:
-        if k == 0:
-            return lambda t: (along(t),)
-        below = derivatives(k - 1)
-
-        def one_more(t: Value) -> tuple[Any, ...]:
-            known, slopes = jvp(below, (t,), (1.0,))
-            return (*known, slopes[-1])
-
-        return one_more
-
-    result, *higher = derivatives(order)(0.0)
-    scales = [1.0 if factorial_scaled else 1.0 / math.factorial(k) for k in range(1, order + 1)]
+    interpreter = Taylor(current(), order)
+    args = [_curve(interpreter, x, terms) for x, terms in zip(values, coefficients, strict=True)]
+    result, rows = interpreter.trace(_run, interpreter, fun, args)
+    scales = [float(math.factorial(k)) if factorial_scaled else 1.0 for k in range(1, order + 1)]
     leaves, treedef = tree.flatten(result)
-    rows = [tree.leaves(d) for d in higher]
-    lists = [[_scaled(rows[k][n], s) for k, s in enumerate(scales)] for n in range(len(leaves))]
+    lists = [[_scaled(x, c, s) for c, s in zip(row, scales, strict=True)] for x, row in zip(leaves, rows, strict=True)]
     return result, tree.unflatten(treedef, lists)
+
+
+def _run(
+    interpreter: Taylor, fun: Callable[..., object], args: Sequence[Value]
+) -> tuple[object, list[list[Value | None]]]:
+    """The result at the beginning of the curve, and the other coefficients of its arrays."""
+    result = fun(*args)
+    leaves, treedef = tree.flatten(result)
+    values = array_leaves("jet", leaves, treedef)
+    rows = [[interpreter.at(x, k) for k in range(1, interpreter.order + 1)] for x in values]
+    return tree.unflatten(treedef, [interpreter.first(x) for x in values]), rows
+
+
+def _curve(interpreter: Taylor, x: Value, coefficients: Terms) -> Value:
+    """The series of an argument; integers stay."""
+    is_still = type_of(x).dtype not in dtypes.INEXACT or not coefficients
+    return x if is_still else Series(interpreter, [x, *(convert(c, dtype=type_of(x).dtype) for c in coefficients)])
 
 
 def _order(primals: Sequence[Operand], series: Sequence[Terms]) -> int:
@@ -87,15 +94,8 @@ def _coefficient(term: Operand, k: int, is_derivative: bool) -> Value:
     return opened(term) * (1.0 / math.factorial(k)) if is_derivative and k > 1 else opened(term)
 
 
-def _point(x: Value, coefficients: Terms, t: Value) -> Value:
-    """x + c1 t + c2 t² + …; integers stay."""
+def _scaled(x: Value, coefficient: Value | None, scale: float) -> Value:
+    """A derivative, of zeros where there is none; that of an integer is float0."""
     if type_of(x).dtype not in dtypes.INEXACT:
-        return x
-    total: Any = 0.0
-    for c in reversed(coefficients):
-        total = (total + c) * t
-    return x + total
-
-
-def _scaled(derivative: Any, scale: float) -> Value:
-    return derivative if scale == 1.0 or type_of(derivative).dtype not in dtypes.INEXACT else derivative * scale
+        return np.zeros(type_of(x).shape, dtypes.float0)
+    return zeros_like(x) if coefficient is None else scaled(coefficient, scale)

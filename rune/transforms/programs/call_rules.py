@@ -44,6 +44,21 @@ def calls(*args: object, program: Program, **_: object) -> tuple[Calls, ...]:
     return (Calls(program, args, Runs.ONCE),)
 
 
+def run(*args: Value, program: Program, **_: object) -> list[Value]:
+    """The meaning, evaluated: the program's results as users may have them."""
+    return evaluated(program, args)
+
+
+def interpret(evaluate: Callable[..., list], *args: Value, program: Program, **_: object) -> list[Value]:
+    """The meaning: the program on the operands."""
+    return evaluate(program, args)
+
+
+def series(interpreter: object, args: Sequence[Value], params: Params) -> list[Value]:
+    """On series: the program's own equations."""
+    return eval_program(params["program"], args)
+
+
 def vary(axes: Sequence[Axes], params: Params) -> Variation:
     """The program for operands that vary so."""
     program = typed(params["program"], tuple(axes))
