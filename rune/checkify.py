@@ -227,7 +227,7 @@ class _State(Ref):
 
     __slots__ = ("sites", "width")
 
-    def __init__(self, words: Any):
+    def __init__(self, words: Array):
         super().__init__(words)
         self.sites: dict[int, _Site] = {}
         self.width = 0
@@ -267,14 +267,14 @@ class _Part:
     sites, width: what its traces noted, for calls that need no trace
     """
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., object]):
         functools.update_wrapper(self, function)
         self.function = function
         self.sites: dict[int, _Site] = {}
         self.width = 0
 
-    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        state = _State(kwargs.pop(_WORDS))
+    def __call__(self, *args: object, **kwargs: object) -> tuple[Array, object]:
+        state = _State(kwargs.pop(_WORDS))  # type: ignore[arg-type]
         result = _within(state, self.function, args, kwargs)
         self.sites.update(state.sites)
         self.width = max(self.width, state.width)
@@ -284,7 +284,7 @@ class _Part:
 _WORDS = "rune_checkify_words"
 
 
-def _call_jitted(jitted: Jitted, args: tuple, kwargs: Mapping[str, object]) -> Any:
+def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
     """The result of a jitted function inside of a checked call, which goes on with its words."""
     state = _state.get()
     assert state is not None
@@ -305,15 +305,15 @@ def _call_jitted(jitted: Jitted, args: tuple, kwargs: Mapping[str, object]) -> A
 _PART = "part_of_checkified"  # the attribute of a jitted function that has it: they go together
 
 
-def _part_of(jitted: Jitted[..., Any]) -> tuple[_Part, Jitted[..., tuple[Any, Any]]]:
+def _part_of(jitted: Jitted[..., object]) -> tuple[_Part, Jitted[..., tuple[Array, object]]]:
     function = _Part(jitted.function)
     options = jitted.marked, jitted.symbolic, jitted.device, jitted.schedules, (), jitted.inline
     return function, Jitted(function, *options)
 
 
-def _within(state: _State, f: Callable[..., Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
+def _within(state: _State, f: Callable[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
     """f(*args, **kwargs), whose checks are noted in `state`."""
-    tokens = _state.set(state), calls_of_jitted.set(_call_jitted)
+    tokens = _state.set(state), calls_of_jitted.set(_call_jitted)  # type: ignore[arg-type]
     try:
         with setting(checkified=True):
             return f(*args, **kwargs)

@@ -225,7 +225,6 @@ class State:
     """An option as JAX's modules have it: `jax.debug_nans(True)` is its block."""
 
     name: str
-    usual: Any = _REQUIRED  # of a block without a value
 
     @property
     def value(self) -> Any:
@@ -233,11 +232,12 @@ class State:
         return value_of(self.name)
 
     def __call__(self, new_val: Any = _REQUIRED) -> Block:
-        """The option in a block. Errors: TypeError without a value, if none is usual."""
-        value = self.usual if new_val is _REQUIRED else new_val
-        if value is _REQUIRED:
+        """The option in a block; a switch is on without a value. Errors: TypeError for another."""
+        if new_val is not _REQUIRED:
+            return in_block(self.name, new_val)
+        if not isinstance(self.value, bool):
             raise TypeError(f"{self.name.removeprefix('jax_')}: cannot open a block without a value")
-        return in_block(self.name, value)
+        return in_block(self.name, True)
 
 
 def disable_jit(disable: bool = True) -> Block:

@@ -50,7 +50,7 @@ def unrounded(name: str, value: Operand) -> Any:
 
     Errors: ArgumentError if it is not an array.
     """
-    if hasattr(value, "type") and (isinstance(value, Tracer) or hasattr(value, "rank0")):
+    if isinstance(value, Tracer) or hasattr(type(value), "rank0"):
         return value
     if type(value) in _SCALARS or isinstance(value, Dim):
         return value

@@ -133,10 +133,10 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
 class SignatureOfWrapped:
     """`__signature__` of a function that wraps another: that of the other."""
 
-    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+    def __get__(self, instance: Callable[..., object] | None, owner: type) -> inspect.Signature:
         if instance is None:
             raise AttributeError("__signature__")
-        return inspect.signature(instance.__wrapped__)
+        return inspect.signature(instance.__wrapped__)  # type: ignore[attr-defined]
 
 
 def function_name(function: Callable[..., object]) -> str:

@@ -174,7 +174,7 @@ class Written(BaseException):
 
 
 # Who makes the calls of jitted functions here: call(jitted, args, kwargs). `checkify` does, inside.
-calls_of_jitted: ContextVar[Callable[[Any, tuple, Mapping[str, object]], object] | None] = ContextVar(
+calls_of_jitted: ContextVar[Callable[[Callable[..., object], tuple, Mapping[str, object]], object] | None] = ContextVar(
     "rune_calls_of_jitted", default=None
 )
 _READ, _WRITE = "read", "write"

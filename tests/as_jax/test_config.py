@@ -106,8 +106,13 @@ def test_an_unknown_option_is_an_attribute_error_as_in_jax():
         jax.config.update("jax_foo", True)
     with pytest.raises(AttributeError, match="Unrecognized config option: jax_foo"):
         _ = jax.config.jax_foo
-    with pytest.raises(TypeError, match="debug_nans: cannot open a block without a value"):
-        jax.debug_nans()
+
+
+def test_a_switch_is_on_in_a_block_without_a_value_and_others_want_one():
+    with jax.debug_nans():
+        assert jax.config.jax_debug_nans is True
+    with pytest.raises(TypeError, match="numpy_rank_promotion: cannot open a block without a value"):
+        jax.numpy_rank_promotion()
 
 
 def test_options_are_those_of_jax_and_their_defaults_too():

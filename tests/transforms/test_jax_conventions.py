@@ -212,3 +212,25 @@ def test_polynomials_side_by_side_broadcast_with_their_points(p: tuple[int, ...]
 def test_polynomials_that_do_not_fit_their_points_are_refused():
     with pytest.raises(ShapeError, match="polyval: cannot broadcast"):
         rnp.polyval(np.ones((2, 3)), np.ones(2))
+
+
+class _Forwarding:
+    """A box whose attributes are those of what it holds, but for `type`, as Flax's variables."""
+
+    type = float
+
+    def __init__(self, held: rune.Array):
+        self.held = held
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.held, name)
+
+    def __jax_array__(self) -> Any:
+        return self.held
+
+
+def test_a_box_that_forwards_attributes_is_opened():
+    x = rnp.ones((2, 2))
+
+    np.testing.assert_array_equal(x @ _Forwarding(x), x @ x)
+    np.testing.assert_array_equal(rnp.dot(_Forwarding(x), x), x @ x)

@@ -75,6 +75,7 @@ def run(sources: Path, folders: tuple[str, ...], variables: Mapping[str, str]) -
 
     Each file has a process of its own: some set devices or flags before anything else is done.
     """
+    (sources.parent / "pytest.ini").touch()  # of an sdist without settings; they would be rune's
     environment = {**os.environ, **variables}
     return merged([_run_file(sources, file, environment) for file in files(sources, folders)])
 
@@ -93,7 +94,7 @@ def _run_file(sources: Path, file: Path, environment: Mapping[str, str]) -> dict
     name = ".".join(file.relative_to(sources).with_suffix("").parts)
     report = sources.parent / "reports" / sources.name / f"{name}.xml"
     report.unlink(missing_ok=True)
-    options = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}"]
+    options = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--rootdir={sources}", f"--junitxml={report}"]
     command = [sys.executable, "-m", "rune.as_jax", "-m", "pytest", *options, str(file)]
     try:
         subprocess.run(command, cwd=sources, env=environment, timeout=LIMIT_S, check=False)
