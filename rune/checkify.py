@@ -25,7 +25,7 @@ from rune.array import Array
 from rune.config import setting
 from rune.core.interpreter import Tracer, type_of
 from rune.core.staging import stage
-from rune.errors import ArgumentError, TransformError
+from rune.errors import ArgumentError
 from rune.transforms import late_modules
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.checks.failures import last_failure, of_lanes
@@ -229,10 +229,13 @@ class _State(Ref):
         return last_failure(value)
 
     def refuse(self, owner: str, use: str) -> NoReturn:
-        """A jitted function becomes a part of the function that is checked."""
+        """A function that is traced by itself becomes a part of the function that is checked."""
+        raise Inlined
+
+    def noted(self, owner: str) -> None:
+        """A jitted function, whose trace may serve other checks, becomes a part of this one."""
         if owner == "jit":
             raise Inlined
-        raise TransformError(f"checkify.check: cannot check in {owner.rpartition(' ')[2]}", hint="check in the body")
 
     def note_failure(self, fails: Any, words: Any) -> None:
         """Remember these words if nothing has failed before."""

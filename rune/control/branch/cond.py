@@ -10,7 +10,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.control import in_python
 from rune.control.branch.primitive import cond as cond_primitive
-from rune.control.carried_references import Refs, branch
+from rune.control.carried_references import Refs, beside, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
@@ -141,6 +141,7 @@ def _choose(
         return tree.map(opened, chosen(*operands))
     if not references.are_there():
         return _chosen(name, labels, number, functions, operands)
+    functions, operands = beside(functions, operands)
 
     def run(refs: Refs) -> Any:
         bodies = [branch(name, f, refs) for f in functions]

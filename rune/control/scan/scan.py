@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rune import tree
 from rune.control import in_python
-from rune.control.carried_references import Refs, step
+from rune.control.carried_references import Refs, over_rows, step
 from rune.control.carry_types import Carry, settle
 from rune.control.scan.primitive import row_type
 from rune.control.scan.primitive import scan as scan_primitive
@@ -76,6 +76,11 @@ def scan_named(
     require_callable(carry.name, f)
     if not references.are_there():
         return _scanned(carry, f, init, xs, length, reverse, unroll)
+    rows, of_rows = references.boxed(carry.name, xs)
+    if of_rows:
+        last, (ys, values) = scan_named(carry, over_rows(f), init, rows, length, reverse, unroll)
+        references.write_all(of_rows, values)
+        return last, ys
 
     def run(refs: Refs) -> tuple[Any, Any]:
         state = (init, references.values_of(refs))

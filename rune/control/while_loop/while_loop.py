@@ -82,7 +82,24 @@ def _while_named(
         references.write_all(refs, values)
         return last
 
-    return references.threaded(run)
+    try:
+        return references.threaded(run)
+    except carried_references.InCondition:
+        return _decided_before(carry, cond_fun, body_fun, init_val, reverse)
+
+
+def _decided_before(
+    carry: Carry, cond_fun: Callable[..., object], body_fun: Callable[..., R], init_val: object, reverse: Policy
+) -> R:
+    """The loop of a condition that writes references, which is asked in each step."""
+
+    def step(state: tuple[object, object]) -> tuple[object, R]:
+        value = body_fun(state[1])
+        return cond_fun(value), value
+
+    beside = replace(carry, treedef=tree.structure((0, init_val)), prefix=f"[1]{carry.prefix}")
+    first = (cond_fun(init_val), init_val)
+    return _while_named(beside, lambda state: state[0], carried_references.named_as(step, body_fun), first, reverse)[1]
 
 
 def _looped(
