@@ -51,6 +51,7 @@ ROOMS = (
     "rune.errors",
     "rune.checkpoint_policies",
     "rune.sharding",
+    "rune.viz",
 )
 
 

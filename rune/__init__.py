@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         sharding,
         sparse,
         test_util,
+        viz,
     )
     from rune.backends.doctor import doctor, print_environment_info
     from rune.distributed import process_count, process_index
@@ -130,7 +131,7 @@ remat = checkpoint
 _ROOMS = frozenset(
     """
     checkify checkpoints data distributed extend files flatten_util image lax nn numpy optim profiler random ref scipy
-    sharding sparse test_util
+    sharding sparse test_util viz
     """.split()
 )
 _LATE = {
@@ -281,6 +282,7 @@ __all__ = [
     "typeof",
     "typing",
     "value_and_grad",
+    "viz",
     "vjp",
     "vmap",
     "while_loop",

@@ -11,6 +11,7 @@ that fail meet in one, and it is a result like any other. What every operation i
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -21,16 +22,19 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, lax, tree
-from rune.array import Array
+from rune.array import Array, as_array
 from rune.config import setting
 from rune.core.interpreter import Tracer, type_of
 from rune.core.staging import stage
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, TransformError
+from rune.random.keys import key_data
 from rune.transforms import late_modules
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.checks.failures import last_failure, of_lanes
+from rune.transforms.compile.jit import Jitted
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.references import Inlined, Ref
+from rune.transforms.references import Ref, calls_of_jitted
+from rune.typing import ArrayLike
 
 __all__ = [
     "DivisionByZeroError",
@@ -131,7 +135,7 @@ class _Site:
         for dtype, shape in self.types:
             count = int(np.prod(shape)) * _carrier(dtype).itemsize // 4
             numbers = words[start : start + count].view(_carrier(dtype))
-            values.append(numbers.astype(dtype).reshape(shape)[()])
+            values.append(as_array(numbers.astype(dtype).reshape(shape), dtype))
             start += count
         args, kwargs = tree.unflatten(self.treedef, values)
         return f"{self.fmt.format(*args, **kwargs)} (`check` failed)"
@@ -216,43 +220,106 @@ init_error = Error(np.zeros(1, np.uint32), np.zeros(2, np.int32), {}, ())
 
 
 class _State(Ref):
-    """The words of a checked call, wherever its code runs."""
+    """The words of a checked call, wherever its code runs.
 
-    __slots__ = ("sites",)
+    width: how many words the numbers of its longest message need; fewer there may be at first
+    """
 
-    def __init__(self, width: int):
-        super().__init__(rnp.zeros(1 + width, rnp.uint32))
+    __slots__ = ("sites", "width")
+
+    def __init__(self, words: Any):
+        super().__init__(words)
         self.sites: dict[int, _Site] = {}
+        self.width = 0
 
     def settled(self, value: Any) -> Any:
         """What is written: one state for all lanes."""
         return last_failure(value)
 
     def refuse(self, owner: str, use: str) -> NoReturn:
-        """A function that is traced by itself becomes a part of the function that is checked."""
-        raise Inlined
-
-    def noted(self, owner: str) -> None:
-        """A jitted function, whose trace may serve other checks, becomes a part of this one."""
-        if owner == "jit":
-            raise Inlined
+        """Its value cannot be carried there."""
+        raise TransformError(f"checkify.check: cannot check in {owner.rpartition(' ')[2]}", hint="check in the body")
 
     def note_failure(self, fails: Any, words: Any) -> None:
-        """Remember these words if nothing has failed before."""
+        """Remember these words if nothing has failed before, and there is room."""
         before = self[...]
-        width = before.shape[0] - words.shape[0]
-        if width < 0:
-            raise _Wider(words.shape[0] - 1)
+        self.width = max(self.width, words.shape[0] - 1)
+        room = before.shape[0] - words.shape[0]
+        if room < 0:
+            return
         is_first = fails & (before[0] == 0)
-        self[...] = rnp.where(is_first, rnp.pad(words, (0, width)), before)
+        self[...] = rnp.where(is_first, rnp.pad(words, (0, room)), before)
 
 
-class _Wider(BaseException):
-    """The numbers of a message need more words. Caught by `checkify`."""
+class _Wider(Exception):
+    """A message needs so many words: the function is to run again. Caught by `checkify`."""
 
     def __init__(self, width: int):
         super().__init__()
         self.width = width
+
+
+class _Part:
+    """A jitted function's own function, which takes and returns the words of the call as well.
+
+    So it is traced, compiled and kept as it would be without checks, and the user's code in it sees
+    tracers, as it expects.
+    sites, width: what its traces noted, for calls that need no trace
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.sites: dict[int, _Site] = {}
+        self.width = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        state = _State(kwargs.pop(_WORDS))
+        result = _within(state, self.function, args, kwargs)
+        self.sites.update(state.sites)
+        self.width = max(self.width, state.width)
+        return state[...], result
+
+
+_WORDS = "rune_checkify_words"
+
+
+def _call_jitted(jitted: Jitted, args: tuple, kwargs: Mapping[str, object]) -> Any:
+    """The result of a jitted function inside of a checked call, which goes on with its words."""
+    state = _state.get()
+    assert state is not None
+    if _PART not in vars(jitted):
+        vars(jitted)[_PART] = _part_of(jitted)
+    function, part = vars(jitted)[_PART]
+    token = calls_of_jitted.set(None)
+    try:
+        words, result = part(*args, **kwargs, **{_WORDS: state[...]})
+    finally:
+        calls_of_jitted.reset(token)
+    state.sites.update(function.sites)
+    state.width = max(state.width, function.width)
+    state[...] = words
+    return result
+
+
+_PART = "part_of_checkified"  # the attribute of a jitted function that has it: they go together
+
+
+def _part_of(jitted: Jitted[..., Any]) -> tuple[_Part, Jitted[..., tuple[Any, Any]]]:
+    function = _Part(jitted.function)
+    options = jitted.marked, jitted.symbolic, jitted.device, jitted.schedules, (), jitted.inline
+    return function, Jitted(function, *options)
+
+
+def _within(state: _State, f: Callable[..., Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
+    """f(*args, **kwargs), whose checks are noted in `state`."""
+    tokens = _state.set(state), calls_of_jitted.set(_call_jitted)
+    try:
+        with setting(checkified=True):
+            return f(*args, **kwargs)
+    finally:
+        _state.reset(tokens[0])
+        calls_of_jitted.reset(tokens[1])
 
 
 _state: ContextVar[_State | None] = ContextVar("rune_checkify", default=None)
@@ -264,6 +331,12 @@ def _carrier(dtype: np.dtype) -> np.dtype:
     if dtype.itemsize >= 4:
         return dtype
     return np.dtype(np.float32) if dtype in dtypes.INEXACT else np.dtype(np.int32)
+
+
+def _numbers_of(value: ArrayLike) -> Array:
+    """An array as it is shown in a message; of keys, their words."""
+    x = rnp.asarray(value)
+    return key_data(x) if type_of(x).dtype in dtypes.KEYS else x
 
 
 def _words_of(value: Any) -> Array:
@@ -293,7 +366,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if type_of(flag).shape or type_of(flag).dtype != dtypes.bool_:
         raise ArgumentError(f"checkify.check: cannot check {type_of(flag)} (one bool[] required)")
     leaves, treedef = tree.flatten((fmt_args, fmt_kwargs))
-    values = [rnp.asarray(x) for x in value_leaves("checkify.check", leaves, treedef)]
+    values = [_numbers_of(x) for x in value_leaves("checkify.check", leaves, treedef)]
     site = _Site(msg, treedef, tuple((v.dtype, tuple(map(int, v.shape))) for v in values))
     state = _state.get()
     if state is not None:
@@ -385,17 +458,16 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
     """With `check`, and nothing else."""
     if FailedCheckError not in errors:
-        token = _state.set(None)
+        tokens = _state.set(None), calls_of_jitted.set(None)
         try:
             return init_error, f(*args, **kwargs)
         finally:
-            _state.reset(token)
-    state = _State(width)
-    token = _state.set(state)
-    try:
-        result = f(*args, **kwargs)
-    finally:
-        _state.reset(token)
+            _state.reset(tokens[0])
+            calls_of_jitted.reset(tokens[1])
+    state = _State(rnp.zeros(1 + width, rnp.uint32))
+    result = _within(state, f, args, kwargs)
+    if state.width > width:
+        raise _Wider(state.width)
     return Error(state[...], rnp.zeros(2, rnp.int32), dict(state.sites), ()), result
 
 

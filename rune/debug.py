@@ -32,10 +32,12 @@ from rune.profiling import Profile, gathering
 from rune.sharding import Sharding, picture
 from rune.transforms.callback import debug_callback
 from rune.transforms.checkpoint.residuals import print_saved_residuals, saved_residuals
+from rune.transforms.inspect.breakpoint import breakpoint
 from rune.transforms.inspect.live_arrays import live_arrays_with_lines as live_arrays
 
 __all__ = [
     "Profile",
+    "breakpoint",
     "callback",
     "checks",
     "live_arrays",

@@ -7,16 +7,13 @@ would catch. Frames inside the package are never shown as the cause: `user_frame
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rune.frames import PACKAGE, is_passed_over
+from rune.frames import PACKAGE, Frame, is_passed_over
 from rune.scopes import scope
 
 R = TypeVar("R")
@@ -55,32 +52,6 @@ __all__ = [
     "UnboundAxisError",
     "UnhandledEffect",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One line of the user's source: where an equation comes from.
-
-    >>> Frame("work/demo.py", 3, "step").short
-    'demo.py:3'
-    """
-
-    file: str
-    line: int
-    function: str
-    scope: str = ""  # of rune.named_scope
-
-    @property
-    def short(self) -> str:
-        """The form in printed programs, `demo.py:3`; with a scope, `demo.py:3 (net/layer)`."""
-        place = f"{os.path.basename(self.file)}:{self.line}"
-        return f"{place} ({self.scope})" if self.scope else place
-
-    def __str__(self) -> str:
-        source = linecache.getline(self.file, self.line).strip()
-        scope = f" ({self.scope})" if self.scope else ""
-        place = f"{self.file}:{self.line} in {self.function}{scope}"
-        return f"{place}: {source}" if source else place
 
 
 _line: ContextVar[Frame | None] = ContextVar("rune_line", default=None)

@@ -30,6 +30,7 @@ class Config:
     check_leaks: bool = False  # raise where a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
     disable_jit: bool = False  # jitted functions, branches and loops run in Python
+    checkified: bool = False  # set inside of a function that is checkified: jit then traces anew
     profile: bool = False  # programs tell the time of each step
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice

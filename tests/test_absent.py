@@ -32,7 +32,7 @@ INSTEAD = {
     "rune.random.unifrom": "did you mean rune.random.uniform?",
     "rune.scipy.special.logsumxp": "did you mean rune.scipy.special.logsumexp?",
     "rune.numpy.zzzzzz": None,
-    "rune.debug.breakpont": None,
+    "rune.debug.breakpont": "rune.debug.breakpoint",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ from rune.checkify import (
     nan_checks,
     user_checks,
 )
+from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError, TransformError
 
 
@@ -264,3 +266,66 @@ def test_an_error_is_a_tree():
 
     assert isinstance(rune.tree.unflatten(treedef, leaves), Error)
     assert user_checks < all_checks
+
+
+def test_a_jitted_function_is_checked_that_was_called_before_without():
+    @rune.jit
+    def double(x: rune.Array) -> rune.Array:
+        debug_check(x > 0, "not positive")
+        return x * 2
+
+    for _ in range(4):
+        double(rnp.float32(1))
+
+    error, _ = checkify(double)(rnp.float32(-1))
+
+    assert error.get() == "not positive (`check` failed)"
+
+
+def test_a_jitted_function_is_traced_once_for_many_checked_calls():
+    traces = []
+
+    @rune.jit
+    def root(x: rune.Array) -> rune.Array:
+        traces.append(x)
+        check(x >= 0, "negative: {x}", x=x)
+        return rnp.sqrt(x)
+
+    errors = [checkify(root)(x)[0].get() for x in (1.0, -2.0, 3.0, -4.0)]
+
+    assert errors == [None, "negative: -2.0 (`check` failed)", None, "negative: -4.0 (`check` failed)"]
+    assert len(traces) == 2  # once to learn how many numbers the message has
+    assert all(isinstance(x, Tracer) for x in traces)
+
+
+def test_static_and_named_arguments_of_jitted_functions_stay_what_they_are():
+    @functools.partial(rune.jit, static_argnames="limit")
+    def bounded(x: rune.Array, *, scale: float, limit: float) -> rune.Array:
+        check(x * scale < limit, "above {}", x)
+        return x * scale
+
+    error, out = checkify(lambda x: bounded(x, scale=2.0, limit=3))(rnp.float32(2))
+
+    assert (error.get(), float(out)) == ("above 2.0 (`check` failed)", 4.0)
+
+
+def test_no_exception_passes_through_the_code_that_checks():
+    ends = []
+
+    def function(x: rune.Array) -> rune.Array:
+        check(x > 0, "not {}", x)
+        ends.append("reached")
+        return x
+
+    checkify(rune.jit(function))(1.0)
+
+    assert len(ends) == 2
+
+
+def test_arrays_and_keys_in_trees_are_shown():
+    def function(x: rune.Array) -> None:
+        check(x > 0, "{} {}", {"x": x}, rune.random.key(7))
+
+    error, _ = checkify(function)(rnp.float32(-1))
+
+    assert error.get() == "{'x': Array(-1., f32[], cpu:0)} [0 7] (`check` failed)"

@@ -1,14 +1,17 @@
 """Run the scripts here on rune and on jax: python beside.py --jax PYTHON [script...]
 
 PYTHON is an interpreter with jax. The libraries are those on PYTHONPATH, for both. On jax a script
-runs without its line `import rune.as_jax`. Times are processor time, of all threads, in seconds.
+runs without its line `import rune.as_jax`. Times are processor time, of all threads, in seconds; no
+compiled code is left of an earlier run.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -17,7 +20,10 @@ LINE = "import rune.as_jax  # noqa: F401  # isort: skip\n"
 
 def said(python: str, source: str) -> list[str]:
     """What the program prints; what it complains of is shown."""
-    done = subprocess.run([python, "-W", "ignore", "-c", source], stdout=subprocess.PIPE, text=True, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "XDG_CACHE_HOME": folder}
+        command = [python, "-W", "ignore", "-c", source]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return done.stdout.splitlines()
 
 

@@ -34,10 +34,10 @@ def sample(key: Any, logits: Any, temperature: Any, least: Any) -> Any:
 def continuation(decoder: Decoder, prompt: Sequence[int], count: int, seed: int, temperature: float) -> Iterator[int]:
     """Up to `count` tokens that follow the prompt; at temperature 0 the likeliest ones."""
     prefix, key = np.array(prompt, np.int32), rune.random.key(seed)
-    cache, logits = decoder.prefill(decoder.params, model.empty_cache(decoder.config), prefix)
+    cache, logits = decoder.prefill(model.empty_cache(decoder.config), prefix)
     for number in range(min(count, decoder.config.max_position_embeddings - len(prompt))):
         if number:
-            cache, logits = decoder.step(decoder.params, cache, prefix)
+            cache, logits = decoder.step(cache, prefix)
         chosen = sample(rune.random.fold_in(key, number), logits, temperature, 0.05) if temperature else logits.argmax()
         prefix = np.append(prefix, np.int32(chosen))
         yield int(chosen)

@@ -227,23 +227,26 @@ def step(params: Params, cache: Cache, prefix: Any, config: Config) -> tuple[Cac
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A model that is ready to be run, one compiled program for prompts and one for steps."""
+    """A model that is ready to be run, one compiled program for prompts and one for steps.
 
-    params: Params
+    prefill, step: those above, of a cache, which is donated, and tokens
+    """
+
     config: Config
-    prefill: Callable[..., tuple[Cache, Any]]
-    step: Callable[..., tuple[Cache, Any]]
+    prefill: Callable[[Cache, Any], tuple[Cache, Any]]
+    step: Callable[[Cache, Any], tuple[Cache, Any]]
 
 
 def decoder(params: Params, config: Config) -> Decoder:
-    """The model; its cache is donated, so that a step changes one row of each array in place."""
+    """The model with these parameters. A step changes a row of each array of its cache in place."""
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        # Parameters that are not arguments need not be looked through in every call.
         return rune.jit(
-            lambda params, cache, tokens: function(params, cache, tokens, config),
-            donate_argnums=1,
+            lambda cache, tokens: function(params, cache, tokens, config),
+            donate_argnums=0,
             dims={"t": (1, config.max_position_embeddings)},
-            in_dims=(None, None, "t"),
+            in_dims=(None, "t"),
         )
 
-    return Decoder(params, config, compiled(prefill), compiled(step))
+    return Decoder(config, compiled(prefill), compiled(step))

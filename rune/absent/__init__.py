@@ -64,6 +64,8 @@ def hint(module: str, name: str) -> str | None:
         for reason, names in table.items():
             if any(fnmatchcase(name, pattern) for pattern in names.split()):
                 return _sentence(reason)
+    if _is_of_jax(module) and (reason := of_module(module)):
+        return reason
     if not name.startswith("_"):
         for room in _rooms(module):
             if room != module and name in _public(room):
@@ -76,8 +78,8 @@ def hint(module: str, name: str) -> str | None:
 def of_module(module: str) -> str | None:
     """Why a module of JAX's is not there, from the table of `rune.as_jax`; None where it has none.
 
-    >>> of_module("jax.experimental.mosaic")
-    'Kernels written for GPUs and TPUs by Pallas; rune writes the kernels of what is said in jax.numpy'
+    >>> of_module("jax.experimental.host_callback")
+    'use jax.pure_callback and jax.experimental.io_callback'
     """
     for reason, patterns in locks.load("rune.absent.of_as_jax").MODULES.items():
         if any(fnmatchcase(module, pattern) for pattern in patterns.split()):

@@ -28,7 +28,7 @@ _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_
 
 # Modules that are not there, by the reason that an import of one gives.
 MODULES: Table = {
-    _PALLAS: "jax.experimental.pallas.* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
+    _PALLAS: "jax.experimental.pallas* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
     _MLIR: "jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir.* jax._src.interpreters.mlir jaxlib.mlir*",
     _XLA: """
         jax.extend.xla jax.extend.ifrt_programs jax.experimental.buffer_callback jax.experimental.xla_metadata
@@ -53,8 +53,8 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.numpy": {
         _TYPES: """
-            float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz
-            float8_e8m0fnu int1 int2 uint1 uint2
+            float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e8m0fnu
+            int1 int2 uint1 uint2
             """,
         "A warning that is an error here.": "ComplexWarning",
     },
@@ -64,14 +64,14 @@ NAMES: Mapping[str, Table] = {
         "A draw that depends on what was drawn before; use `jax.random.uniform`, which takes a key.": "rng_uniform",
         "A program holds what its results need; a `jax.debug.callback` stays in any case.": "dce_sink",
         "Order between calls is that of the program; there are no tokens to hand on.": "after_all create_token",
-        "Collectives that are not written; `ppermute` and `all_to_all` are here.": "psend precv ragged_all_to_all",
+        "Collectives that are not written; `ppermute` and `all_to_all` are here.": "precv psend ragged_all_to_all",
         "A stage of JAX's own lowering.": "stage",
         "What stands in a program in other operations here.": """
             dce_sink_p mulhi_p optimization_barrier_p scatter_sub_p split_p stack_p stage_p tile_p unstack_p
             """,
     },
     "jax.lax.linalg": {
-        "Which library computes it is not a choice here.": "EigImplementation EighImplementation",
+        "Which library computes it is not a choice here.": "EighImplementation EigImplementation",
         "What stands in a program in other operations here.": """
             cholesky_update_p lu_pivots_to_permutation_p ormqr_p symmetric_product_p
             """,
@@ -84,80 +84,195 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.debug": {
         _INSIDE: "DebugEffect OrderedDebugEffect",
-        "Use `jax.debug.print`, or Python's debugger without `jit`.": "breakpoint",
         "Use `x.sharding` of the result.": "inspect_array_sharding",
     },
     "jax.ad_checkpoint": {
-        "Answers of policies; `rune.checkpoint_policies` has those that act.": """
-        Offloadable Recompute Saveable
-        """
+        "Answers of policies; `rune.checkpoint_policies` has those that act.": "Offloadable Recompute Saveable"
     },
-    "jax.profiler": {"Readers of XLA's profiles; `rune.debug.profile` gives its own.": "Profile* register_subprocess"},
-    "jax.export": {"What exports XLA's programs.": "*"},
-    "jax.ffi": {"Calls into native code of XLA; `jax.pure_callback` calls Python.": "*"},
-    "jax.api_util": {_INSIDE: "*"},
+    "jax.profiler": {
+        "Readers of XLA's profiles; `rune.debug.profile` gives its own.": """
+            ProfileData ProfileEvent ProfileOptions ProfilePlane register_subprocess
+            """
+    },
+    "jax.export": {
+        "Versions and checks of XLA's; files of rune's say their own.": """
+            DisabledSafetyCheck maximum_supported_calling_convention_version
+            minimum_supported_calling_convention_version
+            """
+    },
+    "jax.ffi": {
+        "Calls into native code of XLA; `jax.pure_callback` calls Python.": """
+            build_ffi_lowering_function ffi_call ffi_lowering include_dir pycapsule register_ffi_target
+            register_ffi_target_as_batch_partitionable register_ffi_type register_ffi_type_id
+            """
+    },
+    "jax.api_util": {
+        _INSIDE: """
+            argnums_partial donation_vector flatten_axes rebase_donate_argnums shaped_abstractify
+            """
+    },
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
-    "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "*register_vmappable"},
-    "jax.interpreters.mlir": {_MLIR: "*"},
-    "jax.interpreters.partial_eval": {_TRACES: "*"},
-    "jax.interpreters.pxla": {_LOWERING: "*"},
-    "jax.interpreters.xla": {_LOWERING: "*"},
-    "jax.extend.backend": {_FLAGS: "*"},
-    "jax.extend.core": {_INSIDE: "*"},
-    "jax.extend.lowering": {_XLA: "*"},
-    "jax.extend.mlir": {_MLIR: "*"},
-    "jax.extend.pallas": {_PALLAS: "*"},
-    "jax.extend.random": {"Generators of one's own; those here are `threefry2x32` and `philox4x32`.": "*"},
-    "jax.extend.sharding": {_XLA: "*"},
-    "jax.extend.source_info_util": {_INSIDE: "*"},
-    "jax.extend.xla": {_XLA: "*"},
+    "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "register_vmappable unregister_vmappable"},
+    "jax.interpreters.mlir": {
+        _MLIR: """
+            aval_to_ir_type aval_to_ir_types ConstantHandler core_call_lowering dense_int_array
+            dense_int_elements DEVICE_TO_DEVICE_TYPE dtype_to_ir_type flatten_ir_types flatten_ir_values
+            i32_attr i64_attr ir_attribute ir_constant ir_constants ir_tree_registry ir_type_handlers
+            jaxpr_subcomp lower_jaxpr_to_fun lower_jaxpr_to_module lowerable_effects LoweringParameters
+            LoweringResult make_ir_context merge_mlir_modules Mesh module_to_bytecode module_to_string
+            ModuleContext RECV_FROM_HOST_TYPE register_constant_handler SEND_TO_HOST_TYPE shape_tensor
+            ShapePolyLoweringState ShardingContext SPMDAxisContext Token token_type TokenSet
+            unflatten_ir_values_like_types Value
+            """
+    },
+    "jax.interpreters.partial_eval": {
+        _TRACES: """
+            custom_partial_eval_rules dce_jaxpr_call_rule dce_jaxpr_closed_call_rule dce_jaxpr_consts dce_rules
+            partial_eval_jaxpr_custom_rules
+            """
+    },
+    "jax.interpreters.pxla": {_LOWERING: "create_compile_options"},
+    "jax.interpreters.xla": {_LOWERING: "apply_primitive Backend"},
+    "jax.extend.backend": {
+        _FLAGS: """
+            backend_xla_version backends clear_backends clear_in_memory_compilation_cache get_compile_options
+            get_default_device register_backend_cache register_backend_factory
+            """
+    },
+    "jax.extend.core": {_INSIDE: "AbstractToken CallPrimitive DebugInfo Token"},
+    "jax.extend.lowering": {_XLA: "JaxIrContext LoweringRuleContext upstream_dialects"},
+    "jax.extend.mlir": {
+        _MLIR: """
+            deserialize_portable_artifact hlo_to_stablehlo lower_with_sharding_in_types
+            refine_polymorphic_shapes serialize_portable_artifact
+            """
+    },
+    "jax.extend.pallas": {_PALLAS: "GridMapping register_lowering_rule"},
+    "jax.extend.random": {
+        "Generators of one's own; those here are `threefry2x32` and `philox4x32`.": """
+            define_prng_impl random_seed rbg_prng_impl seed_with_impl threefry2x32_p threefry_2x32
+            threefry_prng_impl unsafe_rbg_prng_impl
+            """
+    },
+    "jax.extend.sharding": {
+        _XLA: """
+            get_hlo_sharding_from_serialized_proto get_op_sharding_from_serialized_proto
+            get_serialized_proto_from_hlo_sharding GSPMDSharding
+            """
+    },
+    "jax.extend.source_info_util": {
+        _INSIDE: """
+            current current_name_stack extend_name_stack NameStack new_name_stack new_source_info
+            reset_name_stack set_name_stack SourceInfo summarize transform_name_stack user_context
+            """
+    },
+    "jax.extend.xla": {
+        _XLA: """
+            clear_hlo_module_transformation PipelineStage register_hlo_module_transformation
+            """
+    },
     "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
-    "jax.example_libraries.stax": {"Examples of JAX; use Flax, Haiku or Equinox.": "*Pool GeneralConv*"},
+    "jax.example_libraries.stax": {
+        "Examples of JAX; use Flax, Haiku or Equinox.": "AvgPool GeneralConv GeneralConvTranspose MaxPool SumPool"
+    },
     "jax.experimental": {
-        _MUTABLE: "EArray cur_qdd primal_tangent_dtype",
+        _MUTABLE: "cur_qdd EArray primal_tangent_dtype",
         "Machine code is kept on disk as it is: `rune.configure(cache_dir=...)`.": "compilation_cache",
-        "Use `jax.shard_map`.": "shard_map",
     },
-    "jax.experimental.buffer_callback": {_XLA: "*"},
-    "jax.experimental.colocated_python": {_PROCESSES: "*"},
-    "jax.experimental.compilation_cache": {"Use `rune.configure(cache_dir=...)`.": "*"},
-    "jax.experimental.compute_on": {"Use `jax.device_put` inside of `jit`, which moves values between devices.": "*"},
-    "jax.experimental.custom_partitioning": {"Rules of XLA's partitioner; use `jax.shard_map`.": "*"},
-    "jax.experimental.fused": {_FLAGS: "*"},
-    "jax.experimental.hijax": {_MUTABLE: "*"},
+    "jax.experimental.buffer_callback": {_XLA: "Buffer buffer_callback ExecutionContext ExecutionStage"},
+    "jax.experimental.colocated_python": {
+        _PROCESSES: """
+            api colocated_cpu_devices colocated_python colocated_python_class func func_backend obj obj_backend
+            serialization
+            """
+    },
+    "jax.experimental.compilation_cache": {"Use `rune.configure(cache_dir=...)`.": "compilation_cache"},
+    "jax.experimental.compute_on": {
+        "Use `jax.device_put` inside of `jit`, which moves values between devices.": "compute_on compute_on2"
+    },
+    "jax.experimental.custom_partitioning": {
+        "Rules of XLA's partitioner; use `jax.shard_map`.": """
+            ArrayMapping BATCHING CompoundFactor custom_partitioning_p SdyShardingRule
+            """
+    },
+    "jax.experimental.fused": {_FLAGS: "fused"},
+    "jax.experimental.hijax": {_MUTABLE: "AbstractRef HiPspec HiType ShapedArray TransformedRef VJPHiPrimitive"},
     "jax.experimental.jet": {
-        "The inside of JAX's jet: rules of its own for each operation; `jet` follows from `jax.jvp` here.": "*"
+        "The inside of JAX's jet: rules of its own for each operation; `jet` follows from `jax.jvp` here.": """
+            def_comp def_deriv deflinear defzero deriv_prop fact JetTrace JetTracer linear_prop zero_prop
+            zero_series zero_term ZeroSeries ZeroTerm
+            """
     },
-    "jax.experimental.layout": {_MEMORIES: "*"},
+    "jax.experimental.layout": {_MEMORIES: "Layout with_layout_constraint"},
     "jax.experimental.mesh_utils": {
         "A mesh of machines of several kinds of nets; use `create_device_mesh`.": "create_hybrid_device_mesh",
         _FLAGS: "device_kind_handler_dict",
     },
-    "jax.experimental.mosaic": {_PALLAS: "*"},
-    "jax.experimental.multihost_utils": {_PROCESSES: "*"},
-    "jax.experimental.ode": {"Steps of JAX's integrator; use `odeint`, which is here.": "*"},
-    "jax.experimental.pallas": {_PALLAS: "*"},
-    "jax.experimental.profiler": {_XLA: "*"},
-    "jax.experimental.random": {"Use `with rune.random.seed(0):`, under which draws need no key.": "*"},
-    "jax.experimental.rnn": {"Networks of a library for GPUs; `rune.nn` has recurrences.": "*"},
-    "jax.experimental.serialize_executable": {"Machine code is kept on disk as it is.": "*"},
-    "jax.experimental.shard_alike": {"Use `jax.lax.with_sharding_constraint`.": "*"},
+    "jax.experimental.mosaic": {
+        _PALLAS: """
+            as_tpu_kernel lower_module_to_custom_call lowered_as_tpu_kernel Tiling TpuMemorySpace
+            TpuSideEffectType
+            """
+    },
+    "jax.experimental.multihost_utils": {
+        _PROCESSES: """
+            global_array_to_host_local_array global_array_to_host_local_array_impl gtl_abstract_eval
+            host_local_array_to_global_array host_local_array_to_global_array_impl live_devices
+            ltg_abstract_eval ltg_batcher ProcessFailureError reached_preemption_sync_point
+            """
+    },
+    "jax.experimental.ode": {
+        "Steps of JAX's integrator; use `odeint`, which is here.": """
+            abs2 fit_4th_order_polynomial initial_step_size interp_fit_dopri mean_error_ratio optimal_step_size
+            ravel_first_arg runge_kutta_step
+            """
+    },
+    "jax.experimental.pallas": {
+        _PALLAS: """
+            align_to ANY BlockDim Blocked BlockSpec BoundedSlice broadcast_to Buffered cdiv CompilerParams
+            core_map CostEstimate debug_check debug_print delay DeviceIdType ds dslice Element empty empty_like
+            empty_ref_like enable_debug_checks enable_poison_buffers estimate_cost get_global GridSpec HOST
+            Indirect kernel loop lower_as_mlir MemoryRef MemorySpace multiple_of next_power_of_2 no_block_spec
+            num_programs pallas_call pallas_call_p pallas_export_experimental program_id reciprocal RevisitMode
+            run_scoped run_state select_ref semaphore semaphore_read semaphore_signal semaphore_wait Slice
+            Squeezed squeezed strides_from_shape when with_scoped
+            """
+    },
+    "jax.experimental.profiler": {_XLA: "get_profiled_instructions_proto"},
+    "jax.experimental.random": {
+        "Use `with rune.random.seed(0):`, under which draws need no key.": "stateful_rng StatefulPRNG"
+    },
+    "jax.experimental.rnn": {
+        "Networks of a library for GPUs; `rune.nn` has recurrences.": """
+            get_num_params_in_lstm init_lstm_weight lstm lstm_bwd lstm_fwd lstm_ref rnn_abstract_eval
+            rnn_bwd_abstract_eval swap_lstm_gates unpack_lstm_weights
+            """
+    },
+    "jax.experimental.serialize_executable": {
+        "Machine code is kept on disk as it is.": "deserialize_and_load serialize"
+    },
+    "jax.experimental.shard_alike": {"Use `jax.lax.with_sharding_constraint`.": "shard_alike"},
     "jax.experimental.sparse": {
-        "What stands in a program in other operations here.": "*_p",
+        "What stands in a program in other operations here.": """
+            bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p bcoo_sort_indices_p
+            bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p bcsr_dot_general_p
+            bcsr_extract_p bcsr_fromdense_p bcsr_todense_p coo_fromdense_p coo_matmat_p coo_matvec_p
+            coo_todense_p csr_fromdense_p csr_matmat_p csr_matvec_p csr_todense_p todense_p
+            """,
         "It names a library for GPUs.": "CuSparseEfficiencyWarning",
         "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
-        "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_gather bcoo_conv_general_dilated",
-        "Modules of JAX's package; what they have stands in `jax.experimental.sparse` itself.": """
+        "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
+        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": """
             ad api bcoo bcsr coo csr linalg random transform util
             """,
     },
     "jax.experimental.sparse.linalg": {
-        "Not written; `jax.scipy.sparse.linalg` solves by products, and `jax.numpy.linalg.eigh` is dense.": "*"
+        "Not written; `jax.scipy.sparse.linalg` solves by products.": "lobpcg_standard spsolve"
     },
-    "jax.experimental.topologies": {_FLAGS: "*"},
-    "jax.experimental.transfer": {_PROCESSES: "*"},
-    "jax.experimental.xla_metadata": {_XLA: "*"},
+    "jax.experimental.topologies": {_FLAGS: "get_attached_topology get_topology_desc make_mesh TopologyDescription"},
+    "jax.experimental.transfer": {_PROCESSES: "make_error_array"},
+    "jax.experimental.xla_metadata": {_XLA: "set_xla_metadata"},
     "x: array": {
         "What JAX's raise an error for, too.": "device_buffer device_buffers flat",
         _MEMORIES: "format",
@@ -165,36 +280,71 @@ NAMES: Mapping[str, Table] = {
     },
     "x: traced": {
         _TRACED: """
-            addressable_data addressable_shards committed delete devices global_shards is_deleted is_fully_addressable
-            is_fully_replicated on_device_size_in_bytes sharding tobytes unsafe_buffer_pointer
+            addressable_data addressable_shards committed delete devices global_shards is_deleted
+            is_fully_addressable is_fully_replicated on_device_size_in_bytes sharding tobytes
+            unsafe_buffer_pointer
             """,
-        "What JAX's raise an error for, too.": "flat dimension_as_value",
-        _INSIDE: "full_lower get_const get_referent parent to_concrete_value traceback val",
+        "What JAX's raise an error for, too.": "dimension_as_value flat",
+        _INSIDE: """
+            full_lower get_const get_referent parent to_concrete_value traceback val
+            """,
         _MUTABLE: "aval_mutable_qdd cur_qdd mutable_qdd",
     },
     "key": {"What JAX's raise an error for, too.": "flat", _INSIDE: "pprint"},
     "jit(f).trace(x)": {_INSIDE: "lojax"},
-    "jit(f).lower(x).compile()": {_MEMORIES: "*_formats", "Use `x.sharding` of the results.": "*_shardings"},
+    "jit(f).lower(x).compile()": {_MEMORIES: "input_formats output_formats"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
-    "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "*_aval_qdds is_high"},
-    "make_jaxpr(f)(x).jaxpr": {_INSIDE: "debug_info replace", _MUTABLE: "*_aval_qdds is_high"},
+    "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},
+    "make_jaxpr(f)(x).jaxpr": {_INSIDE: "debug_info replace", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},
     "make_jaxpr(f)(x).eqns[0]": {_INSIDE: "ctx"},
-    "typeof(x)": {"A type has a shape, a dtype and weak_type; methods are those of arrays.": "*"},
+    "typeof(x)": {
+        "A type has a shape, a dtype and weak_type; methods are those of arrays.": """
+            all any argmax argmin argpartition argsort array_abstraction_level astype at broadcast byteswap
+            choose clip compress conj conjugate copy cumprod cumsum dec_rank diagonal dot flat flatten has_qdd
+            imag inc_rank is_high item itemsize leading_axis_spec lo_ty lo_ty_qdd lower_val lower_val2
+            manual_axis_type mat max mean memory_space min mT nbytes nonzero normalize nospec prod ptp raise_val
+            raise_val2 ravel real repeat reshape round searchsorted shard sort squeeze std sum swapaxes T take
+            to_device trace transpose unshard update_manual_axis_type update_weak_type var view vspace_add
+            """
+    },
     "ShapeDtypeStruct": {_MEMORIES: "format", _INSIDE: "is_ref", _DISTRIBUTED_TYPES: "manual_axis_type"},
-    "tree.structure": {"A structure is pickled where it is to be stored.": "*serialize_using_proto"},
+    "tree.structure": {
+        "A structure is pickled where it is to be stored.": "deserialize_using_proto serialize_using_proto"
+    },
     "NamedSharding": {_INSIDE: "replicated_axes"},
     "Mesh": {"Use `mesh.local_devices`.": "local_mesh", _INSIDE: "is_scalar"},
-    "PartitionSpec": {"Say every axis of the array.": "UNCONSTRAINED", _DISTRIBUTED_TYPES: "reduced unreduced to_*"},
+    "PartitionSpec": {
+        "Say every axis of the array.": "UNCONSTRAINED",
+        _DISTRIBUTED_TYPES: "reduced to_ct_spec to_lo to_tangent_spec unreduced",
+    },
     "devices()[0]": {
         _MEMORIES: "addressable_memories default_memory memory",
-        _FLAGS: "client get_stream_for_external_ready_events live_buffers poison_execution",
+        _FLAGS: """
+            client get_stream_for_external_ready_events live_buffers poison_execution
+            """,
         "Use `process_index`.": "host_id task_id",
     },
     "config": {
         "Options are not flags of absl here.": "add_option complete_absl_config use_absl",
         _INSIDE: "meta",
-        "Options of JAX's inside.": "check_vma eager_constant_folding jax*",
+        "Options of JAX's inside.": """
+            check_vma eager_constant_folding jax2tf_default_native_serialization jax_bcoo_cusparse_lowering
+            jax_compilation_cache_expect_pgle jax_cpu_get_global_topology_timeout_minutes
+            jax_cpu_get_local_topology_timeout_minutes jax_custom_vjp3
+            jax_debug_leaked_clients_on_clear_backends jax_debug_log_modules jax_disable_bwd_checks
+            jax_disable_vmap_shmap_error jax_disallow_mesh_context_manager jax_distributed_debug
+            jax_embedded_constants_max_bytes jax_enable_preemption_service jax_enable_recoverability
+            jax_experimental_unsafe_xla_runtime_errors jax_export_calling_convention_version
+            jax_export_ignore_forward_compatibility jax_mosaic_allow_hlo jax_mutable_array_checks
+            jax_pallas_enable_debug_checks jax_pallas_poison_buffers jax_pallas_use_mosaic_gpu
+            jax_pgle_aggregation_percentile jax_pgle_profiling_runs jax_pjrt_client_create_options
+            jax_ragged_dot_use_gpu_pallas_triton_lowering jax_ragged_dot_use_ragged_dot_instruction
+            jax_refs_to_pins jax_remat3 jax_remove_custom_partitioning_ptr_from_cache_key jax_scan3
+            jax_send_traceback_to_runtime jax_serialization_version jax_share_binary_between_hosts
+            jax_share_binary_between_hosts_timeout_ms jax_source_url_schema jax_threefry_gpu_kernel_lowering
+            jax_use_emit_pipeline_primitive
+            """,
     },
     "scipy.Rotation": {
         "A rotation is a tree here, not a tuple.": "count index",

@@ -12,10 +12,6 @@ _SHARDING = "Layouts are said by `jax.lax.with_sharding_constraint`."
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
-    "Elementwise functions take their operands alone; use `jax.numpy.where`.": (
-        "jax.numpy.*: out*",
-        "jax.numpy.*: where*",
-    ),
     _BY_POSITION: (
         "jax.*: fun",
         "jax.custom_batching.*: f*",
@@ -38,13 +34,13 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "Classes that programs are given, and do not make.": (
         "jax.stages.*: *",
+        "jax.export.Exported: *",
         "jax.core.Tracer: *",
         "jax.errors.*: *",
         "jit(f)*: *",
         "make_jaxpr(f)*: *",
         "typeof(x).*: *",
         "jax.scipy.spatial.transform.Slerp: *",
-        "jax.numpy.ufunc: *",
         "jax.ref.*: *",
         "jax.custom_derivatives.*: *",
         "jax.api_util.*: *",
@@ -64,7 +60,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "Sum with `jax.lax.psum`.": ("jax.*: reduce_axes*",),
     "Say `static_argnums`.": ("jax.checkpoint: *", "jax.remat: *"),
     "A move copies; dropping the value frees its memory.": ("jax.device_put: *",),
-    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.pmap: backend", "jax.shard_map: in_specs*"),
+    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.shard_map: in_specs*"),
     "A default that says the same, or that NumPy and SciPy have.": (
         "jax.numpy.*: * for *",
         "jax.numpy.clip: arr*",

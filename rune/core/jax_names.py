@@ -3,6 +3,7 @@
     Program      jaxpr, consts, eqns, invars, outvars, constvars, in_avals, out_avals, effects
     OpenProgram  the same without consts: a program whose constants are given when it is evaluated
     Equation     invars, outvars, source_info, effects, replace (primitive and params have one name)
+    params       of the equations in `eqns` answer to JAX's names too, where they hold programs
     Var, Literal aval, val
     Interpreter, Tracer    main, _trace
 
@@ -11,7 +12,7 @@ Each is a mixin without fields: what it gives, it reads off the fields of rune's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -80,6 +81,41 @@ class AtomNames:
         return self.type
 
 
+class NamedParams(dict[str, object]):
+    """The parameters of an equation, which are found by JAX's names too; its keys are rune's.
+
+    names: what each name of JAX's means, as a function of the parameters
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, params: Params, names: Mapping[str, Callable[[Params], object]]):
+        super().__init__(params)
+        self.names = names
+
+    def __missing__(self, name: str) -> object:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.names[name](self)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.names
+
+    def get(self, name: str, default: object = None) -> object:
+        """The parameter of that name, rune's or JAX's; the default if there is none."""
+        return self[name] if name in self else default
+
+
+def named(equations: tuple[Equation, ...]) -> tuple[Equation, ...]:
+    """The equations, with parameters that are found by JAX's names too."""
+    return tuple(_named(e) for e in equations)
+
+
+def _named(equation: Equation) -> Equation:
+    names = equation.primitive.jax_names
+    return equation if names is None else replace(equation, params=NamedParams(equation.params, names))
+
+
 class EquationNames:
     """An equation."""
 
@@ -139,6 +175,8 @@ class ProgramNames:
         def equations(self) -> tuple[Equation, ...]: ...
         @property
         def outputs(self) -> tuple[Atom, ...]: ...
+        @property
+        def eqns(self) -> tuple[Equation, ...]: ...
 
     @property
     def invars(self) -> tuple[Var, ...]:
@@ -149,11 +187,6 @@ class ProgramNames:
     def outvars(self) -> tuple[Atom, ...]:
         """The outputs."""
         return self.outputs
-
-    @property
-    def eqns(self) -> tuple[Equation, ...]:
-        """The equations."""
-        return self.equations
 
     @property
     def in_avals(self) -> list[ArrayType]:

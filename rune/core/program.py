@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.graph import Graph, program_graph
-from rune.core.jax_names import AtomNames, EquationNames, ProgramNames
+from rune.core.jax_names import AtomNames, EquationNames, NamedParams, ProgramNames, named
 from rune.core.printer import program_text
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -129,6 +129,14 @@ class Program(ProgramNames):
             memo[()] = OpenProgram(body, count)
         return memo[()]
 
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        """The equations as JAX's programs name their parameters; the same objects each time."""
+        memo = self.derived.setdefault(NamedParams, {})
+        if () not in memo:
+            memo[()] = named(self.equations)
+        return memo[()]
+
     def text(self, *, frames: bool = False) -> str:
         """The printed form; with `frames`, the user's line of each equation as a comment."""
         return program_text(self, frames=frames)
@@ -176,6 +184,11 @@ class OpenProgram(ProgramNames):
     def outputs(self) -> tuple[Atom, ...]:
         """The outputs."""
         return self.body.outputs
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        """The equations as JAX's programs name their parameters."""
+        return self.body.eqns
 
     def with_constants(self, values: Iterable[Value]) -> Program:
         """The program with these constants. Errors: ValueError for too few or too many."""

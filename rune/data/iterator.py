@@ -5,18 +5,21 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from rune import profiling
 from rune.data.numbers import ENDLESS, length, order
 from rune.data.running import elements
 from rune.data.stages import Node
+from rune.data.threads import Scope
 from rune.errors import DataError
 
 
 class Iterator(AbstractContextManager["Iterator"]):
     """A run of a pipeline, from an element on. Workers begin with the first `next`.
 
-    It ends with the last element, with an error, with `close`, with a `with` block, or when nobody
-    has it any more; then no thread, process or memory of it is left. After an error, or Ctrl-C, it
-    does not go on as if nothing had been: `pipeline.restore(iterator.state())` does.
+    It ends with the last element, with an error, with `close` or a `with` block, and then no
+    thread, process or memory of it is there. When nobody has it any more its workers are told to
+    end, and do when they have done what they are at. After an error, or Ctrl-C, it does not go on
+    as if nothing had been: `pipeline.restore(iterator.state())` does.
 
     Errors: none by itself; `next` raises those of the functions, and DataError after an error.
 
@@ -28,7 +31,8 @@ class Iterator(AbstractContextManager["Iterator"]):
 
     def __init__(self, stage: Node, number: int):
         self._stage, self._number = stage, number
-        self._elements = elements(stage, number)
+        self._scope = Scope()
+        self._elements = elements(stage, number, self._scope)
         self._failure: BaseException | None = None
 
     def __iter__(self) -> Iterator:
@@ -41,13 +45,14 @@ class Iterator(AbstractContextManager["Iterator"]):
                 hint="pipeline.restore(iterator.state()) is a new one from there",
             )
         try:
-            element = next(self._elements)
+            with profiling.span("data.next", profiling.Kind.DATA):
+                element = next(self._elements)
         except StopIteration:
             raise
         except BaseException as error:
             self._failure = error
             error.add_note(f"at element {self._number} of {order(self._stage)}")
-            self._elements.close()
+            self.close()
             raise
         self._number += 1
         return element
@@ -74,6 +79,7 @@ class Iterator(AbstractContextManager["Iterator"]):
 
     def close(self) -> None:
         """End the run: its workers stop after what they are just doing, and are waited for."""
+        self._scope.is_awaited = True
         self._elements.close()
 
     def __exit__(self, *_: object) -> None:

@@ -161,13 +161,14 @@ class Pipeline:
         return Pipeline(Batch(self.stage, size, remainder, line=user_frame()))
 
     def prefetch(self, device: Where = None, depth: int = 2) -> Pipeline:
-        """The same elements, as arrays on a device, made ready by another thread meanwhile.
+        """The same elements, as arrays on a device, made ready by other threads meanwhile.
 
         device: a device, its name, or a Sharding, of whose array each process brings its own rows;
                 None: the default device, to which arrays are not committed. Leaves that are no
                 numbers stay as they are. On CUDA devices the copies pass through pinned memory, on
                 a stream of their own, while programs run.
-        depth:  how many elements may be ready while one is in use
+        depth:  how many elements may be ready on the device while one is in use; one thread reads
+                the next one meanwhile, another one sends it
         Errors: ArgumentError if the depth is not at least 1; DeviceError for an unknown device.
 
         >>> from rune import data

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rune import dtypes, tree
+from rune import dtypes, profiling, tree
 from rune.array import Array, as_array, committed_to
 from rune.backends.shared.protocol import CopiesAside
 from rune.core.types import ArrayType
@@ -39,7 +39,9 @@ def destination(where: Where) -> Where:
 def sent(element: object, where: Where) -> Arrival:
     """The element with its numbers on their way to a device."""
     joins: list[Callable[[], None]] = []
-    return Arrival(tree.map(lambda leaf: _sent(leaf, where, joins), element), tuple(joins))
+    nbytes = sum(getattr(leaf, "nbytes", 0) for leaf in tree.leaves(element))
+    with profiling.span("data.copy", profiling.Kind.COPY, nbytes=nbytes):
+        return Arrival(tree.map(lambda leaf: _sent(leaf, where, joins), element), tuple(joins))
 
 
 def taken_over(arrival: Arrival) -> object:

@@ -20,7 +20,8 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,14 +29,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rune.data.shared_memory import Slot, Spans, extent, new_slot, opened, pickled, remove, spans_of, views, write
-from rune.data.threads import AHEAD
+from rune.data.threads import AHEAD, Scope
 from rune.errors import DataError, Frame
-from rune.tracebacks import users_frames
+from rune.tracebacks import is_of_the_package, users_frames
 
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _END = b""
@@ -68,7 +69,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error of a worker, None if pickle cannot send it; what it says, and its traceback."""
+    """An error of a worker, None if pickle cannot send it; what it says, and the user's lines."""
 
     error: BaseException | None
     text: str
@@ -132,7 +133,8 @@ def _send(pipe: Connection, data: bytes, buffers: list[memoryview], slot: Slot |
 
 def _failure(error: BaseException) -> bytes:
     text = f"{type(error).__name__}: {error}"
-    lines = "".join(traceback.format_tb(users_frames(error.__traceback__)))
+    trace = users_frames(error.__traceback__)
+    lines = "" if trace is None or is_of_the_package(trace.tb_frame) else "".join(traceback.format_tb(trace))
     try:
         message = pickle.dumps(_Failure(error, text, lines))
         pickle.loads(message)  # some errors can be sent, and not be made again
@@ -161,15 +163,20 @@ class _Worker:
 
 @dataclass(slots=True, eq=False)
 class _Crew:
-    """The workers. `shared` is memory of the function, `line` the user's for errors."""
+    """The workers. `shared` is memory of the function, `line` the user's for errors.
+
+    is_over: an interrupt may end the crew while another thread still starts workers, who see it
+    """
 
     line: Frame | None
+    process: int = field(default_factory=os.getpid)  # whose they are
     workers: list[_Worker] = field(default_factory=list)
     shared: Slot | None = None
+    is_over: bool = False
 
 
 def in_processes(
-    count: int, start: str | None, function: Callable[[T], R], tasks: Iterable[T], line: Frame | None
+    count: int, start: str | None, function: Callable[[T], R], tasks: Iterable[T], line: Frame | None, scope: Scope
 ) -> Generator[R, None, None]:
     """`function(task)` of each task, in order. Tasks are asked for by whoever iterates.
 
@@ -177,7 +184,7 @@ def in_processes(
     line:   of the user's, for errors
     Errors: those of the function; DataError if a worker dies, or pickle cannot send the function.
     """
-    crew = _Crew(line)
+    crew, is_dropped = _Crew(line), False
     try:
         _begin(crew, count, start or START, function)
         pending: deque[_Worker] = deque()
@@ -189,8 +196,13 @@ def in_processes(
                 yield _result(crew, pending.popleft())
         while pending:
             yield _result(crew, pending.popleft())
+    except GeneratorExit:
+        is_dropped = not scope.is_awaited
+        raise
     finally:
         _end(crew)
+        if not is_dropped:
+            _wait_for(crew)
 
 
 def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
@@ -200,9 +212,14 @@ def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
             hint="give the inner pipeline threads: map(f, workers=4)",
             frame=crew.line,
         )
-    context: BaseContext = multiprocessing.get_context(start)
     # A copy of this process has the function.
     load = partial(_itself, function) if start == "fork" else _sendable(crew, function, start)
+    # The main thread hears interrupts, and must not hear one amid a fork.
+    with ThreadPoolExecutor(1) as starter:
+        starter.submit(_start, crew, count, multiprocessing.get_context(start), load).result()
+
+
+def _start(crew: _Crew, count: int, context: BaseContext, load: Callable[[], Function]) -> None:
     for _ in range(count):
         pipe, other = context.Pipe()
         process: BaseProcess = context.Process(  # type: ignore[attr-defined]
@@ -211,6 +228,8 @@ def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
         process.start()
         other.close()
         crew.workers.append(_Worker(process, pipe))
+        if crew.is_over:
+            return _hang_up(pipe)
 
 
 def _itself(function: Function) -> Function:
@@ -244,7 +263,7 @@ def _give(crew: _Crew, worker: _Worker, argument: object) -> None:
         raise _death(crew, worker) from None
 
 
-def _result(crew: _Crew, worker: _Worker) -> object:
+def _result(crew: _Crew, worker: _Worker) -> Any:
     """The result of the worker's first task. Errors: the function's; DataError if it died."""
     slot = worker.tasks.popleft()
     try:
@@ -282,7 +301,8 @@ def _error(crew: _Crew, failure: _Failure) -> BaseException:
     error = failure.error
     if error is None:
         error = DataError(f"map: cannot go on (a worker process raised {failure.text})", frame=crew.line)
-    error.add_note(f"in a worker process:\n{failure.lines.rstrip()}")
+    if failure.lines:
+        error.add_note(f"in a worker process:\n{failure.lines.rstrip()}")
     return error
 
 
@@ -305,9 +325,23 @@ def _death(crew: _Crew, worker: _Worker) -> DataError:
 
 
 def _end(crew: _Crew) -> None:
-    """Let all workers end, wait until they have, and give the memory back."""
+    """Let all workers end, and give the memory back."""
+    if crew.process != os.getpid():
+        return  # a fork has copied the run
+    crew.is_over = True
     for worker in crew.workers:
         _hang_up(worker.pipe)
+        for slot in (*worker.slots, *worker.tasks):
+            if slot is not None:
+                remove(slot.path)
+    if crew.shared is not None:
+        remove(crew.shared.path)
+
+
+def _wait_for(crew: _Crew) -> None:
+    """Until all workers have ended; they are killed if they go on."""
+    if crew.process != os.getpid():
+        return
     last = time.monotonic() + _STOP_S
     for worker in crew.workers:
         worker.process.join(max(0.0, last - time.monotonic()))
@@ -315,11 +349,6 @@ def _end(crew: _Crew) -> None:
             worker.process.kill()
             worker.process.join()
         worker.process.close()
-        for slot in (*worker.slots, *worker.tasks):
-            if slot is not None:
-                remove(slot.path)
-    if crew.shared is not None:
-        remove(crew.shared.path)
 
 
 def _hang_up(pipe: Connection) -> None:

@@ -11,7 +11,7 @@ from rune.data.pipeline import Pipeline
 from rune.errors import ArgumentError
 
 
-def progress(elements: Iterable[object], description: str | None = None) -> object:
+def progress(elements: Iterable[object], description: str | None = None) -> Iterable[object]:
     """The same elements, with a bar that shows how many there were, how many will be, and how fast.
 
     A run that was restored shows where it began. Without a terminal nothing is shown.

@@ -2,7 +2,7 @@
 
 `run` is for sources of known length: groups of numbers go up to the source, elements come down.
 `stream` is for the others: it begins by skipping what was used, as near to the source as it can.
-Workers and readers are ended by the scope, an ExitStack: a generator that waits in the frame of an
+Workers and readers are ended by the scope: a generator that waits in the frame of an
 error's traceback would else live, and they with it, as long as somebody holds the error.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
@@ -38,7 +38,7 @@ from rune.data.stages import (
     Threads,
     Workers,
 )
-from rune.data.threads import in_threads, read_ahead
+from rune.data.threads import Scope, in_threads, read_ahead
 
 T = TypeVar("T")  # a task
 S = TypeVar("S", bound=Stage)
@@ -46,11 +46,15 @@ S = TypeVar("S", bound=Stage)
 GROUP = 256  # numbers that are asked for together
 
 
-def elements(stage: Node, start: int) -> Generator[object, None, None]:
+def elements(stage: Node, start: int, scope: Scope) -> Generator[object, None, None]:
     """All elements from the one of this number on, in order."""
     size = length(stage)
-    with ExitStack() as scope:
-        yield from stream(stage, start, scope) if size is None else run(stage, _groups(start, size), scope)
+    with scope:
+        try:
+            yield from stream(stage, start, scope) if size is None else run(stage, _groups(start, size), scope)
+        except Exception:
+            scope.is_awaited = True
+            raise
 
 
 def _groups(start: int, size: int | float) -> Iterator[np.ndarray]:
@@ -60,7 +64,7 @@ def _groups(start: int, size: int | float) -> Iterator[np.ndarray]:
         start = stop
 
 
-def run(stage: Node, groups: Iterable[np.ndarray], scope: ExitStack) -> Iterator[object]:
+def run(stage: Node, groups: Iterable[np.ndarray], scope: Scope) -> Iterator[object]:
     """The elements of these numbers (i64)."""
     match stage:
         case Shuffle(up) | Shard(up) | Repeat(up):
@@ -99,7 +103,7 @@ def _is_ahead(stage: Node) -> bool:
     return False
 
 
-def _batches(stage: Batch, groups: Iterable[np.ndarray], scope: ExitStack) -> Iterator[object]:
+def _batches(stage: Batch, groups: Iterable[np.ndarray], scope: Scope) -> Iterator[object]:
     """Batches of elements that others make ahead."""
     counts: deque[int] = deque()
 
@@ -115,33 +119,39 @@ def _batches(stage: Batch, groups: Iterable[np.ndarray], scope: ExitStack) -> It
 
 
 def _worked(
-    workers: Workers, function: Callable[[T], object], tasks: Iterable[T], mapped: Map, scope: ExitStack
+    workers: Workers, function: Callable[[T], object], tasks: Iterable[T], mapped: Map, scope: Scope
 ) -> Iterator[object]:
     results: Generator[object, None, None]
     match workers:
         case Threads(size):
-            results = in_threads(size, function, tasks)
+            results = in_threads(size, function, tasks, scope)
         case Processes(size, start):
-            results = in_processes(size, start, function, tasks, mapped.line)
+            results = in_processes(size, start, function, tasks, mapped.line, scope)
     return scope.enter_context(closing(results))
 
 
-def _prefetched(
-    read: Callable[[ExitStack], Iterator[object]], device: Where, depth: int, scope: ExitStack
-) -> Iterator[object]:
-    def arrivals() -> Iterator[Arrival]:
-        with ExitStack() as inner:
-            for x in read(inner):
+def _prefetched(read: Callable[[Scope], Iterator[object]], device: Where, depth: int, scope: Scope) -> Iterator[object]:
+    """One thread reads elements, another one sends them: a step waits for the slower one."""
+
+    def elements() -> Generator[object, None, None]:
+        with Scope() as inner:
+            inner.is_awaited = True  # the thread that reads ends it
+            yield from read(inner)
+
+    def arrivals() -> Generator[Arrival, None, None]:
+        with Scope() as inner:
+            inner.is_awaited = True
+            for x in inner.enter_context(closing(read_ahead(elements, 1, lambda _: None, inner))):
                 yield sent(x, device)
 
-    items = scope.enter_context(closing(read_ahead(arrivals, depth, taken_over)))
+    items = scope.enter_context(closing(read_ahead(arrivals, depth, taken_over, scope)))
     return (taken_over(arrival) for arrival in items)
 
 
 # --- streams ----------------------------------------------------------------------------------
 
 
-def stream(stage: Node, skip: int, scope: ExitStack) -> Iterator[object]:
+def stream(stage: Node, skip: int, scope: Scope) -> Iterator[object]:
     """The elements of a source whose length is not known, but for the first ones."""
     match stage:
         case Stream(iterable):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from rune import tree
+from rune import files, tree
 from rune.data.pipeline import Pipeline
 from rune.data.stages import FileRows, Indexed, Items, Rows, Stream
 from rune.errors import ArgumentError, ShapeError
@@ -36,10 +34,10 @@ def arrays(values: object) -> Pipeline:
 def file(path: str | os.PathLike[str]) -> Pipeline:
     """The rows of the arrays of a file, which is mapped into memory: only rows in use are read.
 
-    path:   of an array, .npy; or of arrays by name, .npz: a dict of rows. Arrays of an .npz that
-            are compressed are read whole.
-    Errors: OSError if it cannot be read; ArgumentError for another suffix; ShapeError if leading
-            axes differ or an array has none.
+    path:   of an array, .npy; or of arrays by name, .npz or .safetensors: a dict of rows. Arrays
+            of an .npz that are compressed are read whole.
+    Errors: OSError if it cannot be read; FileError if it is damaged, or of another format;
+            ShapeError if leading axes differ or an array has none.
 
     >>> import numpy as np, os, tempfile
     >>> from rune import data
@@ -140,39 +138,12 @@ def _shape(a: np.ndarray) -> str:
 
 
 def _opened(path: str) -> FileRows:
-    suffix = Path(path).suffix
-    if suffix not in (".npy", ".npz"):
-        raise ArgumentError(f"file: cannot read {path} (a file of .npy or .npz required)")
-    mapped = _mapped(path, 0) if suffix == ".npy" else _members(path)
-    rows = tree.map(_read_only, mapped)
+    rows = tree.map(_read_only, _mapped(path))
     return FileRows(rows, _size_of("file", rows), path, _opened)
 
 
-def _mapped(path: str, begin: int) -> np.ndarray:
-    """The array in the format of .npy that begins at this byte."""
-    with open(path, "rb") as stream:
-        stream.seek(begin)
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, is_fortran, dtype = read(stream)
-        if not math.prod(shape):
-            return np.zeros(shape, dtype)
-        return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if is_fortran else "C")
-
-
-def _members(path: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz by name."""
-    with zipfile.ZipFile(path) as archive:
-        return {info.filename.removesuffix(".npy"): _member(path, archive, info) for info in archive.infolist()}
-
-
-def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    if info.compress_type != zipfile.ZIP_STORED:
-        with archive.open(info) as stream:
-            return np.lib.format.read_array(stream)
-    # A local header has 30 bytes, the last four of them lengths: of a name and an extra field.
-    with open(path, "rb") as stream:
-        stream.seek(info.header_offset)
-        header = stream.read(30)
-    name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
-    return _mapped(path, info.header_offset + 30 + name + extra)
+def _mapped(path: str) -> object:
+    if path.endswith(".npy"):
+        return np.load(path, mmap_mode="r")
+    stored = files.open(path)
+    return {name: stored.host(name) for name in stored}

@@ -1,21 +1,22 @@
 """Work done by threads: a function of each task, in order and some tasks ahead; and a source that
 another thread reads ahead.
 
-Whoever iterates gives tasks and takes results. Ended early, the iterators here wait for what their
-threads are just doing, and no thread of theirs is left.
+Whoever iterates gives tasks and takes results. Threads end after what they are just doing, once the
+last result was taken, an error was raised, or the iterator is closed or dropped.
 """
 
 from __future__ import annotations
 
-import threading
+import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import Generic, TypeVar
 
 from rune.errors import DataError
@@ -24,14 +25,23 @@ T = TypeVar("T")  # a task
 R = TypeVar("R")  # a result
 
 AHEAD = 2  # tasks under way or done for each worker
-_numbers = count()
 
 
-def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T]) -> Generator[R, None, None]:
+class Scope(ExitStack):
+    """What a run has at work, and whether whoever ends the run waits until that is over.
+
+    A run that is dropped is only told to end, since nobody knows where it is dropped: a collector
+    runs in any thread and under any lock, and what waits there may wait for itself.
+    """
+
+    is_awaited = False
+
+
+def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], scope: Scope) -> Generator[R, None, None]:
     """`function(task)` of each task, in order. Tasks are asked for in the thread that iterates."""
-    name = f"rune-data-{next(_numbers)}-"
-    pool = ThreadPoolExecutor(workers, name)
+    pool = ThreadPoolExecutor(workers, "rune-data-worker")
     pending: deque[Future[R]] = deque()
+    is_dropped, process = False, os.getpid()
     try:
         for task in tasks:
             pending.append(pool.submit(copy_context().run, function, task))
@@ -39,9 +49,12 @@ def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T]) -> 
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except GeneratorExit:
+        is_dropped = not scope.is_awaited
+        raise
     finally:
-        # A collector may run this in a thread of the pool, which cannot wait for itself.
-        pool.shutdown(not threading.current_thread().name.startswith(name), cancel_futures=True)
+        if process == os.getpid():  # else a fork has copied the run, and its threads are not here
+            pool.shutdown(not is_dropped, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,90 +69,107 @@ class _End:
     error: BaseException | None = None
 
 
-class _Reader(Generic[R]):
-    """A thread that reads ahead, and the two queues between it and whoever takes the items.
+@dataclass(frozen=True, slots=True)
+class _Line(Generic[R]):
+    """What a thread that reads and whoever takes its items share.
 
-    Both queues may be written by finalisers, whatever the thread below them is doing: a lock of our
-    own might be held by it. `room` has a True for each item that may be read, and a False to end.
+    Queues and flags are of a kind that finalisers may use, whatever the thread below them is doing.
+
+    ready: items, then an end
+    room:  a True for each item that may be read, a False to end
+    drop:  is called with each item that was read and will not be used
     """
 
-    def __init__(self, read: Callable[[], Iterator[R]], depth: int, drop: Callable[[R], object]):
-        self.ready: SimpleQueue[_Item[R] | _End] = SimpleQueue()
-        self.room: SimpleQueue[bool] = SimpleQueue()
-        ended = threading.Event()
-        arguments = (copy_context().run, _read, read, self.ready, self.room, ended)
-        self.thread = threading.Thread(target=arguments[0], args=arguments[1:], name="rune-data-reader", daemon=True)
-        # Also when the interpreter ends: a thread must not run on while it is taken down.
-        self.stop = weakref.finalize(self, _stop, self.thread, self.ready, self.room, ended, drop)
+    drop: Callable[[R], object]
+    ready: SimpleQueue[_Item[R] | _End] = field(default_factory=SimpleQueue)
+    room: SimpleQueue[bool] = field(default_factory=SimpleQueue)
+    ending: Event = field(default_factory=Event)
+    ended: Event = field(default_factory=Event)
+
+    def end(self) -> None:
+        """Tell the thread to end, and drop what it has read."""
+        self.ending.set()
+        self.room.put(False)
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop what is ready."""
+        with suppress(Empty):
+            while True:
+                item = self.ready.get_nowait()
+                if isinstance(item, _Item):
+                    self.drop(item.value)
+
+    def end_and_wait(self) -> None:
+        """Until the thread has ended."""
+        self.end()
+        self.ended.wait()
+
+
+class _Reader(Generic[R]):
+    """A thread that reads ahead, which is told to end when nobody has this object any more."""
+
+    def __init__(self, read: Callable[[], Generator[R, None, None]], depth: int, drop: Callable[[R], object]):
+        self.line = _Line(drop)
+        self.thread = Thread(
+            target=copy_context().run, args=(_read, read, self.line), name="rune-data-reader", daemon=True
+        )
+        weakref.finalize(self, self.line.end).atexit = False
+        # When the interpreter ends: a thread must not run on while it is taken down.
+        weakref.finalize(self.thread, self.line.end_and_wait)
         for _ in range(depth):
-            self.room.put(True)
+            self.line.room.put(True)
         self.thread.start()
 
     def take(self) -> _Item[R] | _End:
         """The next item, and room for one more. Errors: DataError in a forked process."""
-        if not self.thread.is_alive() and self.ready.empty():
+        if not self.thread.is_alive() and self.line.ready.empty():
             raise DataError(
                 "prefetch: cannot go on in a forked process (the thread that reads is in its parent)",
                 hint="begin to iterate in the process that uses the elements",
             )
-        item = self.ready.get()
-        self.room.put(True)
+        item = self.line.ready.get()
+        self.line.room.put(True)
         return item
 
 
-def read_ahead(read: Callable[[], Iterator[R]], depth: int, drop: Callable[[R], object]) -> Generator[R, None, None]:
+def read_ahead(
+    read: Callable[[], Generator[R, None, None]], depth: int, drop: Callable[[R], object], scope: Scope
+) -> Generator[R, None, None]:
     """What `read()` gives, read by another thread, up to `depth` items ahead.
 
     drop: is called with each item that was read and will not be used
     """
     reader = _Reader(read, depth, drop)
+    is_dropped = False
     try:
         while isinstance(item := reader.take(), _Item):
             yield item.value
         if item.error is not None:
             raise item.error
+    except GeneratorExit:
+        is_dropped = not scope.is_awaited
+        raise
     finally:
-        reader.stop()
+        reader.line.end()
+        if not is_dropped and reader.thread.is_alive():
+            reader.thread.join()
+            reader.line.clear()
 
 
-def _read(
-    read: Callable[[], Iterator[R]],
-    ready: SimpleQueue[_Item[R] | _End],
-    room: SimpleQueue[bool],
-    ended: threading.Event,
-) -> None:
+def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
     """What the thread does: items as long as there is room, then the end."""
     end = _End()
     try:
-        items = read()
-        try:
-            while room.get() and not ended.is_set():
-                ready.put(_Item(next(items)))
-        finally:
-            getattr(items, "close", lambda: None)()
+        with closing(read()) as items:
+            while line.room.get() and not line.ending.is_set():
+                line.ready.put(_Item(next(items)))
     except StopIteration:
         pass
     except BaseException as error:
         end = _End(error)
     finally:
-        ready.put(end)
-
-
-def _stop(
-    thread: threading.Thread,
-    ready: SimpleQueue[_Item[R] | _End],
-    room: SimpleQueue[bool],
-    ended: threading.Event,
-    drop: Callable[[R], object],
-) -> None:
-    ended.set()
-    room.put(False)
-    if thread is not threading.current_thread():
-        thread.join()
-    try:
-        while True:
-            item = ready.get_nowait()
-            if isinstance(item, _Item):
-                drop(item.value)
-    except Empty:
-        pass
+        line.ready.put(end)
+        if line.ending.is_set():
+            line.clear()
+        line.ended.set()

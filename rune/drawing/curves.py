@@ -49,7 +49,9 @@ def curves(series: Mapping[str, Points], title: str, x: str, y: str, logarithmic
     runs = {name: _runs(points, logarithmic) for name, points in series.items()}
     drawn = [p for of_line in runs.values() for run in of_line for p in run]
     axes = _Axes(_ends([a for a, _ in drawn]), _ends([b for _, b in drawn]), logarithmic)
-    shapes = [text(LEFT, 12, title, 'font-weight="bold"'), *legend(colours.items(), LEFT, 26), *_frame(axes, x, y)]
+    shapes = [text(LEFT, 12, title, 'font-weight="bold"'), *_frame(axes, x, y)]
+    if len(series) > 1:
+        shapes += legend(colours.items(), max(LEFT, LETTER * (len(y) + 2)), 26)
     for name, of_line in runs.items():
         shapes += [path([(axes.x(a), axes.y(b)) for a, b in _thinned(run)], colours[name]) for run in of_line]
     return picture((LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM), title or f"curves of {', '.join(series)}", shapes)

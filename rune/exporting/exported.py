@@ -11,7 +11,6 @@ Python, which no file holds: a file has as many as `vjp_order` asked for.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.exporting.file import Stored, encode
+from rune.files.atomic import replacing
 from rune.transforms.arguments import key_path, value_leaves
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.custom.vjp import custom_vjp
@@ -137,17 +137,9 @@ class Exported:
 
     def save(self, path: str | os.PathLike[str], vjp_order: int = 0) -> None:
         """Write the file: whole, or not at all. Errors: OSError, and those of `serialize`."""
-        content, target = self.serialize(vjp_order), Path(path)
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        content = self.serialize(vjp_order)
+        with replacing(Path(path)) as file:
+            file.write(content)
 
 
 def _differentiable(exported: Exported) -> Callable[..., list[Value]]:

@@ -17,20 +17,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 
-from rune import dtypes
 from rune.array import CPU, Array, put
 from rune.core.program import Program
 from rune.core.reading import reading
 from rune.core.sizes import untold_sizes
 from rune.core.types import ArrayType
-from rune.errors import CheckError
 from rune.exporting import storable, weights
 from rune.exporting.trees import from_json, to_json
-from rune.exporting.weights import Content
+from rune.exporting.weights import Content, refuse
+from rune.files.notes import loads
+from rune.files.stored import Unreadable
 from rune.tree.treedef import TreeDef
 from rune.version import __version__
 
@@ -59,7 +58,7 @@ def encode(orders: Sequence[Stored]) -> bytes:
     for number, stored in enumerate(orders):
         for array in stored.weights:
             name = names.setdefault(id(array), f"w{len(names):06}")
-            arrays[name] = weights.as_named(array.numpy())
+            arrays[name] = weights.stored(array.numpy())
         texts[f"program.{number}"] = storable.text(stored.program)
         trees = {
             "in": to_json(stored.in_tree),
@@ -78,36 +77,42 @@ def decode(file: bytes) -> list[Stored]:
 
     Errors: CheckError "load: cannot read ..." for what is no such file, and for a damaged one.
     """
-    with reading("an exported file"):
-        content = weights.decode(file)
-        texts = content.texts
-        if texts.get("format") != FORMAT:
-            _refuse("it is not one of rune.export")
-        if texts.get("version") != VERSION:
-            _refuse(f"version {texts.get('version')!r}; this rune reads version {VERSION}")
-        count = int(texts.get("orders", ""))
-        expected = {f"{kind}.{n}" for kind in ("program", "trees") for n in range(min(count, _ORDERS))}
-        if count < 1 or texts.keys() != expected | {"format", "version", "writer", "orders"}:
-            _refuse("it has other parts than it says")
-        arrays: dict[tuple[str, ArrayType], Array] = {}
-        return [_stored(texts, n, content.arrays, arrays) for n in range(count)]
+    try:
+        with reading("an exported file"):
+            return _read(weights.decode(file))
+    except Unreadable as error:
+        refuse(str(error))
+
+
+def _read(content: Content) -> list[Stored]:
+    texts = content.texts
+    if texts.get("format") != FORMAT:
+        refuse("it is not one of rune.export")
+    if texts.get("version") != VERSION:
+        refuse(f"version {texts.get('version')!r}; this rune reads version {VERSION}")
+    count = int(texts.get("orders", ""))
+    expected = {f"{kind}.{n}" for kind in ("program", "trees") for n in range(min(count, _ORDERS))}
+    if count < 1 or texts.keys() != expected | {"format", "version", "writer", "orders"}:
+        refuse("it has other parts than it says")
+    arrays: dict[tuple[str, ArrayType], Array] = {}
+    return [_stored(texts, n, content.arrays, arrays) for n in range(count)]
 
 
 def _stored(
     texts: Mapping[str, str], number: int, arrays: Mapping[str, np.ndarray], built: dict[tuple[str, ArrayType], Array]
 ) -> Stored:
-    program, trees = storable.parse(texts[f"program.{number}"]), json.loads(texts[f"trees.{number}"])
+    program, trees = storable.parse(texts[f"program.{number}"]), loads(texts[f"trees.{number}"])
     if (
         not isinstance(trees, dict)
         or trees.keys() != {"in", "out", "weights"}
         or not isinstance(trees["weights"], list)
     ):
-        _refuse("trees without in, out and weights")
+        refuse("trees without in, out and weights")
     in_tree, out_tree, names = from_json(trees["in"]), from_json(trees["out"]), trees["weights"]
     if len(names) + in_tree.num_leaves != len(program.inputs) or out_tree.num_leaves != len(program.outputs):
-        _refuse(f"trees of other arguments than {program.name} has")
+        refuse(f"trees of other arguments than {program.name} has")
     if untold_sizes(program):
-        _refuse(f"{program.name} has sizes that its arguments do not tell")
+        refuse(f"{program.name} has sizes that its arguments do not tell")
     types = program.input_types[: len(names)]
     for name, type in zip(names, types, strict=True):
         if (name, type) not in built:
@@ -116,21 +121,4 @@ def _stored(
 
 
 def _weight(array: np.ndarray, type: ArrayType) -> Array:
-    data = weights.as_dtype(array, type.dtype)
-    if data.shape != type.shape:
-        _refuse(f"an array of shape {data.shape} where {type} is needed")
-    if type.dtype in (dtypes.i4, dtypes.u4) and not _is_narrow(array, type.dtype):
-        _refuse(f"a number that is no {dtypes.short(type.dtype)}")
-    return put(np.array(data, order="C"), type, CPU)
-
-
-def _is_narrow(array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether all bytes are integers of four bits."""
-    signed = dtype == dtypes.i4
-    low, high = (-8, 7) if signed else (0, 15)
-    values = array.view(np.int8 if signed else np.uint8)
-    return bool(((values >= low) & (values <= high)).all())
-
-
-def _refuse(why: str) -> NoReturn:
-    raise CheckError(f"load: cannot read an exported file ({why})")
+    return put(np.array(weights.as_type(array, type), order="C"), type, CPU)

@@ -12,14 +12,13 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rune import dtypes
 from rune.array import Array, default_place, put
 from rune.backends import Device
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, FileError, RuneError
 from rune.files import notes, npz, safetensors
 from rune.files.notes import Leaf
-from rune.files.stored import Entry, Unreadable, decoded, stored_form
+from rune.files.stored import Entry, Unreadable, array_in, decoded, stored_form
 from rune.sharding import NamedSharding, Sharding
 from rune.transforms.compile.placement import device_put
 from rune.transforms.sharding.assemble import make_array_from_callback
@@ -142,9 +141,7 @@ class File(Mapping[str, Array]):
 
     def host(self, name: str) -> np.ndarray:
         """An array as NumPy's, read-only. Errors: KeyError, FileError."""
-        entry, leaf = self._entries[name], self.leaves[name]
-        data = self._buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
-        stored = dtypes.native(data.view(entry.dtype).reshape(entry.shape, order=entry.order))
+        leaf, stored = self.leaves[name], array_in(self._buffer, self._entries[name])
         try:
             return decoded(stored, leaf.type)
         except Unreadable as error:

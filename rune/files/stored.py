@@ -96,6 +96,12 @@ def stored_form(type: ArrayType, native: frozenset[np.dtype]) -> Form:
     return dtype, (*shape, *axes)
 
 
+def array_in(buffer: np.ndarray, entry: Entry) -> np.ndarray:
+    """The array as it is stored, a view of the bytes u8[n] of a file if it can be."""
+    octets = buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
+    return dtypes.native(octets.view(entry.dtype).reshape(entry.shape, order=entry.order))
+
+
 def is_stored_by_elements(dtype: np.dtype) -> bool:
     """Whether a block of the array is a block of what is stored."""
     return dtype not in _PACKED

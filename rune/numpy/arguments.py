@@ -7,7 +7,6 @@ refused by name. Sizes and axes must be Python integers, since shapes are known 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
-from rune.ops.conventions import astype, same_dtype
+from rune.ops.conventions import astype, entries, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
 from rune.sharding.shardings import Sharding
@@ -174,8 +173,7 @@ def shape_of(name: str, shape: Any) -> Shape:
 
     Errors: ShapeError for a negative size, ArgumentError if an argument is not an integer.
     """
-    entries = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
-    sizes = tuple(static_size(name, "a size", s) for s in entries)
+    sizes = static_sizes(name, "a size", shape)
     if any(s < 0 for s in sizes):
         raise ShapeError(f"{name}: cannot make the shape {sizes} (a size is negative)")
     return sizes
@@ -183,12 +181,12 @@ def shape_of(name: str, shape: Any) -> Shape:
 
 def static_ints(name: str, what: str, xs: object) -> tuple[int, ...]:
     """A tuple of Python integers from an integer, a sequence or a concrete array."""
-    return tuple(static_int(name, what, x) for x in _listed(xs))
+    return tuple(static_int(name, what, x) for x in entries(xs))
 
 
 def static_sizes(name: str, what: str, xs: object) -> tuple[Size, ...]:
     """Like `static_ints`; symbolic sizes pass."""
-    return tuple(static_size(name, what, x) for x in _listed(xs))
+    return tuple(static_size(name, what, x) for x in entries(xs))
 
 
 def listed(name: str, what: str, xs: Any) -> list[Any]:
@@ -197,12 +195,6 @@ def listed(name: str, what: str, xs: Any) -> list[Any]:
         return list(xs)
     except TypeError:
         raise ArgumentError(f"{name}: cannot use {what}={xs!r} (a sequence required)") from None
-
-
-def _listed(xs: object) -> Sequence[Size]:
-    if isinstance(xs, Operators | np.ndarray):
-        xs = np.asarray(xs).tolist()
-    return xs if isinstance(xs, Sequence) else (xs,)
 
 
 def placed(x: Array, device: str | Device | None) -> Array:

@@ -37,8 +37,7 @@ def reshape(
            [1, 3]], i32[2,2], cpu:0)
     """
     x = value("reshape", a)
-    entries = shape if isinstance(shape, tuple | list) else (shape,)
-    sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in entries)
+    sizes = static_sizes("reshape", "a size", shape)
     if order == "F":
         return laid_out(c.transpose(c.reshape(c.transpose(x), sizes[::-1])), out_sharding)
     if order not in ("C", "A"):
@@ -366,7 +365,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     x = value("roll", a)
     if axis is None:
         return c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape)
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    axes = c.entries(axis)
     shifts = _shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ArgumentError(f"roll: cannot match {len(shifts)} shifts to {len(axes)} axes")

@@ -6,7 +6,7 @@ for `rune.numpy`; primitives below know nothing of them. Reductions are in stati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 Axis = int | Sequence[int] | None
 
 
+def entries(x: object) -> tuple[Size, ...]:
+    """The members of a sequence or a vector, whatever its class; what is neither, alone.
+
+    They may be anything: who uses them sees to it that they are integers.
+    """
+    is_many = isinstance(x, Iterable) and not isinstance(x, str) and getattr(x, "ndim", 1) != 0
+    return tuple(x) if is_many else (x,)  # type: ignore[return-value, arg-type]
+
+
 def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
     """`axis` counted from the front, of an array of type `of` that gets `new` axes more.
 
@@ -63,7 +72,7 @@ def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple
     """All axes for None. Errors: AxisError when one is out of range or given twice."""
     if axis is None:
         return tuple(range(of.ndim + new))
-    axes = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
+    axes = entries(axis)
     normalised = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
     twice = next((i for i in normalised if normalised.count(i) > 1), None)
     if twice is not None:
@@ -280,22 +289,16 @@ def is_finite(x: Operand) -> Array:
 def reshape(x: Operand, shape: Size | tuple[Size, ...] | list[Size]) -> Any:
     """Another shape of the same size; one size may be -1. Errors: ShapeError."""
     x = operand("reshape", x)
-    sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    total = size_of(x)
+    sizes = tuple([int(s) if isinstance(s, np.integer) else s for s in entries(shape)])
     if sizes.count(-1) > 1:
         raise ShapeError(f"reshape: cannot reshape {type_of(x)} to {sizes} (-1 more than once)")
     if -1 in sizes:
-        known = product(s for s in sizes if s != -1)
-        sizes = tuple(_missing(x, total, known, sizes) if s == -1 else s for s in sizes)
-    sizes = tuple(s if not hasattr(s, "__index__") else _as_int(s) for s in sizes)
+        sizes = tuple([_missing(x, sizes) if s == -1 else s for s in sizes])
     return x if sizes == type_of(x).shape else f.reshape(x, shape=sizes)
 
 
-def _as_int(size: Size) -> Size:
-    return int(size) if isinstance(size, np.integer) else size
-
-
-def _missing(x: Value, total: Size, known: Size, sizes: tuple) -> Size:
+def _missing(x: Value, sizes: tuple[Size, ...]) -> Size:
+    total, known = size_of(x), product(s for s in sizes if s != -1)
     what = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
     if known == 0 or divides(known, total) is False:
         raise ShapeError(f"{what} do not divide by {known})")
@@ -360,7 +363,7 @@ def _is_one(x: Value, axis: int) -> bool:
 def expand_dims(x: Operand, axis: int | Sequence[int]) -> Array:
     """Axes of size 1 inserted, so that they stand at `axis` of the result."""
     x = operand("expand_dims", x)
-    axes = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
+    axes = entries(axis)
     ndim = type_of(x).ndim + len(axes)
     at = set(normalised_axes("expand_dims", axes, type_of(x), len(axes)))  # type: ignore[arg-type]
     sizes = iter(type_of(x).shape)

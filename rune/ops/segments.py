@@ -63,7 +63,7 @@ def _count(name: str, ids: Value, num_segments: Size | None) -> Size:
 
 _DOC = """{what} of the rows that bear each number.
 
-    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R].
+    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R]. A number [] is each of N.
     num_segments: how many; under transformations it must be given.
     mode:   "fill" (the default) and "drop" leave numbers out of bounds out, "clip" takes them to
             the nearest segment. The promises about the numbers and bucket_size change nothing.
@@ -92,7 +92,9 @@ def _segments(
     ) -> Any:
         refuse_sharding(name, out_sharding)
         x, ids = operand(name, data), operand(name, segment_ids)
-        ids_type, rows = type_of(ids), type_of(x)
+        ids_type = type_of(ids)
+        x = x if type_of(x).shape else fit(x, ids_type.shape[:1])
+        rows = type_of(x)
         if ids_type.dtype not in dtypes.INTEGER:
             raise DtypeError(f"{name}: cannot use {ids_type} as numbers (integer dtype required)")
         if not rows.shape or ids_type.shape != rows.shape[:1]:

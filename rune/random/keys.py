@@ -22,6 +22,7 @@ from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.dtypes import KeyDtype, stored_keys
 from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.ops.conventions import entries
 from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import opened
@@ -215,7 +216,7 @@ def _place(name: str, data: ArrayLike) -> tuple[Array, Array]:
 
 def static_shape(name: str, shape: Any) -> Shape:
     """A shape as a tuple. Errors: ShapeError if it is neither a size nor a sequence of sizes."""
-    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    sizes = entries(shape)
     if all(_is_size(d) for d in sizes):
         return tuple(d if isinstance(d, Dim) else int(d) for d in sizes)
     raise ShapeError(f"{name}: cannot use {shape!r} as a shape (a tuple of sizes required)")

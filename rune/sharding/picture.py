@@ -61,7 +61,7 @@ def _start(part: str) -> int:
     return int(part.split(":")[0] or 0)
 
 
-def _label(devices: Iterable[Device]) -> str:
+def label(devices: Iterable[Device]) -> str:
     """The names of devices, `cpu:0,1 vulkan:0`."""
     numbers: dict[str, list[str]] = {}
     for device in devices:
@@ -72,8 +72,8 @@ def _label(devices: Iterable[Device]) -> str:
 
 def text(grid: Grid) -> str:
     """The grid in boxes, with the parts of the axes above and to its left."""
-    labels = [[_label(devices) for devices in row] for row in grid.holders]
-    width = 2 + max(len(label) for label in (*grid.columns, *(label for row in labels for label in row)))
+    labels = [[label(devices) for devices in row] for row in grid.holders]
+    width = 2 + max(len(name) for name in (*grid.columns, *(name for row in labels for name in row)))
     margin = max(map(len, grid.rows))
     indent = " " * (margin + 1 if margin else 0)
 
@@ -81,8 +81,8 @@ def text(grid: Grid) -> str:
         return indent + first + between.join(["─" * width] * len(grid.columns)) + last
 
     lines = [
-        f"{row.rjust(margin) + ' ' if margin else ''}│{'│'.join(label.center(width) for label in row_labels)}│"
-        for row, row_labels in zip(grid.rows, labels, strict=True)
+        f"{row.rjust(margin) + ' ' if margin else ''}│{'│'.join(name.center(width) for name in names)}│"
+        for row, names in zip(grid.rows, labels, strict=True)
     ]
     body = f"\n{rule('├', '┼', '┤')}\n".join(lines)
     head = f"{indent} {' '.join(column.center(width) for column in grid.columns)}".rstrip()
@@ -108,7 +108,7 @@ def html_table(grid: Grid) -> str:
 def _cell(devices: Iterable[Device], number: int, grid: Grid) -> str:
     hue = 360 * number // (len(grid.rows) * len(grid.columns))
     colour = f"background: hsla({hue}, 70%, 50%, 0.3); border: 1px solid #8888"
-    return f'<td style="{_CELL}; {colour}">{html.escape(_label(devices))}</td>'
+    return f'<td style="{_CELL}; {colour}">{html.escape(label(devices))}</td>'
 
 
 def array_html(shape: Sequence[int], sharding: Sharding, contents: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -127,6 +128,15 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
     wrapper.__name__ = getattr(function, "__name__", function_name(function))
     wrapper.name_in_programs = f"{by}({function_name(function)})"  # type: ignore[attr-defined]
     return wrapper
+
+
+class SignatureOfWrapped:
+    """`__signature__` of a function that wraps another: that of the other."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return inspect.signature(instance.__wrapped__)
 
 
 def function_name(function: Callable[..., object]) -> str:

@@ -56,7 +56,8 @@ class Evaluate(Interpreter):
         type = result_type(primitive, types, params)
         # Only watched programs detect an index out of bounds.
         if place.device is None and not settings.check_bounds:
-            note_use(primitive, data)
+            if settings.check_keys:
+                note_use(primitive, data)
             out = _computed(primitive, data, params, (type,))
             result = Array(np.asarray(out), type, place)
             if begin is not None:

@@ -19,7 +19,7 @@ refused. As long as there are no references, none of this costs anything.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, NoReturn, TypeVar
@@ -136,9 +136,6 @@ class Ref:
         """A body that may not do so has used the reference from outside."""
         raise Outside(f"{owner}: cannot {use} a reference from outside ({self.type})", hint=_HINT)
 
-    def noted(self, owner: str) -> None:
-        """A body that will carry the reference has used it."""
-
     def __array__(self, *how: object, **options: object) -> NoReturn:
         raise ArgumentError(f"Ref: cannot compute with a reference ({self.type})", hint="read it: ref[...]")
 
@@ -185,10 +182,10 @@ class Written(BaseException):
         self.refs = tuple(refs)
 
 
-class Inlined(BaseException):
-    """A jitted function is to run as a part of its caller. Caught by the function."""
-
-
+# Who makes the calls of jitted functions here: call(jitted, args, kwargs). `checkify` does, inside.
+calls_of_jitted: ContextVar[Callable[[Any, tuple, Mapping[str, object]], object] | None] = ContextVar(
+    "rune_calls_of_jitted", default=None
+)
 _READ, _WRITE = "read", "write"
 
 
@@ -235,7 +232,6 @@ class Frame:
         if use in self.refuses:
             ref.refuse(self.owner, use)
         if use in self.notes and id(ref) not in self._noted:
-            ref.noted(self.owner)
             self._hold(ref)
             self._noted[id(ref)] = ref
 

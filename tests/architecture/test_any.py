@@ -20,7 +20,7 @@ BUDGETS: dict[str, int] = {
     "rune.config": 8,
     "rune.control": 88,
     "rune.core": 27,
-    "rune.data": 3,
+    "rune.data": 4,
     "rune.debug": 1,
     "rune.dims": 13,
     "rune.dtypes": 7,

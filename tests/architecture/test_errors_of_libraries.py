@@ -129,7 +129,7 @@ STATISTICS: list[tuple[str, str]] = [
 OPTIMIZERS: list[tuple[str, str]] = [
     (
         "an update without the parameters",
-        "rune.optim.deprecated.adaptive_grad_clip(0.1).update(x, rune.optim.deprecated.adaptive_grad_clip(0.1).init(x))",
+        "(lambda clip: clip.update(x, clip.init(x)))(rune.optim.deprecated.adaptive_grad_clip(0.1))",
     ),
     ("a decay by nothing", "rune.optim.exponential_decay(1.0, 2, 0.0)"),
     ("cycles of unknown length", "rune.optim.deprecated.sgdr_schedule([{'init_value': 0.0}])"),

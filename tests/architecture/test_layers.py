@@ -73,6 +73,7 @@ LOOKED_UP = {
     "rune/as_jax/__init__.py",
     "rune/as_jax/jax/scipy/stats.py",
     "rune/core/leaks.py",
+    "rune/frames.py",
     "rune/tracebacks.py",
 }
 # JAX's modules, which are loaded by the names that they have in JAX.
@@ -217,6 +218,7 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
         "rune/as_jax/__init__.py",
         "rune/data/progress.py",  # tqdm, which not everybody has
         "rune/core/leaks.py",  # looks at every module, and asks none for anything
+        "rune/frames.py",  # asks whether code is a cell of a notebook
         "rune/locks.py",
         "rune/numpy/mutable_boxes.py",
         "rune/optim/deprecated/__init__.py",  # goes with 0.2.0 (decision 0082)

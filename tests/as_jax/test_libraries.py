@@ -30,6 +30,8 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="a.A" name="two"><failure/></testcase>
 <testcase classname="a.A" name="three"><error/></testcase>
 <testcase classname="a.A" name="four"><skipped/></testcase>
+<testcase classname="a.A" name="five"><failure/></testcase>
+<testcase classname="a.A" name="five"/>
 </testsuite></testsuites>"""
 
 
@@ -77,10 +79,21 @@ def test_every_library_with_examples_has_answers_to_them():
 def test_results_of_a_librarys_own_tests_are_read_by_name(tmp_path):
     (tmp_path / "report.xml").write_text(REPORT)
 
-    results = own_tests.read(tmp_path / "report.xml")
+    results = own_tests.merged([own_tests.read(tmp_path / "report.xml"), {"b::ends": "failed"}])
 
-    assert results == own_tests.Results(("a.A::one",), ("a.A::two", "a.A::three"), ("a.A::four",))
-    assert results.unknown({"a.A::t*o": "why"}) == ["a.A::three"]
+    failures = ("a.A::two", "a.A::three", "a.A::five", "b::ends")
+    assert results == own_tests.Results(("a.A::one",), failures, ("a.A::four",))
+    assert results.unknown({"a.A::tw*": "why", "b::ends": "why"}) == ["a.A::three", "a.A::five"]
+
+
+def test_files_with_tests_are_those_of_pytest(tmp_path):
+    (tmp_path / "inner").mkdir()
+    for name in ("a_test.py", "test_b.py", "helper.py", "inner/c_test.py", "other_test.txt"):
+        (tmp_path / name).touch()
+
+    names = [path.relative_to(tmp_path).as_posix() for path in own_tests.files(tmp_path, ("inner", "test_b.py"))]
+
+    assert names == ["inner/c_test.py", "test_b.py"]
 
 
 def test_every_snippet_of_the_page_on_libraries_prints_what_it_shows():

@@ -68,7 +68,7 @@ def test_one_process_has_nothing_to_wait_for():
 
 
 REFUSED = {
-    "export": lambda: jax.export.export(jnp.sin),
+    "mlir_module": lambda: jax.export.export(jax.jit(jnp.sin))(1.0).mlir_module(),
     "custom_partitioning": lambda: custom_partitioning(jnp.sin),
     "rbg": lambda: jax.random.key(0, impl="rbg"),
     "unsafe_rbg": lambda: jax.random.PRNGKey(0, impl="unsafe_rbg"),
@@ -99,3 +99,11 @@ def test_what_a_library_records_reaches_the_listeners():
     assert events == [(("/a",), {"kind": 1}), (("/b", 2.0), {})]
     with pytest.raises(ValueError, match="cannot unregister"):
         jax.monitoring.unregister_scalar_listener(listen)
+
+
+@pytest.mark.parametrize("value", [None, [1.0, 2.0], [[1], [2]], ()])
+def test_sizes_of_lists_and_none_are_those_of_numpy_with_a_warning(value: Any):
+    with pytest.warns(DeprecationWarning, match="requires ndarray or scalar"):
+        answers = jnp.shape(value), jnp.ndim(value), jnp.size(value)
+
+    assert answers == (np.shape(value), np.ndim(value), np.size(value))

@@ -97,3 +97,58 @@ def test_a_text_shows_lines_if_asked():
     assert "test_jax_names.py" in PROGRAM.pretty_print(source_info=True)
     assert "test_jax_names.py" not in PROGRAM.pretty_print(use_color=False)
     assert "test_jax_names.py" in str(PROGRAM.eqns[0].source_info)
+
+
+def _nested() -> Program:
+    square = rune.custom_jvp(lambda x: x * x)
+    square.defjvp(lambda primals, tangents: (primals[0] ** 2, 2 * primals[0] * tangents[0]))
+    cube = rune.custom_vjp(lambda x: x**3)
+    cube.defvjp(lambda x: (x**3, x), lambda x, g: (3 * x * x * g,))
+
+    def function(x: rune.Array) -> rune.Array:
+        x = rune.jit(rnp.sin)(x)
+        x = rune.lax.scan(lambda c, row: (c + row, row), x, rnp.arange(3.0))[0]
+        x = rune.lax.while_loop(lambda c: c < 3, lambda c: c + 1, x)
+        return rune.lax.cond(x > 1, rnp.cos, rune.checkpoint(rnp.exp), cube(square(x)))
+
+    return rune.make_jaxpr(function)(1.0)
+
+
+@pytest.mark.parametrize(
+    ("primitive", "names"),
+    [
+        ("jit", ("jaxpr",)),
+        ("scan", ("jaxpr",)),
+        ("while", ("cond_jaxpr", "body_jaxpr")),
+        ("custom_jvp", ("call_jaxpr",)),
+        ("custom_vjp", ("call_jaxpr",)),
+    ],
+)
+def test_programs_of_equations_have_jaxs_names(primitive: str, names: tuple[str, ...]):
+    (equation,) = (e for e in _nested().eqns if e.primitive.name == primitive)
+
+    assert all(isinstance(equation.params[name], Program) for name in names)
+    assert all(name in equation.params and equation.params.get(name) for name in names)
+
+
+def test_counts_of_operands_have_jaxs_names():
+    params = {e.primitive.name: e.params for e in _nested().eqns}
+
+    assert [params["scan"][name] for name in ("num_consts", "num_carry", "length")] == [0, 1, 3]
+    assert [params["while"][name] for name in ("cond_nconsts", "body_nconsts")] == [0, 0]
+    assert params["jit"]["name"] == "sin"
+
+
+def test_keys_of_parameters_are_those_that_bind_takes():
+    equations = _nested().eqns
+
+    assert all(set(e.params) == set(plain.params) for e, plain in zip(equations, _nested().equations, strict=True))
+    assert equations[0].params.get("nobody", 7) == 7
+    with pytest.raises(KeyError, match="nobody"):
+        equations[0].params["nobody"]
+
+
+def test_equations_are_the_same_objects_each_time():
+    program = _nested()
+
+    assert program.eqns is program.eqns is program.jaxpr.eqns

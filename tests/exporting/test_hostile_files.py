@@ -156,9 +156,8 @@ def test_weights_of_another_type_are_refused(array: np.ndarray):
         rune.export.load(forged(arrays={"w000000": array}))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int4", "uint4"])
-def test_bytes_that_are_no_value_of_the_dtype_are_refused(dtype: str):
-    weight = rnp.asarray([0, 1, 1], dtype)
+def test_bytes_that_are_no_value_of_the_dtype_are_refused():
+    weight = rnp.asarray([False, True, True])
     file = rune.export(lambda i: weight[i])(0).serialize()
     assert rune.export.load(file).call(1) == 1
 
@@ -168,5 +167,5 @@ def test_bytes_that_are_no_value_of_the_dtype_are_refused(dtype: str):
     stored = content.arrays["w000000"].dtype
     forgery = weights.encode(Content({"w000000": byte.view(stored)}, content.texts))
 
-    with pytest.raises(CheckError, match=r"neither true nor false|no [iu]4"):
+    with pytest.raises(CheckError, match="truth values"):
         rune.export.load(forgery)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ CC = shutil.which("cc") or ""
 needs_cc = pytest.mark.skipif(not CC, reason="no C compiler here")
 HAS_OPENCL = Path("/usr/include/CL/cl.h").exists() and any(d.target.backend == "opencl" for d in rune.devices())
 needs_opencl = pytest.mark.skipif(not (CC and HAS_OPENCL), reason="no OpenCL headers and device here")
+HAS_VULKAN = Path("/usr/include/vulkan/vulkan.h").exists() and any(d.target.backend == "vulkan" for d in rune.devices())
+needs_vulkan = pytest.mark.skipif(not (CC and HAS_VULKAN), reason="no Vulkan headers and device here")
+WGPU = util.find_spec("wgpu")
+LIBRARIES = [*Path(WGPU.origin or "").parent.glob("resources/libwgpu_native*")] if WGPU else []
+HAS_WGPU = bool(LIBRARIES) and any(d.target.backend == "wgpu" for d in rune.devices())
+needs_wgpu = pytest.mark.skipif(not (CC and HAS_WGPU), reason="no WebGPU library and adapter here")
 X = rnp.cos(rnp.arange(35.0)).reshape(5, 7)
 W = rnp.sin(rnp.arange(21.0)).reshape(7, 3)
 
@@ -46,7 +53,7 @@ def dtypes_of_all_kinds(x: Any) -> Any:
         x > 0,
         (x * 100).astype("i1"),
         (x * 50).astype("u2") // 3,
-        rune.lax.population_count((x * 1000).astype("i8")),
+        rune.lax.population_count((x * 1000).astype("i4")),
         rune.lax.clz(rnp.arange(7, dtype="u4")),
         rune.random.normal(rune.random.key(3), (4,)),
         rune.random.split(rune.random.key(5)),
@@ -63,9 +70,9 @@ def moved(x: Any) -> Any:
     return y, rnp.pad(x, 1)[::2], rune.lax.conv(x[None, None], W[None, None], (1, 1), "SAME"), x.T.reshape(-1), x[1:1]
 
 
-def doubled(x: Any) -> Any:
-    y = x.astype("f8")
-    return rnp.exp(y), rnp.sum(rnp.sin(y)), y.astype("c16") * 1j
+def wide(x: Any) -> Any:
+    y, big = x.astype("f8"), (x * 1e6).astype("i8")
+    return big**2 // 7, rune.lax.population_count(big), rnp.exp(y), rnp.sum(rnp.sin(y)), y.astype("c16") * 1j
 
 
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
@@ -74,7 +81,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (dtypes_of_all_kinds, (X,)),
     (linear, (X,)),
     (moved, (X,)),
-    (doubled, (X,)),
+    (wide, (X,)),
     (lambda x: x, (X,)),
     (lambda: rnp.arange(3.0), ()),
     (rune.grad(lambda x: rnp.sum(rnp.sin(x @ W))), (X,)),
@@ -84,15 +91,20 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     """What the program of a folder says, built by its own line."""
     folder.save(path)
-    subprocess.run(["./build.sh"], cwd=path, check=True, capture_output=True, timeout=300)
+    where = {"CFLAGS": f"-I{LIBRARIES[0].parent}", "WEBGPU": str(LIBRARIES[0])} if LIBRARIES else {}
+    environment = {**os.environ, **where}
+    subprocess.run(["./build.sh"], cwd=path, check=True, capture_output=True, timeout=300, env=environment)
     return subprocess.run([f"./{folder.name}"], cwd=path, capture_output=True, text=True, timeout=300)
 
 
 # All in C; on a device those with loops and narrow numbers, or all if RUNE_TEST_WHOLE says so.
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
+SOME = CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:3]
 RUNS += [
-    pytest.param("opencl", *case, marks=needs_opencl, id=f"opencl-{case[0].__name__}")
-    for case in (CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:3])
+    pytest.param(target, *case, marks=mark, id=f"{target}-{case[0].__name__}")
+    for target, mark in (("opencl", needs_opencl), ("spirv", needs_vulkan), ("wgsl", needs_wgpu))
+    for case in SOME
+    if target != "wgsl" or case[0] is not wide
 ]
 
 
@@ -177,6 +189,15 @@ def test_the_cuda_folder_compiles(tmp_path: Path):
     folder.save(tmp_path)
 
     subprocess.run(["./build.sh"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
+
+
+@pytest.mark.skipif(shutil.which("spirv-val") is None, reason="no spirv-val here")
+def test_modules_of_spirv_are_valid(tmp_path: Path):
+    folder = rune.export.source(lambda x, i: (*dense(x), *loops(x, i)), target="spirv", name="tested")(X, 5)
+    folder.save(tmp_path)
+
+    for module in tmp_path.glob("*.spv"):
+        subprocess.run(["spirv-val", "--target-env", "vulkan1.2", module], check=True, timeout=60)
 
 
 # --- refusals -----------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def compiled(program: Program, seed: int, device: str = "cpu:0", **options: Any)
 
 
 def from_a_file(program: Program, seed: int) -> None:
-    """Exported, read back and compiled, where a file can hold it: the very program, and its values."""
+    """Exported, read back and compiled, where a file can hold it: the same program and values."""
     args = program.arguments(seed)
     wanted = expected(program, args)
     try:

@@ -1,7 +1,7 @@
 """What JAX's own namespace has and rune's has not: a table with the reasons, and its page.
 
-The page docs/guide/missing-jax.md is made from the table (pytest --accept). The names are those of
-jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, those of jax.numpy in missing.md.
+The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
+of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, of jax.numpy in NumPy's chapter.
 """
 
 from __future__ import annotations
@@ -15,21 +15,18 @@ import pytest
 
 import rune
 from rune.absent.of_jax import MISSING
-from tests.support.absent import listed, page
-from tests.support.expect import expect_file
+from tests.support.absent import chapter, expect_chapter, listed
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "guide" / "missing-jax.md"
 NAMES = HERE.joinpath("jax_0_10_2.txt").read_text().split()
 SIGNATURES = HERE / "jax_arguments_0_10_2.txt"  # a function in each line, and what it takes by name
 INTRODUCTION = """\
-What the namespace `jax` (0.10.2) has and `rune` has not, with the reasons; the tests compare this
-page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX](from-jax.md), what
-`jax.numpy` has in [missing.md](missing.md). All of `jax.nn` and `jax.scipy` is here."""
+What the namespace `jax` (0.10.2) has and `rune` has not. What `jax.lax` has besides stands in
+[From JAX](from-jax.md), what `jax.numpy` has in [the chapter on NumPy](#numpy). All of `jax.nn` and
+`jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "grad, value_and_grad, vjp": ("reduce_axes", "sum with `lax.psum`"),
-    "pmap": ("backend", "`devices=`"),
     "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (
@@ -50,7 +47,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     ),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
-    "numpy.*": ("out where", "elementwise functions take their operands alone; use `numpy.where`"),
     "random.key_dtype": ("impl_spec", "say `impl`"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
     "scipy.linalg.dft": ("dtype", "convert the result"),
@@ -59,7 +55,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "scipy.signal.detrend": ("overwrite_data", "arrays are values"),
 }
 HEADING = """\
-## Arguments
+### Arguments
 
 What functions take by name in JAX and do not take here; the tests compare this table with JAX's
 signatures, so it is complete. An argument that is not taken is an error, never left unheard.
@@ -129,6 +125,6 @@ def test_a_listed_argument_is_not_taken(names: str):
 
 
 def test_the_page_tells_the_table(request: pytest.FixtureRequest):
-    text = page("What JAX has and rune has not", INTRODUCTION, {"Names": MISSING})
+    text = chapter("JAX", INTRODUCTION, {"Names": MISSING})
 
-    expect_file(request.config, PAGE, f"{text}\n\n{listed_arguments()}")
+    expect_chapter(request.config, f"{text}\n\n{listed_arguments()}")

@@ -59,7 +59,7 @@ def logits(torch: Any, parameters: Arrays, tokens: np.ndarray, sizes: Sizes) -> 
 
 
 if __name__ == "__main__":
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     both = [logits(torch, drawn(tied), TOKENS, SIZES) for tied in (True, False)]
     np.savez_compressed(HERE / "torch_logits_2_13.npz", tied=both[0], apart=both[1])

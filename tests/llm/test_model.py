@@ -86,10 +86,10 @@ def test_a_place_sees_nothing_of_what_comes_after_it():
 def test_a_cache_gives_the_logits_of_the_whole_text(prompt: int):
     expected = model.logits(PARAMS, TOKENS[None], CONFIG)[0]
 
-    cache, logits = READY.prefill(PARAMS, model.empty_cache(CONFIG), TOKENS[:prompt])
+    cache, logits = READY.prefill(model.empty_cache(CONFIG), TOKENS[:prompt])
     near(np.asarray(expected[prompt - 1]), logits, relative=1e-4, why="three layers in f32")
     for t in range(prompt + 1, len(TOKENS) + 1):
-        cache, logits = READY.step(PARAMS, cache, TOKENS[:t])
+        cache, logits = READY.step(cache, TOKENS[:t])
         near(np.asarray(expected[t - 1]), logits, relative=1e-4, why="three layers in f32")
 
 
@@ -98,15 +98,15 @@ def test_one_program_serves_all_prompts_and_one_all_steps():
 
     with rune.counting() as counts:
         for p in (1, 2, 19, 64):
-            ready.prefill(PARAMS, model.empty_cache(CONFIG), np.zeros(p, np.int32))
+            ready.prefill(model.empty_cache(CONFIG), np.zeros(p, np.int32))
         for t in range(1, 65):
-            cache, _ = ready.step(PARAMS, cache, np.zeros(t, np.int32))
+            cache, _ = ready.step(cache, np.zeros(t, np.int32))
     assert counts.traces == 2
 
 
 def test_a_text_longer_than_the_places_is_refused():
     with pytest.raises(rune.errors.DimensionError, match=r"t = 65"):
-        READY.prefill(PARAMS, model.empty_cache(CONFIG), np.zeros(65, np.int32))
+        READY.prefill(model.empty_cache(CONFIG), np.zeros(65, np.int32))
 
 
 # --- few bits -----------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_a_quantised_model_is_the_model_of_the_weights_that_it_stands_for(bits: 
 
     near(np.asarray(expected), model.logits(few, TOKENS[None], config), relative=1e-4, why="scales after sums")
     ready = model.decoder(few, config)
-    _, logits = ready.prefill(few, model.empty_cache(config), TOKENS)
+    _, logits = ready.prefill(model.empty_cache(config), TOKENS)
     near(np.asarray(expected[0, -1]), logits, relative=1e-4, why="scales after sums")
 
 

@@ -73,6 +73,11 @@ def _svd(full: bool) -> Any:
     return call
 
 
+def _svd_hermitian(xp: Any, x: Any) -> Any:
+    u, s, vh = xp.linalg.svd(hermitian(xp, x), hermitian=True)
+    return s, (u * s[..., None, :]) @ vh, weighted(xp, u, u)
+
+
 _VECTORS = [
     case(
         f"linalg.norm of order {p} of {s.kind}",
@@ -104,7 +109,7 @@ SPECTRAL = [
     *(of("eigvals", _eigvals, s) for s in (f(3, 3), z(2, 4, 4))),
     *(of("svd", _svd(full), s) for s in (f(3, 3), f(2, 5, 3), z(3, 4)) for full in (True, False)),
     of("svd without vectors", lambda xp, x: xp.linalg.svd(graded(xp, x), compute_uv=False), f(4, 3)),
-    of("svd of a promise", lambda xp, x: xp.linalg.svd(hermitian(xp, x), hermitian=True)[1], z(3, 3)),
+    *(of("svd of Hermitian matrices", _svd_hermitian, s) for s in (z(3, 3), f(2, 4, 4))),
     *(of("svdvals", lambda xp, x: xp.linalg.svdvals(graded(xp, x)), s) for s in (f(3, 3), z(2, 3, 5))),
     *_VECTORS,
     *_MATRICES,

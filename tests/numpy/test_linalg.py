@@ -310,3 +310,17 @@ def test_a_product_of_several_matrices_takes_the_cheapest_order():
         program = rune.make_program(lambda *xs: rnp.linalg.multi_dot(xs))(*map(rnp.ones, shapes))
         dots = [e for e in program.equations if e.primitive.name == "dot_general"]
         assert [e.results[0].type.shape for e in dots] == expected
+
+
+@each_way
+def test_singular_vectors_of_hermitian_matrices_are_their_eigenvectors(way: Any):
+    a = drawn(5, 5)
+    w, v = (np.asarray(x) for x in rnp.linalg.eigh(array(a)))
+
+    u, s, vh = (np.asarray(x) for x in way(lambda x: rnp.linalg.svd(x, hermitian=True))(array(a)))
+
+    order = np.argsort(-abs(w))
+    for expected, actual in zip((v, abs(w), (v * np.sign(w)).T), (u, s, vh), strict=True):
+        expected = expected[:, order] if actual is u else expected[order]
+        near(abs(expected), abs(actual), relative=1e-12, why="rotations in another order")
+    near(u * np.sign(w)[order], vh.T, relative=1e-12, why="the same vectors")

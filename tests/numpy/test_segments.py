@@ -114,3 +114,10 @@ def test_complex_numbers_are_multiplied():
 def test_what_makes_no_sense_is_refused(call: Callable[[], Any], error: type[Exception]):
     with pytest.raises(error):
         call()
+
+
+def test_a_number_is_each_of_the_rows():
+    ids = np.array([0, 1, 1, 3])
+
+    np.testing.assert_array_equal(ops.segment_sum(2, ids, 5), [2, 4, 0, 2, 0])
+    np.testing.assert_array_equal(ops.segment_max(rnp.float32(2), ids, 4), [2, 2, -np.inf, 2])

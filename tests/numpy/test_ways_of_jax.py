@@ -111,3 +111,42 @@ def test_nothing_is_pickled_whatever_is_allowed():
     file.seek(0)
 
     np.testing.assert_array_equal(np.load(file), [0, 1, 2])
+
+
+class _Sequence:
+    """A shape of a class of its own, as TensorFlow Probability's."""
+
+    def __init__(self, *sizes: int):
+        self.sizes = sizes
+
+    def __iter__(self):
+        return iter(self.sizes)
+
+
+SIZES = [(2, 3), [2, 3], np.array([2, 3]), rnp.array([2, 3]), _Sequence(2, 3), (np.int64(2), rnp.array(3))]
+
+
+@pytest.mark.parametrize("shape", SIZES, ids=lambda s: type(s).__name__)
+def test_any_sequence_of_sizes_is_a_shape(shape: Any):
+    arrays = [rnp.zeros(shape), rnp.broadcast_to(0, shape), rnp.reshape(rnp.arange(6), shape)]
+
+    assert [x.shape for x in arrays] == [(2, 3)] * 3
+
+
+@pytest.mark.parametrize("shape", [[2, 3], np.array([2, 3]), _Sequence(2, 3)], ids=lambda s: type(s).__name__)
+def test_any_sequence_of_sizes_is_a_shape_of_random_numbers(shape: Any):
+    assert rune.random.uniform(rune.random.key(0), shape).shape == (2, 3)
+
+
+@pytest.mark.parametrize("axes", [(1, 0), np.array([1, 0]), rnp.array([1, 0]), _Sequence(1, 0)])
+def test_any_sequence_of_integers_is_one_of_axes(axes: Any):
+    x = np.arange(6.0, dtype="f").reshape(2, 3)
+
+    np.testing.assert_array_equal(rnp.transpose(x, axes), x.T)
+    np.testing.assert_array_equal(rnp.sum(x, axis=axes), 15)
+    assert rnp.expand_dims(x, axes).shape == (1, 1, 2, 3)
+
+
+def test_arrays_of_one_element_are_no_sizes():
+    with pytest.raises(TypeError, match="scalar"):
+        rnp.zeros((np.array([2]), 3))  # type: ignore[arg-type]

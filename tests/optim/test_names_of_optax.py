@@ -1,6 +1,6 @@
 """What Optax has and rune.optim and rune.nn have not, or not for long: tables, and their page.
 
-The page docs/guide/missing-optax.md is made from the table (pytest --accept). The names are those
+The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
 of Optax 0.2.8; what Optax's own namespace does not repeat of a module stands as `module.name`.
 """
 
@@ -19,17 +19,15 @@ import rune.optim
 from rune.absent import Table
 from rune.absent.of_optax import MISSING
 from rune.optim import deprecated
-from tests.support.absent import listed, page
-from tests.support.expect import expect_file
+from tests.support.absent import chapter, expect_chapter, listed
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "guide" / "missing-optax.md"
 NAMES = HERE.joinpath("optax_0_2_8.txt").read_text().split()
 SIGNATURES = HERE / "optax_arguments_0_2_8.txt"  # a function a line, and what it takes by name
 INTRODUCTION = """\
 Optax runs on rune: `pip install optax`, and `import rune.as_jax` before it. `rune.optim` has what most
-programs need of it under the same names, so that such a program needs no Optax. This page lists what else
-Optax 0.2.8 has; the tests compare it with a list of Optax's names. Losses are in `rune.nn`:
+programs need of it under the same names, so that such a program needs no Optax. What else
+Optax 0.2.8 has is listed here. Losses are in `rune.nn`:
 `softmax_cross_entropy`, `huber_loss`, `ctc_loss`, …
 
 `mu_dtype`, which is not taken, stands before `weight_decay` and `mask` in Optax: say those two by
@@ -117,6 +115,6 @@ def test_no_argument_in_the_table_is_taken():
 
 def test_the_page_tells_the_table(request: pytest.FixtureRequest):
     sections = {"Names": MISSING, "Names that leave": {" ".join(LEAVING.split()): " ".join(deprecated.MODULES)}}
-    text = page("What Optax has and rune.optim has not", INTRODUCTION, {**sections, "Arguments": ARGUMENTS})
+    text = chapter("Optax", INTRODUCTION, {**sections, "Arguments": ARGUMENTS})
 
-    expect_file(request.config, PAGE, text)
+    expect_chapter(request.config, text)

@@ -1,6 +1,6 @@
 """Arguments that SciPy's functions take by name and rune's of the same name do not, with reasons.
 
-The page docs/guide/missing-arguments.md is made from the table (pytest --accept). Signatures are
+The chapter of docs/guide/missing.md is made from the table (pytest --accept). Signatures are
 asked of the SciPy that is installed; its universal functions are left out (the page says why).
 """
 
@@ -10,25 +10,20 @@ import inspect
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.absent import Table, listed, page
-from tests.support.expect import expect_file
+from tests.support.absent import Table, chapter, expect_chapter, listed
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "missing-arguments.md"
 INTRODUCTION = """\
-What functions of SciPy take by name and those of `rune.scipy` do not, with the reasons; the tests
-compare this page with SciPy's signatures, so it is complete. `*` stands for any name. An argument
-that is not taken is an error, never left unheard. Give what comes after it by name.
+What functions of SciPy take by name and those of `rune.scipy` do not. `*` stands for any name. An
+argument that is not taken is an error, never left unheard. Give what comes after it by name.
 
 SciPy's universal functions (most of `scipy.special`) have NumPy's `out`, `where`, `casting`,
 `order`, `dtype`, `subok` and `signature` besides; here they take their operands alone, as all
-elementwise functions do ([from NumPy](from-numpy.md)). For JAX see
-[missing-jax.md](missing-jax.md)."""
+elementwise functions do ([from NumPy](from-numpy.md)). For JAX see [its chapter](#jax)."""
 
 MODULES = """special linalg signal fft ndimage optimize integrate interpolate stats cluster.vq
 spatial.distance spatial.transform"""
@@ -131,6 +126,6 @@ def test_no_argument_is_listed_that_is_taken():
 
 
 def test_the_page_shows_the_table(pytestconfig: pytest.Config):
-    text = page("Arguments that are not taken", INTRODUCTION, {"SciPy's": MISSING}) + "\n"
+    text = chapter("Arguments of SciPy", INTRODUCTION, {"Parameters of SciPy": MISSING})
 
-    expect_file(pytestconfig, PAGE, text)
+    expect_chapter(pytestconfig, text)

@@ -1,13 +1,12 @@
 """What SciPy has and rune.scipy has not: tables with the reasons, and the page made from them.
 
-The page docs/guide/missing-scipy.md is made from the tables (pytest --accept). Names are asked of
+The chapter of docs/guide/missing.md is made from the tables (pytest --accept). Names are asked of
 the SciPy that is installed.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -17,14 +16,11 @@ import scipy.stats
 import rune.scipy
 import rune.scipy.stats
 from rune.absent.of_scipy import MISSING, MODULES
-from tests.support.absent import listed, page
-from tests.support.expect import expect_file
+from tests.support.absent import chapter, expect_chapter, listed
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "missing-scipy.md"
 INTRODUCTION = """\
-What SciPy's modules have and `rune.scipy`'s have not, with the reasons. The tests compare this page
-with SciPy, so it is complete. All of `jax.scipy` (0.10.2) is here.
-Arguments that functions do not take are in [missing-arguments.md](missing-arguments.md).
+What SciPy's modules have and `rune.scipy`'s have not. All of `jax.scipy` (0.10.2) is here.
+Arguments that functions do not take are in [the next chapter](#arguments-of-scipy).
 
 SciPy's functions take arrays of rune, and compute in NumPy; rune takes again what they return.
 Inside `jit` `rune.pure_callback` calls them. So "use SciPy's" below costs no conversion by hand.
@@ -74,6 +70,6 @@ def test_every_module_of_scipy_is_there_or_in_the_table():
 
 def test_the_page_tells_the_tables(request: pytest.FixtureRequest):
     sections = {"Modules": MODULES} | {f"scipy.{m}": table for m, table in MISSING.items()}
-    text = page("What SciPy has and rune.scipy has not", INTRODUCTION, sections)
+    text = chapter("SciPy", INTRODUCTION, sections)
 
-    expect_file(request.config, PAGE, text)
+    expect_chapter(request.config, text)

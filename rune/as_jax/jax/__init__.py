@@ -12,7 +12,6 @@ from jax import (
     dtypes,
     errors,
     experimental,
-    export,
     extend,
     flatten_util,
     image,
@@ -32,6 +31,7 @@ from jax import (
     tree_util,
     typing,
 )
+from jax import export as _export
 from jax.sharding import make_mesh as _make_mesh
 from jax.sharding import reshard, set_mesh
 from jax.version import __version__, __version_info__
@@ -55,6 +55,7 @@ from rune.backends import Device
 from rune.ref import empty_ref, free_ref
 
 config = Configuration()
+export = _export  # the module, in the place of rune's object
 make_mesh = _make_mesh  # of JAX's kind of axes
 host_count, host_id, host_ids = process_count, process_index, process_indices
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cuda import conditions
+from rune.backends.cuda.aside import Aside
 from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
 from rune.backends.cuda.devices import load, release, target_of
@@ -47,6 +48,7 @@ from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turn
 from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
+from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import OPTIONS, dialect_for
@@ -172,6 +174,7 @@ class CudaBackend(Sharing, QueuedBackend):
         self._own: Program | None = None
         self._marks: Marks | None = None
         self._gate: Gate | None = None
+        self._aside: Aside | None = None
         self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
@@ -239,6 +242,28 @@ class CudaBackend(Sharing, QueuedBackend):
         with self.entered:
             self.staging.send(address(block) + offset, data)
 
+    def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Callable[[], None]]:
+        """The array on the device, by a copy beside programs; they wait for it after the call."""
+        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
+        if not array.size:
+            return buffer, lambda: None
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        with self.entered:
+            join = self.aside.send(address(buffer.memory), data)
+
+        def joined() -> None:
+            with self.entered:
+                join()
+
+        return buffer, joined
+
+    @property
+    def aside(self) -> Aside:
+        """Its stream for copies."""
+        if self._aside is None:
+            self._aside = Aside(self.driver, self.stream, self.settle)
+        return self._aside
+
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host through pinned memory."""
         host = np.empty(nbytes, np.uint8)
@@ -298,7 +323,8 @@ class CudaBackend(Sharing, QueuedBackend):
     def memory_stats(self) -> MemoryStats:
         """Counts of the pools until now."""
         with self.entered:
-            return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
+            aside = {} if self._aside is None else {"aside": self._aside.stats()}
+            return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""

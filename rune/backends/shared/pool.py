@@ -67,6 +67,7 @@ class MemoryStats(PoolStats):
     staging:  host memory through which copies from and to the device go
     tables:   device memory that the host writes, for arguments of launches
     pinned:   the same, where the driver has locked its pages
+    aside:    pinned memory of copies to the device that go beside its programs
     """
 
     pools: Mapping[str, PoolStats] = field(default_factory=dict)

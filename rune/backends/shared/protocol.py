@@ -106,7 +106,7 @@ class CopiesAside(Protocol):
     """A backend with a queue for copies to the device beside that of its programs."""
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[Buffer, Callable[[], None]]:
-        """Device memory to which the contents are on their way, and the call that lets programs wait.
+        """Device memory to which the contents are on their way; the call lets programs wait for it.
 
         The buffer is used or dropped after that call alone; the host array may change at once.
         """

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from rune.array import Array
@@ -347,4 +348,5 @@ scan = HigherOrder(
     keeping=_keeping,
     series=_series,
     vary=_vary,
+    jax_names={"jaxpr": itemgetter("body"), "num_consts": itemgetter("consts"), "num_carry": itemgetter("carries")},
 )

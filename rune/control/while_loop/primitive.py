@@ -8,16 +8,13 @@ is known only after it has run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import itemgetter
 
 from rune.control.programs import run_equation
 from rune.control.while_loop import linear_loop, linearize, rules, walk_back
 from rune.core.higher import HigherOrder
 from rune.core.values import Value
 from rune.ops.loop import while_as_loop
-
-if TYPE_CHECKING:
-    pass
 
 while_ = HigherOrder(
     "while",
@@ -35,6 +32,12 @@ while_ = HigherOrder(
     dead_code=rules.dead_code,
     series=lambda *args: rules.series(while_, *args),
     vary=rules.vary,
+    jax_names={
+        "cond_jaxpr": itemgetter("condition"),
+        "body_jaxpr": itemgetter("body"),
+        "cond_nconsts": itemgetter("condition_consts"),
+        "body_nconsts": itemgetter("body_consts"),
+    },
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rune.errors import ArgumentError
-from rune.exporting.source import c, cuda, opencl
+from rune.exporting.source import c, cuda, opencl, spirv, wgsl
 from rune.exporting.source.job import Job, job
 from rune.lowering.codegen.target import Target
 
@@ -42,10 +42,12 @@ class Folder:
 
 
 # What a target is lowered for, and what writes its folder.
-TARGETS: Mapping[str, tuple[Target, Callable[[Job], dict[str, str]]]] = {
+TARGETS: Mapping[str, tuple[Target, Callable[[Job], Mapping[str, str | bytes]]]] = {
     "c": (c.TARGET, c.files),
     "opencl": (opencl.TARGET, opencl.files),
     "cuda": (cuda.TARGET, cuda.files),
+    "wgsl": (wgsl.TARGET, wgsl.files),
+    "spirv": (spirv.TARGET, spirv.files),
 }
 
 
@@ -54,7 +56,8 @@ def source(function: Callable[..., object], target: str = "c", *, name: str | No
 
     function: what `rune.export` takes, or an Exported.
     target:   "c" (a C compiler and nothing else), "opencl" (any OpenCL 1.2 device),
-              "cuda" (any CUDA device, by nvcc).
+              "cuda" (any CUDA device, by nvcc), "wgsl" (WebGPU, by webgpu.h),
+              "spirv" (Vulkan 1.2).
     name:     of the entry, `<name>_call`, and of the files; that of the function by default.
     Arguments are arrays, whose call is stored for the check, or types, for which values are drawn.
     Errors: ArgumentError for another target, open sizes, and for what only a host in Python has;

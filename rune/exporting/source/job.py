@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Job:
     out_types: tuple[ArrayType, ...]
 
 
-def job(function: Callable[..., object], args: Sequence[Any], name: str | None, target: Target) -> Job:
+def job(function: Callable[..., object], args: Sequence[object], name: str | None, target: Target) -> Job:
     """The function for arguments like these, lowered for the target."""
     leaves, treedef = tree.flatten((args, {}))
     values = [_drawn(t, n) if (t := described(x)) is not None else as_value(x) for n, x in enumerate(leaves)]
@@ -81,7 +80,7 @@ def _without_f64(target: Target, program: Program) -> Target:
     return target if has else replace(target, dtypes=target.dtypes - {dtypes.f64})
 
 
-def _drawn(type: ArrayType, number: int) -> Any:
+def _drawn(type: ArrayType, number: int) -> Array:
     """Values for an argument of which only the type is known: floats around 0, and zeros."""
     data = np.zeros(type.shape, type.dtype)
     if type.dtype in dtypes.INEXACT:

@@ -181,7 +181,7 @@ def files(job: Job) -> dict[str, str]:
         _opened(job, len(kernels)),
         f"static void steps(void) {{\n{written(job.steps.steps, _Commands(kernels))}\n  (void)rune_nearest;\n}}",
         texts.device_entry(job, "clFinish(queue);"),
-        _CLOSE.format(name=name, memories=texts.released(job, "clReleaseMemObject({0});")),
+        _CLOSE.format(name=name, memories=texts.released(job, "if ({0}) clReleaseMemObject({0});")),
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lOpenCL -lm"
     return {

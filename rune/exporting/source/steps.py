@@ -17,7 +17,6 @@ from typing import Protocol
 from rune.backends.shared.executor import ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
 from rune.errors import ArgumentError
 from rune.lowering.plan import Call, Copy, Launch, Space
-from rune.lowering.steps import step_name
 
 INDENT = "  "
 
@@ -69,9 +68,10 @@ class Writer:
                 self.emit(*self.interface.launch(launch, step.places))
             case Copy() if step.places[0].bytes:
                 self.emit(*self.interface.copy(*step.places))
-            case Call() as call:
+            case Call(routine=routine, parameters=parameters):
+                function = dict(parameters).get("function", routine)
                 raise ArgumentError(
-                    f"source: cannot write {step_name(call)} (the host computes it, in Python)",
+                    f"source: cannot write {function} (the host computes it, in Python)",
                     hint="leave it out of the function, or write it in operations that devices have",
                 )
 

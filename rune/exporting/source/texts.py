@@ -202,4 +202,4 @@ def released(job: Job, call: str) -> str:
     """Lines that give the buffers back."""
     arguments, results = sizes(job)
     names = [f"a[{n}]" for n in range(len(arguments))] + [f"r[{n}]" for n in range(len(results))] + ["m"]
-    return "\n".join(f"  if ({name}) {call.format(name)}" for name in names)
+    return "\n".join(f"  {call.format(name)}" for name in names)

@@ -11,9 +11,14 @@ from typing import Any, NamedTuple
 from rune import ops
 from rune.array import Array
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.errors import ArgumentError
+from rune.numpy.indexing import take_along_axis
 from rune.numpy.linalg.arguments import computing, matrices, square
-from rune.ops.matrix_helpers import adjoint, number, part
+from rune.numpy.shapes import flip
+from rune.numpy.sorting import argsort
+from rune.ops import conventions as c
+from rune.ops.matrix_helpers import adjoint, number, part, scaled_columns
 from rune.typing import ArrayLike
 
 
@@ -151,7 +156,8 @@ def svd(
     """U, S and Vh with a = U diag(S) Vh; S descending; S alone without compute_uv.
 
     full_matrices:  whether U and Vh are square; else they have min(M, N) columns and rows.
-    hermitian:      a promise that is not used: the same rotations serve.
+    hermitian:      whether a stands for (a + aᴴ) / 2: U has its eigenvectors as `eigh` gives them,
+                    and the signs of the eigenvalues go into Vh.
     subset_by_index:  (first, limit), which singular values and vectors to return.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
@@ -166,17 +172,31 @@ def svd(
     >>> s, bool(rnp.allclose((u * s) @ vh, rnp.array([[3.0, 0.0], [0.0, 4.0]])))
     (Array([4., 3.], f32[2], cpu:0), True)
     """
-    (x,), narrowed = computing("svd", a)
+    (x,), narrowed = _symmetric("svd", a, True) if hermitian else computing("svd", a)
     x_type = matrices("svd", x)
+    decomposed = _hermitian_svd if hermitian else ops.linalg.svd
     first, limit = _subset("svd", subset_by_index, x_type.shape, full_matrices and compute_uv)
     if not compute_uv:
-        (s,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
+        (s,) = decomposed(x, full_matrices=False, vectors=False)
         return narrowed(part(s, -1, first, limit) if subset_by_index else s)
-    u, s, vh = ops.linalg.svd(x, full_matrices=full_matrices, vectors=True)
+    u, s, vh = decomposed(x, full_matrices=full_matrices, vectors=True)
     if subset_by_index:
         u, s = part(u, -1, first, limit), part(s, -1, first, limit)
         vh = part(vh, -2, first, limit)
     return narrowed(SVDResult(u, s, vh))
+
+
+def _hermitian_svd(x: Value, *, full_matrices: bool, vectors: bool) -> tuple[Array, ...]:
+    """The singular values, and vectors, by eigenvalues: a v = w v = |w| (v sign w)."""
+    w, *columns = ops.linalg.eigh(x, lower=True, vectors=vectors)
+    sizes = ops.abs(w)
+    order = flip(argsort(sizes), -1)
+    s = take_along_axis(sizes, order, -1)
+    if not vectors:
+        return (s,)
+    signs = ops.select(ops.lt(w, number(0, w)), number(-1, x), number(1, x))
+    u = take_along_axis(columns[0], c.expand_dims(order, -2), -1)
+    return u, s, adjoint(scaled_columns(u, take_along_axis(signs, order, -1)))
 
 
 def _subset(name: str, subset: tuple[int, int] | None, shape: Shape, full: bool) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from rune import tree
 from rune.backends import Device, device_of
+from rune.backends import devices as devices_of
 from rune.core.axes import LaneAxis, Name
 from rune.core.values import Value
 from rune.dims import Size
@@ -48,6 +49,7 @@ def pmap(
     static_broadcasted_argnums: Names = None,
     donate_argnums: Names = None,
     devices: Sequence[str | Device] | None = None,
+    backend: str | None = None,
 ) -> Callable[..., R]:
     """`function` on every lane of its arguments, compiled as one program for all devices.
 
@@ -56,7 +58,9 @@ def pmap(
     static_broadcasted_argnums, donate_argnums:  as static_argnums and donate_argnums of `jit`.
     devices:    where the lanes are: the same number on each; None for one lane on each of the
                 first devices there are, or, of more lanes, as many on each of all devices.
-    Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be dealt out evenly.
+    backend:    whose devices these are, "cpu"; None for that of the default device.
+    Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be dealt out evenly, or
+                both devices and a backend are named; DeviceError for a backend without devices.
 
     >>> import rune, rune.numpy as rnp
     >>> def step(w, x, y):
@@ -66,7 +70,10 @@ def pmap(
     >>> parallel(rnp.zeros(2), rnp.ones((4, 8, 2)), rnp.ones((4, 8)))
     Array([0.2, 0.2], f32[2], cpu:0)
     """
+    if devices is not None and backend is not None:
+        raise ArgumentError(f"pmap: cannot use both devices and backend={backend!r}")
     static = as_set(static_broadcasted_argnums, None)
+    there = None if backend is None else devices_of(backend)
     name = _Unnamed() if axis_name is None else axis_name
 
     def all_lanes(*args: object, **kwargs: object) -> R:
@@ -82,23 +89,28 @@ def pmap(
 
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
         lanes = lanes_of(axes, [args[i] for i in dynamic], kwargs, axis_size)
-        return _dealt_out(one, lanes, out_axes, name, devices)
+        return _dealt_out(one, lanes, out_axes, name, devices, there)
 
     named(all_lanes, function, "pmap")
     return jit(all_lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
 
 
 def _dealt_out(
-    function: Callable[..., R], lanes: Lanes, out_axes: object, name: Name, devices: Sequence[str | Device] | None
+    function: Callable[..., R],
+    lanes: Lanes,
+    out_axes: object,
+    name: Name,
+    devices: Sequence[str | Device] | None,
+    there: Sequence[Device] | None,
 ) -> R:
     """The results of all lanes, as many on each device as on the others."""
-    chosen = _devices_for(lanes.size, devices)
+    chosen = _devices_for(lanes.size, devices, there)
     axis, share = LaneAxis(name, len(chosen)), lanes.size // len(chosen)
 
     def on_one_device(*leaves: Value) -> R:
         return on_lanes(function, replace(lanes, leaves=leaves, size=share), out_axes, axis, are_different=True)
 
-    if len(chosen) == 1 and devices is None:
+    if len(chosen) == 1 and devices is None and there is None:
         return on_one_device(*lanes.leaves)
     in_specs = tuple(_cut_at(axis, name) for axis in lanes.axes)
     out_specs = tree.map(lambda axis: _cut_at(axis, name), out_axes, is_leaf=lambda x: x is None)
@@ -113,10 +125,16 @@ def _cut_at(axis: int | None, name: Name) -> PartitionSpec:
     return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)
 
 
-def _devices_for(lanes: Size, devices: Sequence[str | Device] | None) -> tuple[Device, ...]:
-    """The devices that share the lanes. Errors: ArgumentError if some would have more."""
-    there = default_devices() if devices is None else tuple(map(device_of, devices))
-    chosen = there[:lanes] if devices is None and isinstance(lanes, int) and lanes else there
+def _devices_for(
+    lanes: Size, devices: Sequence[str | Device] | None, there: Sequence[Device] | None
+) -> tuple[Device, ...]:
+    """The devices that share the lanes: those named, or the first of those that are there.
+
+    Errors: ArgumentError if some would have more lanes than others.
+    """
+    chosen = tuple(map(device_of, devices)) if devices is not None else tuple(there or default_devices())
+    if devices is None and isinstance(lanes, int) and lanes:
+        chosen = chosen[:lanes]
     if lanes % len(chosen) != 0:
         raise ArgumentError(
             f"pmap: cannot deal {lanes} lanes out to {len(chosen)} devices (as many for each required)",

@@ -270,4 +270,5 @@ checkpoint_primitive = HigherOrder(
     dead_code=call_rules.dead_code,
     expand=_expand,
     vary=call_rules.vary,
+    jax_names={"jaxpr": lambda params: params["program"].jaxpr},
 )

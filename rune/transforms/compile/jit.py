@@ -26,7 +26,7 @@ from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
 from rune.sharding.memory import Spread
 from rune.transforms import late_modules, references
-from rune.transforms.arguments import flatten_values, function_name, named, value_leaves
+from rune.transforms.arguments import SignatureOfWrapped, flatten_values, function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
 from rune.transforms.compile.declared_sizes import SymbolicAxes
@@ -67,6 +67,7 @@ class Jitted(Generic[P, R]):
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
+    __signature__ = SignatureOfWrapped()
 
     def __init__(
         self,

@@ -16,11 +16,11 @@ from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.transforms.arguments import function_name
 from rune.transforms.references import (
-    Inlined,
     Outside,
     Ref,
     Written,
     boxed,
+    calls_of_jitted,
     require_none,
     surroundings,
     unboxed,
@@ -54,19 +54,17 @@ class Compiled(Protocol):
 
 def call_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """A call where there are references, among the arguments or around the function."""
+    # Who makes it there has references of its own.
+    if (call := calls_of_jitted.get()) is not None:
+        return call(compiled, args, kwargs)
     try:
         if compiled.passing is None and not any(isinstance(x, Ref) for x in tree.leaves((args, dict(kwargs)))):
             return compiled.call_with_arrays(args, kwargs)
     except Outside:
         pass  # from now on it is called with what it uses
-    except Inlined:
-        return compiled.function(*args, **kwargs)
     if compiled.passing is None:
         compiled.passing = Passing(compiled)
-    try:
-        return compiled.passing(args, kwargs)
-    except Inlined:
-        return compiled.function(*args, **kwargs)
+    return compiled.passing(args, kwargs)
 
 
 class Passing:

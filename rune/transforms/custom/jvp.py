@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
@@ -277,4 +278,5 @@ custom_jvp_call = HigherOrder(
     jvp_equation=_jvp,
     partial_equation=_partial,
     vary=call_rules.vary,
+    jax_names={"call_jaxpr": itemgetter("program"), "num_consts": itemgetter("hidden")},
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
@@ -438,4 +439,5 @@ custom_vjp_call = HigherOrder(
     interpret=call_rules.interpret,
     jvp_equation=_jvp,
     vary=call_rules.vary,
+    jax_names={"call_jaxpr": itemgetter("program"), "num_consts": itemgetter("hidden")},
 )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from rune import tree
@@ -210,4 +211,5 @@ custom_vmap_call = HigherOrder(
     jvp_equation=_jvp,
     partial_equation=_partial,
     vary=call_rules.vary,
+    jax_names={"call": itemgetter("program")},
 )

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from rune import profiling
 from rune.array import committed_to, default_place, on
 from rune.backends import Device
 from rune.core.program import Program
@@ -76,4 +77,4 @@ def _explained(program: Program, where: Device, donated: tuple[int, ...], schedu
     start = perf_counter()
     executable = where.backend.record(lowered.plan)
     spent = perf_counter() - start
-    return Explanation(program.name, where.name, lowered, executable.sources(), spent)
+    return Explanation(program.name, where.name, lowered, executable.sources(), spent, profiling.current())

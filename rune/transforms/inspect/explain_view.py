@@ -17,6 +17,7 @@ from rune.lowering.plan import Plan
 from rune.lowering.steps import StepCost, numbered
 from rune.profiling import bytes_text, time_text
 from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, plan_svg, typical_sizes
+from rune.transforms.inspect.times import StepTime, times_rows
 
 # Every rule is scoped by one class, because the cells of a notebook share their styles.
 STYLE = """<style>
@@ -43,13 +44,20 @@ KEY = (
 )
 
 
-def view(title: str, lowered: Lowered, seconds: Mapping[str, float], sections: Iterable[tuple[str, str]]) -> str:
+def view(
+    title: str,
+    lowered: Lowered,
+    seconds: Mapping[str, float],
+    times: Sequence[StepTime],
+    sections: Iterable[tuple[str, str]],
+) -> str:
     """The complete view; `sections` are titles and texts, which are folded."""
     parts = [
         f"<h4>{html.escape(title)}</h4>",
         _figures(lowered.costs(), seconds),
         _memory(lowered.plan),
         f'<h4>Steps{KEY}</h4><div class="steps">{_table(lowered.steps())}</div>',
+        _step_times(times),
         _reasons(lowered.kernels.not_fused),
         "<h4>Stages</h4>",
         *(_fold(*section) for section in sections),
@@ -114,6 +122,17 @@ def _table(steps: Sequence[StepCost]) -> str:
         for number, s in numbered(steps)
     )
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{r}</tr>' for r in rows)}</table>"
+
+
+def _step_times(times: Sequence[StepTime]) -> str:
+    """Predicted beside measured times, where something was measured."""
+    if all(t.measured is None for t in times):
+        return ""
+    (first, *names), *rows = times_rows(times)
+    head = f'<th class="name">{first}</th>' + "".join(f"<th>{name}</th>" for name in names)
+    cells = (f'<td class="name">{html.escape(n)}</td>' + "".join(f"<td>{t}</td>" for t in ts) for n, *ts in rows)
+    lines = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<h4>Times of one run of each step</h4><table><tr>{head}</tr>{lines}</table>"
 
 
 def _share(part: Size, most: int, step: StepCost) -> str:

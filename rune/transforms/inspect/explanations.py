@@ -6,7 +6,7 @@ In a notebook the stages are laid out by `explain_view.py`, and graphs of them a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rune.core.graph import Graph
 from rune.core.program import Program
@@ -14,14 +14,17 @@ from rune.core.types import ArrayType
 from rune.lowering.explain import STAGES, Costs, Lowered, costs_text
 from rune.lowering.plan import Plan
 from rune.lowering.runner_up import Comparison, compared
+from rune.profiling import Profile
 from rune.sharding import PartitionSpec
 from rune.transforms.compile.partition import Partition
 from rune.transforms.compile.run import OnMesh
 from rune.transforms.inspect.explain_view import mesh_view, view
+from rune.transforms.inspect.times import StepTime, step_times, times_text
 from rune.transforms.placement import storage
 from rune.transforms.placement.predict import UNMEASURED, Prediction, predicted
 from rune.transforms.sharding.exchanges import Exchange, exchanges
 
+TIMES = "times"  # predicted and measured
 RUNNERS_UP = "runners-up"  # not a stage: what other schedules are predicted to take
 _WIDTH = 78
 
@@ -35,14 +38,33 @@ class Explanation:
     lowered: Lowered
     sources: Mapping[str, str]
     compile_seconds: float
+    profile: Profile | None = None  # that measured its runs
 
     def __getitem__(self, stage: str) -> str:
-        """The text of "source", "runners-up", or a stage: "program", "kernels", "code", ..."""
+        """The text of "source", "times", "runners-up", or a stage: "program", "kernels", ..."""
+        if stage == TIMES:
+            return times_text(self.times())
         if stage == "source":
             return "\n\n".join(self.sources.values())
         if stage == RUNNERS_UP:
             return "\n".join(map(str, self.runners_up()))
         return self.lowered.text(stage)
+
+    def times(self) -> tuple[StepTime, ...]:
+        """What each step takes: predicted, and measured where a profile has seen it run."""
+        return step_times(self.lowered, self.device, self.profile)
+
+    def measured(self, profile: Profile) -> Explanation:
+        """The same, with what a profile has measured beside what is predicted.
+
+        >>> import rune, rune.numpy as rnp
+        >>> f, x = rune.jit(lambda x: rnp.sum(rnp.sin(x))), rnp.ones(1000)
+        >>> with rune.debug.profile() as p:
+        ...     _ = f(x)
+        >>> print(rune.explain(f)(x).measured(p)["times"].splitlines()[0])
+        step   predicted  measured  ratio
+        """
+        return replace(self, profile=profile)
 
     def runners_up(self) -> tuple[Comparison, ...]:
         """The schedule of each kernel beside the best other one, by predicted times.
@@ -82,6 +104,8 @@ class Explanation:
 
     def _sections(self) -> Iterator[tuple[str, str]]:
         yield from ((stage, self.lowered.text(stage)) for stage in STAGES)
+        if any(t.measured is not None for t in self.times()):
+            yield TIMES, self[TIMES]
         yield from ((f"source {name}", text) for name, text in self.sources.items())
 
     def __str__(self) -> str:
@@ -92,7 +116,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         title = f"{self.name} on {self.device}"
-        return view(title, self.lowered, self.seconds, self._sections())
+        return view(title, self.lowered, self.seconds, self.times(), self._sections())
 
 
 @dataclass(frozen=True, slots=True)

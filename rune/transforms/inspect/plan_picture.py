@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rune import dims
+from rune.drawing.svg import LETTER, SMALL, Picture, picture, text
 from rune.lowering.arena import type_bytes
 from rune.lowering.kernelize.cost import estimate
 from rune.lowering.plan import Branch, Launch, Loop, Plan, Slot, Space, inner_plans
@@ -22,7 +23,7 @@ from rune.profiling import bytes_text
 # Pixels. At 45 degrees, names one line apart need columns of 17.
 LEFT, TOP, WIDTH, HEIGHT, LINE = 76, 8, 720, 190, 13
 NARROWEST, WIDEST = 17, 110  # columns
-LETTER, SMALL, PADDING = 6.7, 6.05, 5  # width of a letter at font sizes 11 and 10
+PADDING = 5  # of a label in its bar
 NAME = 24  # letters of a step's name that are shown
 KERNEL, ROUTINE = "#4292c6", "#e6912c"  # by what the value was written
 
@@ -113,19 +114,17 @@ def _reach(name: str) -> float:
 
 def plan_svg(plan: Plan) -> str:
     """The picture as SVG; empty for an arena of no bytes."""
+    return plan_picture(plan).svg if estimate(plan.arena_bytes) else ""
+
+
+def plan_picture(plan: Plan) -> Picture:
+    """The picture of an arena of some bytes."""
     arena = estimate(plan.arena_bytes)
-    if arena == 0:
-        return ""
     names = tuple(f"{n} {_short(step_name(step))}" for n, step in enumerate(plan.steps))
     scale = _Scale(names, arena)
     width, height = scale.right + LINE, TOP + HEIGHT + LINE + max(map(_reach, names))
     parts = [*_axes(scale), *_steps(scale), *(_rect(b, scale) for b in bars(plan))]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'font-family="monospace" font-size="11" fill="currentColor" role="img">'
-        f"<title>arena of {bytes_text(arena)} over {len(names)} steps</title>"
-        f"{''.join(parts)}</svg>"
-    )
+    return picture((width, height), f"arena of {bytes_text(arena)} over {len(names)} steps", parts)
 
 
 def _short(name: str) -> str:
@@ -140,7 +139,7 @@ def _axes(scale: _Scale) -> Iterator[str]:
     )
     for offset in sorted({0, scale.arena_bytes // 2, scale.arena_bytes}):
         at = scale.y(offset) + 4
-        yield _text(scale.left - 6, at, bytes_text(offset), 'text-anchor="end" opacity="0.75"')
+        yield text(scale.left - 6, at, bytes_text(offset), 'text-anchor="end" opacity="0.75"')
 
 
 def _steps(scale: _Scale) -> Iterator[str]:
@@ -153,7 +152,7 @@ def _steps(scale: _Scale) -> Iterator[str]:
             f'stroke="currentColor" stroke-dasharray="1 3" opacity="0.5"/>'
         )
         turn = f'transform="rotate(-45 {x + 4:.1f} {bottom + LINE})"'
-        yield _text(x + 4, bottom + LINE, name, f'class="step" text-anchor="end" {turn}')
+        yield text(x + 4, bottom + LINE, name, f'class="step" text-anchor="end" {turn}')
 
 
 def _rect(bar: Bar, scale: _Scale) -> str:
@@ -179,8 +178,4 @@ def _label(bar: Bar, x: float, y: float, width: float, height: float) -> Iterato
     fitting = [t for t in lines[: int(height // LINE)] if len(t) * SMALL + PADDING <= width]
     first = y + height / 2 + 4 - (len(fitting) - 1) * LINE / 2
     for number, line in enumerate(fitting):
-        yield _text(x + 3, first + number * LINE, line, 'font-size="10"')
-
-
-def _text(x: float, y: float, text: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html.escape(text)}</text>'
+        yield text(x + 3, first + number * LINE, line, 'font-size="10"')

@@ -20,7 +20,7 @@ def tell(name: str, operands: Sequence[Value], results: Sequence[Array], begin: 
     if profile is None:  # `rune.configure(profile=True)` without a block that gathers
         return
     seconds, frame = perf_counter() - begin, user_frame()
-    place = "" if frame is None else frame.short.partition(" (")[0]
+    place = "" if frame is None else frame.place
     profile.add_total(Event(Kind.EAGER, name, here("cpu:0"), begin, seconds, scope(), place))
     known = {id(allocations.root(x)) for x in operands}
     for result in results:

@@ -307,8 +307,3 @@ def periodic_orbital_hmc():
     state = orbital.init(jnp.array([1.0, -1.0]))
     states = _inference_loop(jax.random.key(0), orbital.step, state, 5)
     return {"positions": states.positions, "weights": states.weights}
-
-
-DIFFERENCES = {
-    "marginal_sampler_of_a_latent_gaussian": "it draws along singular vectors, whose signs are open and others here"
-}

@@ -28,6 +28,7 @@ class Library:
     needs: tuple[str, ...]  # libraries of this file, or distributions
     is_in_sample: bool
     tests: tuple[str, ...]
+    takes_hours: bool  # to run its own tests: only if it is named
     variables: Mapping[str, str]  # of the environment that its tests need
 
 
@@ -49,6 +50,7 @@ def _library(name: str, table: dict) -> Library:
         needs,
         table.get("sample", False),
         tests,
+        table.get("takes_hours", False),
         table.get("variables", {}),
     )
 

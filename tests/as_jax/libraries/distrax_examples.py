@@ -157,7 +157,3 @@ def quantised_and_squashed():
         "block": block.forward_and_log_det(jnp.array([0.1, 0.2])),
         "inverse": distrax.Inverse(diag).forward_and_log_det(jnp.array([1.0, 1.0])),
     }
-
-
-_ARRAYS = "TFP's Sample gives sizes and axes as arrays of one element, which rune refuses"
-DIFFERENCES = {"divergence_from_a_distribution_of_tfp": _ARRAYS, "metadistributions_of_tfp": _ARRAYS}

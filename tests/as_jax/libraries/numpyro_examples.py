@@ -464,6 +464,3 @@ def initialisation_by_values_and_transform_reparam():
 
 _CHAOS = "a trajectory multiplies rounding errors at every step"
 TOLERANCES = {"nuts_on_eight_schools": (5e-3, _CHAOS), "nuts_on_the_reparameterised_schools": (5e-3, _CHAOS)}
-DIFFERENCES = {
-    "gradients_through_discrete_choices": "it reads eqn.params['jaxpr'] of a nested jit, which rune calls 'program'"
-}

@@ -6,18 +6,19 @@ a name may end in `*`.
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
-LIMIT_S = 3 * 3600
+LIMIT_S = 1800  # for a file
+KINDS = ("passed", "failed", "skipped")
+SEVERITY = ("skipped", "passed", "failed")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,11 @@ class Results:
 
     def unknown(self, known: dict[str, str]) -> list[str]:
         """The failures that nobody has explained."""
-        return [name for name in self.failures if not any(fnmatch.fnmatch(name, k) for k in known)]
+        return [name for name in self.failures if not any(_is_named(name, k) for k in known)]
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 def known_failures(library: str) -> dict[str, str]:
@@ -66,21 +71,51 @@ def fetch(requirement: str, folder: Path) -> Path:
 
 
 def run(sources: Path, folders: tuple[str, ...], variables: Mapping[str, str]) -> Results:
-    """Run the tests in these folders of an unpacked sdist, with `import jax` giving rune."""
-    report = sources.with_suffix(".xml")
+    """Run the tests in these folders of an unpacked sdist, with `import jax` giving rune.
+
+    Each file has a process of its own: some set devices or flags before anything else is done.
+    """
+    environment = {**os.environ, **variables}
+    return merged([_run_file(sources, file, environment) for file in files(sources, folders)])
+
+
+def files(sources: Path, folders: tuple[str, ...]) -> list[Path]:
+    """The files with tests in these folders, which may also be files, in order."""
+    paths = [path for folder in folders for path in _modules(sources / folder)]
+    return sorted(path for path in paths if path.name.startswith("test_") or path.name.endswith("_test.py"))
+
+
+def _modules(path: Path) -> Iterable[Path]:
+    return path.rglob("*.py") if path.is_dir() else [path]
+
+
+def _run_file(sources: Path, file: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    name = ".".join(file.relative_to(sources).with_suffix("").parts)
+    report = sources.parent / "reports" / sources.name / f"{name}.xml"
+    report.unlink(missing_ok=True)
     options = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}"]
-    tests = [str(sources / folder) for folder in folders]
-    command = [sys.executable, "-m", "rune.as_jax", "-m", "pytest", *options, *tests]
-    subprocess.run(command, cwd=sources, env={**os.environ, **variables}, timeout=LIMIT_S, check=False)
-    return read(report)
+    command = [sys.executable, "-m", "rune.as_jax", "-m", "pytest", *options, str(file)]
+    try:
+        subprocess.run(command, cwd=sources, env=environment, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return {f"{name}::ends": "failed"}
+    return read(report) if report.exists() else {f"{name}::reports": "failed"}
 
 
-def read(report: Path) -> Results:
-    """The results in a report of pytest's, as JUnit writes them."""
-    outcomes: dict[str, list[str]] = {"passed": [], "failed": [], "skipped": []}
+def merged(reports: Iterable[Mapping[str, str]]) -> Results:
+    """The results of several files."""
+    outcomes = {name: outcome for report in reports for name, outcome in report.items()}
+    names = {kind: tuple(n for n, outcome in outcomes.items() if outcome == kind) for kind in KINDS}
+    return Results(*names.values())
+
+
+def read(report: Path) -> dict[str, str]:
+    """How each test ended, in a report of pytest's as JUnit writes them: the worst of its parts."""
+    outcomes: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        outcomes[_outcome(case)].append(f"{case.get('classname')}::{case.get('name')}")
-    return Results(*(tuple(names) for names in outcomes.values()))
+        name = f"{case.get('classname')}::{case.get('name')}"
+        outcomes[name] = max(outcomes.get(name, SEVERITY[0]), _outcome(case), key=SEVERITY.index)
+    return outcomes
 
 
 def _outcome(case: ElementTree.Element) -> str:

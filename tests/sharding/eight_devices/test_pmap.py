@@ -79,3 +79,15 @@ def test_groups_of_lanes_may_lie_on_several_devices(lanes: int):
     f = rune.pmap(lambda x: lax.psum(x, "i", axis_index_groups=order), "i")
 
     np.testing.assert_allclose(f(x), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_backend_names_the_devices():
+    by_name = rune.pmap(lambda x: x + 1, backend="cpu")(X[:3])
+
+    assert {d.name for d in by_name.devices()} == {"cpu:0", "cpu:1", "cpu:2"}
+    np.testing.assert_array_equal(by_name, X[:3] + 1)
+
+
+def test_devices_and_a_backend_are_not_named_both():
+    with pytest.raises(ArgumentError, match="both devices and backend="):
+        rune.pmap(lambda x: x, devices=["cpu:0"], backend="cpu")

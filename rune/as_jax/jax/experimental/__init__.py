@@ -1,5 +1,7 @@
 """`jax.experimental`."""
 
+from jax.experimental import shard_map
+
 from rune import io_callback
 from rune.as_jax.flags import Block, in_block
 

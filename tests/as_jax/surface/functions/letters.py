@@ -6,8 +6,9 @@ x y f32[3,5] normal   p q f32[3,5] in (0.05, 0.95)   v w f32[5]   m n f32[4,4]  
 z c64[3,5]   a c64[4,4]   t f32[2,3,6,5]   e f32[]   h f16[3,5]   i j i32[3,5]   k i32[5] in 0..4
 u u8[3,5]   b c bool[3,5]   key a random key
 
-and, in hard.txt, capitals for what is at limits: NaN, infinities, -0.0, denormals, the largest numbers.
-X Y f32[17], [9]   H f16[17]   G bf16[17]   Z c64[17]   I J i32[17], [9]   U u32[17]   B i8[17]   E f32[0,3]
+and, in hard.txt, capitals for values at limits: NaN, infinities, -0.0, denormals, the largest.
+X f32[17]   Y f32[9]   H f16[17]   G bf16[17]   Z c64[17]   I i32[17]   J i32[9]   U u32[17]
+B i8[17]   E f32[0,3]
 
 Each letter has three lanes of values, by which vmap is tried, and directions for derivatives.
 """

@@ -1,4 +1,4 @@
-"""Values at limits, by letters: what functions of real and whole numbers are wrong at, if anywhere."""
+"""Values at limits, by letters: where functions are wrong, if they are wrong anywhere."""
 
 from __future__ import annotations
 

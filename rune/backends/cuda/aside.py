@@ -1,0 +1,54 @@
+"""Copies to the device on a stream of their own, while programs run on theirs.
+
+Memory of the pool may still be in use by what was enqueued before it was given back, so a copy
+waits for what is in the programs' stream when it is asked for; and what is enqueued there after
+`join` waits for the copy. The host waits for neither, but for pinned memory if all of it is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from rune import locks
+from rune.backends.cuda.by_bindings import call
+from rune.backends.cuda.driver import Driver, Stream
+from rune.backends.cuda.staging import Staging
+from rune.backends.shared.pool import PoolStats
+
+
+class Aside:
+    """The second stream of a device, used in its context by any thread.
+
+    main: the stream of the programs
+    """
+
+    def __init__(self, driver: Driver, main: Stream, settle: Callable[[], None]):
+        self._driver, self._main = driver, main
+        self._stream = driver.Stream()
+        self._staging = Staging(driver, self._stream, settle)
+        self._lock = locks.lock()
+
+    def send(self, address: int, data: np.ndarray) -> Callable[[], None]:
+        """Enqueue a copy of host bytes (u8); what it gives is called once, and joins it."""
+        with self._lock:
+            self._wait(self._stream, self._behind(self._main))
+            self._staging.send(address, data)
+            return partial(self._wait, self._main, self._behind(self._stream))
+
+    def stats(self) -> PoolStats:
+        """Its pinned memory."""
+        return self._staging.stats()
+
+    def _behind(self, stream: Stream) -> object:
+        """An event behind all that is in the stream."""
+        event = call("cuEventCreate", self._driver.event_flags.DISABLE_TIMING)
+        call("cuEventRecord", event, stream.handle)
+        return event
+
+    def _wait(self, stream: Stream, event: object) -> None:
+        """Let the stream wait for the event, which is not used again."""
+        call("cuStreamWaitEvent", stream.handle, event, 0)
+        call("cuEventDestroy", event)  # once it has come

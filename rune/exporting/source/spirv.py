@@ -1,0 +1,375 @@
+"""Vulkan: a SPIR-V module for each kernel, and a host in C for Vulkan 1.2.
+
+Kernels have no descriptors. Each launch has a row of a table: the device addresses of its buffers,
+which never change; push constants say where the row is. All buffers are memory that the host sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rune import dtypes
+from rune.backends.shared.executor import Place, evaluate
+from rune.exporting.source import texts
+from rune.exporting.source.job import Job
+from rune.exporting.source.steps import NEAREST, memory, written
+from rune.lowering.codegen.spirv import SpirvKernel, render
+from rune.lowering.codegen.target import Target, natively
+from rune.lowering.plan import Launch
+
+_WORDS, _ROW = [dtypes.i32, dtypes.u32], 65535
+# Vulkan 1.2 with bufferDeviceAddress and 64-bit integers; bytes and shorts need their features.
+TARGET = Target(
+    name="vulkan:0",
+    backend="vulkan",
+    language="spirv",
+    description="any Vulkan 1.2 device",
+    dtypes=frozenset(dtypes.INTEGER - {dtypes.i4, dtypes.u4}) | {dtypes.bool_, dtypes.f32, dtypes.f64},
+    vector_bytes=16,
+    cores=16,
+    threads_per_workgroup=128,
+    shared_bytes=16 << 10,
+    scratch_bytes=1 << 12,
+    routines=frozenset(),
+    launch_groups=_ROW,
+    native=natively(
+        fma=[dtypes.f32, dtypes.f64], arithmetic=[dtypes.f32, dtypes.f64], atomic_add=_WORDS, atomic_min=_WORDS
+    ),
+    loose=frozenset({"div", "sqrt", "comparisons", "denormals"}),
+)
+
+
+@dataclass(slots=True)
+class _Commands:
+    """A launch reads its row of the table."""
+
+    kernels: Mapping[str, SpirvKernel]
+    words: list[str] = field(default_factory=list)
+
+    def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
+        """Groups along two dimensions."""
+        kernel = self.kernels[step.kernel]
+        groups = evaluate(kernel.count, {})
+        if groups == 0:
+            return []
+        number, first, wide = list(self.kernels).index(step.kernel), len(self.words), min(groups, _ROW)
+        self.words += [f"{memory(p)}.address + {p.offset}" for p in places]
+        return [f"launch({number}, {first}, {wide}, {-(-groups // wide)});"]
+
+    def copy(self, target: Place, source: Place) -> list[str]:
+        """Buffer to buffer."""
+        return [f"copy({memory(source)}, {source.offset}, {memory(target)}, {target.offset}, {target.bytes});"]
+
+    def write(self, place: Place, number: str) -> str:
+        """An update of one word."""
+        return f"store({memory(place)}, {place.offset}, {number});"
+
+    def read(self, place: Place) -> str:
+        """A read when all before has ended."""
+        return f"load({memory(place)}, {place.offset}, {place.bytes})"
+
+
+_HOST = """
+typedef struct { VkBuffer handle; VkDeviceMemory memory; unsigned char *host; uint64_t address; } buffer;
+static VkInstance instance;
+static VkPhysicalDevice physical;
+static VkDevice device;
+static VkQueue queue;
+static uint32_t family;
+static VkCommandPool pool;
+static VkCommandBuffer commands;
+static VkFence fence;
+static VkPipelineLayout layout;
+static VkResult failure; /* the first one: what follows does nothing */
+static int is_recording;
+
+static void note(VkResult code) {
+  if (!failure && code != VK_SUCCESS) failure = code;
+}
+
+/* What stands behind this sees all that was written before. */
+static void barrier(void) {
+  const VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                               .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
+                               .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT |
+                                                VK_ACCESS_HOST_READ_BIT};
+  const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT;
+  vkCmdPipelineBarrier(commands, stages, stages, 0, 1, &all, 0, NULL, 0, NULL);
+}
+
+/* Whether commands can be recorded; the first of a submission begins it. */
+static int ready(void) {
+  if (failure) return 0;
+  if (!is_recording) {
+    const VkCommandBufferBeginInfo once = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                           .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    note(vkBeginCommandBuffer(commands, &once));
+    is_recording = 1;
+  }
+  barrier();
+  return 1;
+}
+
+/* Run what was recorded, and wait for it. */
+static void finish(void) {
+  if (!is_recording) return;
+  barrier();
+  note(vkEndCommandBuffer(commands));
+  const VkSubmitInfo info = {
+      .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
+  if (!failure) note(vkQueueSubmit(queue, 1, &info, fence));
+  if (!failure) note(vkWaitForFences(device, 1, &fence, VK_TRUE, UINT64_MAX));
+  if (!failure) note(vkResetFences(device, 1, &fence));
+  is_recording = 0;
+}
+
+static void launch(int kernel, int first, uint32_t wide, uint32_t high) {
+  if (!ready()) return;
+  const uint64_t pushed[2] = {table.address + 8 * (uint64_t)first, 0};
+  vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines[kernel]);
+  vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof pushed, pushed);
+  vkCmdDispatch(commands, wide, high, 1);
+}
+
+static void copy(buffer source, size_t at, buffer target, size_t to, size_t bytes) {
+  const VkBufferCopy range = {at, to, bytes};
+  if (ready()) vkCmdCopyBuffer(commands, source.handle, target.handle, 1, &range);
+}
+
+static void store(buffer target, size_t to, int32_t number) {
+  if (ready()) vkCmdUpdateBuffer(commands, target.handle, to, sizeof number, &number);
+}
+
+static int32_t load(buffer source, size_t at, size_t bytes) {
+  int32_t number = 0;
+  finish();
+  if (!failure) memcpy(&number, source.host + at, bytes);
+  return number;
+}
+
+static void send(buffer target, const void *host, size_t bytes) {
+  finish();
+  if (!failure && bytes) memcpy(target.host, host, bytes);
+}
+
+static void fetch(buffer source, void *host, size_t bytes) {
+  finish();
+  if (!failure && bytes) memcpy(host, source.host, bytes);
+}
+
+/* The kind of memory that the host sees without flushes, of those that a buffer may have. */
+static uint32_t kind_of(uint32_t possible) {
+  VkPhysicalDeviceMemoryProperties kinds;
+  vkGetPhysicalDeviceMemoryProperties(physical, &kinds);
+  const VkMemoryPropertyFlags seen = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  for (uint32_t k = 0; k < kinds.memoryTypeCount; k++)
+    if ((possible >> k & 1) && (kinds.memoryTypes[k].propertyFlags & seen) == seen) return k;
+  note(VK_ERROR_OUT_OF_HOST_MEMORY);
+  return 0;
+}
+
+static buffer memory(size_t bytes) {
+  buffer made = {0};
+  const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                   .size = bytes < 16 ? 16 : (bytes + 15) / 16 * 16,
+                                   .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                            VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                            VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
+  if (!failure) note(vkCreateBuffer(device, &info, NULL, &made.handle));
+  if (failure) return made;
+  VkMemoryRequirements needs;
+  vkGetBufferMemoryRequirements(device, made.handle, &needs);
+  const VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                           .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+  const VkMemoryAllocateInfo wanted = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags,
+                                       .allocationSize = needs.size,
+                                       .memoryTypeIndex = kind_of(needs.memoryTypeBits)};
+  if (!failure) note(vkAllocateMemory(device, &wanted, NULL, &made.memory));
+  if (!failure) note(vkBindBufferMemory(device, made.handle, made.memory, 0));
+  if (!failure) note(vkMapMemory(device, made.memory, 0, VK_WHOLE_SIZE, 0, (void **)&made.host));
+  const VkBufferDeviceAddressInfo asked = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                           .buffer = made.handle};
+  if (!failure) made.address = vkGetBufferDeviceAddress(device, &asked);
+  return made;
+}
+
+static void release(buffer *held) {
+  if (held->handle) vkDestroyBuffer(device, held->handle, NULL);
+  if (held->memory) vkFreeMemory(device, held->memory, NULL);
+  *held = (buffer){0};
+}
+
+/* The first queue family that computes; -1 if there is none. */
+static int computing(VkPhysicalDevice candidate) {
+  VkQueueFamilyProperties families[16];
+  uint32_t count = 16;
+  vkGetPhysicalDeviceQueueFamilyProperties(candidate, &count, families);
+  for (uint32_t k = 0; k < count; k++)
+    if (families[k].queueFlags & VK_QUEUE_COMPUTE_BIT) return (int)k;
+  return -1;
+}
+
+/* A device of Vulkan 1.2 that has addresses and 64-bit integers, with all features it has. */
+static int opened(VkPhysicalDevice candidate) {
+  VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceVulkan11Features early = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                            .pNext = &later};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &early};
+  VkPhysicalDeviceProperties properties;
+  vkGetPhysicalDeviceProperties(candidate, &properties);
+  const int number = computing(candidate);
+  if (properties.apiVersion < VK_API_VERSION_1_2 || number < 0) return 0;
+  vkGetPhysicalDeviceFeatures2(candidate, &features);
+  if (!later.bufferDeviceAddress || !features.features.shaderInt64) return 0;
+  features.features.robustBufferAccess = VK_FALSE;
+  later.bufferDeviceAddressCaptureReplay = later.bufferDeviceAddressMultiDevice = VK_FALSE;
+  const float priority = 1;
+  const VkDeviceQueueCreateInfo queues = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                          .queueFamilyIndex = (uint32_t)number, .queueCount = 1,
+                                          .pQueuePriorities = &priority};
+  const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &features,
+                                   .queueCreateInfoCount = 1, .pQueueCreateInfos = &queues};
+  if (vkCreateDevice(candidate, &info, NULL, &device) != VK_SUCCESS) return 0;
+  physical = candidate;
+  family = (uint32_t)number;
+  vkGetDeviceQueue(device, family, 0, &queue);
+  return 1;
+}
+
+static void choose(void) {
+  const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                         .apiVersion = VK_API_VERSION_1_2};
+  const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                     .pApplicationInfo = &application};
+  VkPhysicalDevice candidates[16];
+  uint32_t count = 16;
+  failure = VK_SUCCESS;
+  note(vkCreateInstance(&info, NULL, &instance));
+  if (failure) return;
+  vkEnumeratePhysicalDevices(instance, &count, candidates);
+  for (uint32_t k = 0; k < count && !device; k++) opened(candidates[k]);
+  if (!device) note(VK_ERROR_INCOMPATIBLE_DRIVER);
+  if (failure) return;
+  const VkCommandPoolCreateInfo pools = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                         .queueFamilyIndex = family};
+  note(vkCreateCommandPool(device, &pools, NULL, &pool));
+  const VkCommandBufferAllocateInfo one = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                           .commandPool = pool, .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                           .commandBufferCount = 1};
+  if (!failure) note(vkAllocateCommandBuffers(device, &one, &commands));
+  const VkFenceCreateInfo fences = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  if (!failure) note(vkCreateFence(device, &fences, NULL, &fence));
+  const VkPushConstantRange pushed = {VK_SHADER_STAGE_COMPUTE_BIT, 0, 16};
+  const VkPipelineLayoutCreateInfo layouts = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                              .pushConstantRangeCount = 1, .pPushConstantRanges = &pushed};
+  if (!failure) note(vkCreatePipelineLayout(device, &layouts, NULL, &layout));
+}
+
+/* The words of a file; NULL if there is none. */
+static uint32_t *words_of(const char *path, size_t *bytes) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+  fseek(file, 0, SEEK_END);
+  *bytes = (size_t)ftell(file);
+  rewind(file);
+  uint32_t *words = malloc(*bytes + 4);
+  if (words) *bytes = fread(words, 1, *bytes, file);
+  fclose(file);
+  return words;
+}
+
+static void compile(int number, const char *path, const char *entry) {
+  size_t bytes = 0;
+  VkShaderModule module = VK_NULL_HANDLE;
+  uint32_t *words = words_of(path, &bytes);
+  if (!words) note(VK_ERROR_INITIALIZATION_FAILED);
+  const VkShaderModuleCreateInfo info = {
+      .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes, .pCode = words};
+  if (!failure) note(vkCreateShaderModule(device, &info, NULL, &module));
+  const VkComputePipelineCreateInfo wanted = {
+      .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = layout,
+      .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                .stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module, .pName = entry}};
+  if (!failure) note(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &wanted, NULL, &pipelines[number]));
+  if (module) vkDestroyShaderModule(device, module, NULL);
+  free(words);
+}
+"""
+
+
+# A plan need not have all of them; compilers tell of static functions that nothing uses.
+_USED = "(void)rune_nearest, (void)load, (void)store, (void)copy, (void)launch"
+
+
+def files(job: Job) -> dict[str, str | bytes]:
+    """The folder, by name."""
+    kernels = {name: render(code, TARGET) for name, code in job.plan.kernels.items()}
+    commands, name = _Commands(kernels), job.name
+    steps = written(job.steps.steps, commands)
+    types, functions = _HOST.split(";\n", 1)
+    source = [
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        "#include <string.h>",
+        "#include <vulkan/vulkan.h>",
+        f'#include "{name}.h"',
+        '#ifndef KERNELS\n#define KERNELS "" /* the folder of the modules, with a slash at its end */\n#endif',
+        texts.declared_weights(job, "_Alignas(64) "),
+        f"{types};",
+        f"static VkPipeline pipelines[{max(1, len(kernels))}];",
+        "static buffer table;",
+        functions,
+        NEAREST,
+        texts.device_memory(job, "buffer"),
+        _opened(job, kernels, commands.words),
+        f"static void steps(void) {{\n{steps}\n  {_USED};\n}}\n",
+        texts.device_entry(job, "finish();"),
+        _close(job),
+    ]
+    build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lvulkan -lm"
+    return {
+        f"{name}.h": texts.header(job, False),
+        f"{name}.c": "\n".join(source) + "\n",
+        **{f"{name}_{n}.spv": kernel.words for n, kernel in enumerate(kernels.values())},
+        f"{name}_weights.c": texts.weights(job),
+        f"{name}_vectors.h": texts.vectors(job),
+        "main.c": texts.main(job, False),
+        "build.sh": texts.script(build, "Headers and loader: on Debian libvulkan-dev."),
+    }
+
+
+def _opened(job: Job, kernels: Mapping[str, SpirvKernel], words: Sequence[str]) -> str:
+    compiled = "\n".join(
+        f'  compile({n}, KERNELS "{job.name}_{n}.spv", "{k.entry}");' for n, k in enumerate(kernels.values())
+    )
+    rows = ",\n    ".join(words) or "0"
+    return f"""static void open_device(void) {{
+  choose();
+  if (failure) return;
+{compiled}
+{texts.device_opened(job)}
+  const uint64_t words[] = {{
+    {rows}}};
+  table = memory(sizeof words);
+  send(table, words, sizeof words);
+}}
+"""
+
+
+def _close(job: Job) -> str:
+    return f"""void {job.name}_close(void) {{
+  if (!device) return;
+  vkDeviceWaitIdle(device);
+{texts.released(job, "release(&{0});")}
+  release(&table);
+  for (size_t k = 0; k < sizeof pipelines / sizeof *pipelines; k++) vkDestroyPipeline(device, pipelines[k], NULL);
+  vkDestroyPipelineLayout(device, layout, NULL);
+  vkDestroyFence(device, fence, NULL);
+  vkDestroyCommandPool(device, pool, NULL);
+  vkDestroyDevice(device, NULL);
+  vkDestroyInstance(instance, NULL);
+  device = NULL;
+  is_open = 0;
+}}"""

@@ -1,0 +1,368 @@
+"""WebGPU: a module of WGSL for each kernel and way of its memories, and a host for webgpu.h.
+
+A launch binds whole buffers, those that it works on and no others; its uniform block, which says
+where its parameters begin, is made when the device is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rune import dtypes
+from rune.backends.shared.executor import Place, evaluate
+from rune.errors import ArgumentError
+from rune.exporting.source import texts
+from rune.exporting.source.job import Job
+from rune.exporting.source.steps import NEAREST, memories, memory, written
+from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.wgsl import Rendered, render
+from rune.lowering.codegen.wgsl_expr import STORED
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.plan import Launch
+
+_WORDS = [dtypes.i32, dtypes.u32]
+_BUFFERS = 8  # that a launch may bind on every device
+_ROW = 65535  # groups along one dimension of a launch
+# The limits that every WebGPU device has, and what WGSL leaves to a driver.
+TARGET = Target(
+    name="wgpu:0",
+    backend="wgpu",
+    language="wgsl",
+    description="any WebGPU device",
+    dtypes=STORED,
+    vector_bytes=4,
+    cores=16,
+    threads_per_workgroup=256,
+    shared_bytes=(16 << 10) // 4,
+    scratch_bytes=1 << 12,
+    routines=frozenset(),
+    launch_groups=_ROW,
+    native=natively(fma=[dtypes.f32], arithmetic=[dtypes.f32], atomic_add=_WORDS, atomic_min=_WORDS),
+    loose=frozenset({"div", "sqrt", "denormals"}),
+)
+
+
+@dataclass(slots=True)
+class _Commands:
+    """A launch has its bind group; modules are rendered as launches ask for them."""
+
+    codes: Mapping[str, KernelCode]
+    modules: dict[tuple[str, tuple[int, ...]], Rendered] = field(default_factory=dict)
+    prepared: list[str] = field(default_factory=list)
+
+    def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
+        """Groups along two dimensions."""
+        buffers = list(dict.fromkeys(memories(places)))
+        if len(buffers) > _BUFFERS:
+            raise ArgumentError(
+                f"source: cannot write {step.kernel} ({len(buffers)} buffers; WebGPU binds {_BUFFERS} at once)",
+                hint="return fewer results, or put arguments together",
+            )
+        key = step.kernel, tuple(buffers.index(memory(p)) for p in places)
+        if key not in self.modules:
+            self.modules[key] = render(self.codes[step.kernel], key[1], TARGET.loose)
+        kernel, number = self.modules[key], list(self.modules).index(key)
+        points = evaluate(kernel.points, {})
+        if not points:
+            return []
+        groups = points if kernel.grouped else -(-points // kernel.threads)
+        words = [0, points, 0, *(p.offset // p.type.dtype.itemsize for p in places)]
+        block = ", ".join(map(str, words))
+        listed = f"(WGPUBuffer[]){{{', '.join(buffers)}}}, {len(words)}, (uint32_t[]){{{block}}}"
+        self.prepared.append(f"prepare({len(self.prepared)}, {len(buffers)}, {listed});")
+        wide = min(groups, _ROW)
+        return [f"launch({len(self.prepared) - 1}, {number}, {wide}, {-(-groups // wide)});"]
+
+    def copy(self, target: Place, source: Place) -> list[str]:
+        """Whole words; within one buffer through another."""
+        ends = f"{memory(source)}, {source.offset}, {memory(target)}, {target.offset}"
+        return [f"copy({ends}, {_padded(target.bytes)});"]
+
+    def write(self, place: Place, number: str) -> str:
+        """A write of one word."""
+        return f"wgpuQueueWriteBuffer(queue, {memory(place)}, {place.offset}, &{number}, sizeof {number});"
+
+    def read(self, place: Place) -> str:
+        """A read that waits."""
+        return f"load({memory(place)}, {place.offset}, {place.bytes})"
+
+
+def _padded(nbytes: int) -> int:
+    return max(4, -(-nbytes // 4) * 4)
+
+
+_HOST = """
+typedef WGPUBuffer buffer;
+static WGPUInstance instance;
+static WGPUDevice device;
+static WGPUQueue queue;
+static int failure; /* 1: no device; 2: no memory to read; 3: a module or a command that is refused */
+
+static WGPUStringView text_view(const char *text) {
+  return (WGPUStringView){text, strlen(text)};
+}
+
+static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView message, void *to,
+                       void *done) {
+  (void)message;
+  if (status == WGPURequestAdapterStatus_Success) *(WGPUAdapter *)to = adapter;
+  *(int *)done = 1;
+}
+
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice created, WGPUStringView message, void *to,
+                      void *done) {
+  (void)message;
+  if (status == WGPURequestDeviceStatus_Success) *(WGPUDevice *)to = created;
+  *(int *)done = 1;
+}
+
+static void on_map(WGPUMapAsyncStatus status, WGPUStringView message, void *to, void *done) {
+  (void)message;
+  *(int *)to = status == WGPUMapAsyncStatus_Success;
+  *(int *)done = 1;
+}
+
+static void on_error(WGPUDevice const *lost, WGPUErrorType type, WGPUStringView message, void *a, void *b) {
+  (void)lost, (void)type, (void)a, (void)b;
+  fprintf(stderr, "WebGPU: %.*s\\n", (int)message.length, message.data);
+  if (!failure) failure = 3;
+}
+
+/* Events of the instance, until one sets the mark. */
+static void wait_for(const int *done) {
+  while (!*done) wgpuInstanceProcessEvents(instance);
+}
+
+static WGPUBuffer memory_for(size_t bytes, WGPUBufferUsage usage) {
+  const WGPUBufferDescriptor described = {.usage = usage, .size = bytes < 4 ? 4 : (bytes + 3) / 4 * 4};
+  return failure ? NULL : wgpuDeviceCreateBuffer(device, &described);
+}
+
+static WGPUBuffer memory(size_t bytes) {
+  return memory_for(bytes, WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst);
+}
+
+static void submit(WGPUCommandEncoder encoder) {
+  const WGPUCommandBuffer commands = wgpuCommandEncoderFinish(encoder, NULL);
+  wgpuQueueSubmit(queue, 1, &commands);
+  wgpuCommandBufferRelease(commands);
+  wgpuCommandEncoderRelease(encoder);
+}
+
+static void copy(WGPUBuffer source, size_t at, WGPUBuffer target, size_t to, size_t bytes) {
+  if (failure) return;
+  const WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
+  if (source == target) {
+    const WGPUBuffer between = memory(bytes);
+    wgpuCommandEncoderCopyBufferToBuffer(encoder, source, at, between, 0, bytes);
+    wgpuCommandEncoderCopyBufferToBuffer(encoder, between, 0, target, to, bytes);
+    submit(encoder);
+    wgpuBufferRelease(between);
+    return;
+  }
+  wgpuCommandEncoderCopyBufferToBuffer(encoder, source, at, target, to, bytes);
+  submit(encoder);
+}
+
+static void fetch_from(WGPUBuffer source, size_t at, void *host, size_t bytes) {
+  if (failure || !bytes) return;
+  const size_t whole = (bytes + 3) / 4 * 4;
+  const WGPUBuffer staged = memory_for(whole, WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst);
+  copy(source, at, staged, 0, whole);
+  int done = 0, is_mapped = 0;
+  wgpuBufferMapAsync(staged, WGPUMapMode_Read, 0, whole,
+                     (WGPUBufferMapCallbackInfo){.mode = WGPUCallbackMode_AllowProcessEvents,
+                                                 .callback = on_map, .userdata1 = &is_mapped, .userdata2 = &done});
+  wait_for(&done);
+  if (is_mapped) memcpy(host, wgpuBufferGetConstMappedRange(staged, 0, whole), bytes);
+  else failure = 2;
+  wgpuBufferRelease(staged);
+}
+
+static void fetch(WGPUBuffer source, void *host, size_t bytes) {
+  fetch_from(source, 0, host, bytes);
+}
+
+static int32_t load(WGPUBuffer source, size_t at, size_t bytes) {
+  int32_t number = 0;
+  fetch_from(source, at, &number, bytes);
+  return failure ? 0 : number;
+}
+
+static void send(WGPUBuffer target, const void *host, size_t bytes) {
+  if (failure || !bytes) return;
+  wgpuQueueWriteBuffer(queue, target, 0, host, bytes / 4 * 4);
+  if (bytes % 4) {
+    uint32_t word = 0;
+    memcpy(&word, (const char *)host + bytes / 4 * 4, bytes % 4);
+    wgpuQueueWriteBuffer(queue, target, bytes / 4 * 4, &word, 4);
+  }
+}
+
+/* The text of a file, ended by 0; NULL if there is none. */
+static char *text_of(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+  fseek(file, 0, SEEK_END);
+  const long size = ftell(file);
+  rewind(file);
+  char *text = malloc((size_t)size + 1);
+  if (text) text[fread(text, 1, (size_t)size, file)] = 0;
+  fclose(file);
+  return text;
+}
+
+/* The layout of a launch: a uniform block, then so many buffers. */
+static WGPUBindGroupLayout layout_of(int count) {
+  WGPUBindGroupLayoutEntry entries[9] = {{0}};
+  for (int k = 0; k <= count; k++) {
+    entries[k].binding = (uint32_t)k;
+    entries[k].visibility = WGPUShaderStage_Compute;
+    entries[k].buffer.type = k ? WGPUBufferBindingType_Storage : WGPUBufferBindingType_Uniform;
+  }
+  const WGPUBindGroupLayoutDescriptor described = {.entryCount = (size_t)count + 1, .entries = entries};
+  return wgpuDeviceCreateBindGroupLayout(device, &described);
+}
+
+static void compile(int number, const char *path, const char *entry, int count) {
+  char *text = text_of(path);
+  if (!text) failure = 3;
+  if (failure) return;
+  WGPUShaderSourceWGSL source = {.chain = {.sType = WGPUSType_ShaderSourceWGSL}, .code = text_view(text)};
+  const WGPUShaderModuleDescriptor described = {.nextInChain = &source.chain};
+  const WGPUShaderModule module = wgpuDeviceCreateShaderModule(device, &described);
+  const WGPUBindGroupLayout layout = layout_of(count);
+  const WGPUPipelineLayoutDescriptor whole = {.bindGroupLayoutCount = 1, .bindGroupLayouts = &layout};
+  const WGPUPipelineLayout layouts = wgpuDeviceCreatePipelineLayout(device, &whole);
+  const WGPUComputePipelineDescriptor wanted = {
+      .layout = layouts, .compute = {.module = module, .entryPoint = text_view(entry)}};
+  pipelines[number] = wgpuDeviceCreateComputePipeline(device, &wanted);
+  wgpuPipelineLayoutRelease(layouts);
+  wgpuBindGroupLayoutRelease(layout);
+  wgpuShaderModuleRelease(module);
+  free(text);
+}
+
+static void prepare(int number, int count, const WGPUBuffer *buffers, int words, const uint32_t *block) {
+  if (failure) return;
+  const size_t bytes = ((size_t)words * 4 + 15) / 16 * 16;
+  blocks[number] = memory_for(bytes, WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst);
+  wgpuQueueWriteBuffer(queue, blocks[number], 0, block, (size_t)words * 4);
+  WGPUBindGroupEntry entries[9] = {{.buffer = blocks[number], .size = bytes}};
+  for (int k = 0; k < count; k++)
+    entries[k + 1] = (WGPUBindGroupEntry){
+        .binding = (uint32_t)k + 1, .buffer = buffers[k], .size = wgpuBufferGetSize(buffers[k])};
+  const WGPUBindGroupLayout layout = layout_of(count);
+  const WGPUBindGroupDescriptor described = {.layout = layout, .entryCount = (size_t)count + 1, .entries = entries};
+  groups[number] = wgpuDeviceCreateBindGroup(device, &described);
+  wgpuBindGroupLayoutRelease(layout);
+}
+
+static void launch(int number, int pipeline, uint32_t wide, uint32_t high) {
+  if (failure) return;
+  const WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
+  const WGPUComputePassEncoder pass = wgpuCommandEncoderBeginComputePass(encoder, NULL);
+  wgpuComputePassEncoderSetPipeline(pass, pipelines[pipeline]);
+  wgpuComputePassEncoderSetBindGroup(pass, 0, groups[number], 0, NULL);
+  wgpuComputePassEncoderDispatchWorkgroups(pass, wide, high, 1);
+  wgpuComputePassEncoderEnd(pass);
+  wgpuComputePassEncoderRelease(pass);
+  submit(encoder);
+}
+
+static void choose(void) {
+  int done = 0;
+  WGPUAdapter adapter = NULL;
+  instance = wgpuCreateInstance(NULL);
+  const WGPURequestAdapterOptions options = {.powerPreference = WGPUPowerPreference_HighPerformance};
+  wgpuInstanceRequestAdapter(instance, &options,
+                             (WGPURequestAdapterCallbackInfo){.mode = WGPUCallbackMode_AllowProcessEvents,
+                                                              .callback = on_adapter, .userdata1 = &adapter,
+                                                              .userdata2 = &done});
+  wait_for(&done);
+  done = 0;
+  const WGPUDeviceDescriptor described = {.uncapturedErrorCallbackInfo = {.callback = on_error}};
+  if (adapter) {
+    wgpuAdapterRequestDevice(adapter, &described,
+                             (WGPURequestDeviceCallbackInfo){.mode = WGPUCallbackMode_AllowProcessEvents,
+                                                             .callback = on_device, .userdata1 = &device,
+                                                             .userdata2 = &done});
+    wait_for(&done);
+    wgpuAdapterRelease(adapter);
+  }
+  failure = device ? 0 : 1;
+  if (device) queue = wgpuDeviceGetQueue(device);
+}
+"""
+
+
+def files(job: Job) -> dict[str, str]:
+    """The folder, by name."""
+    commands, name = _Commands(job.plan.kernels), job.name
+    steps = written(job.steps.steps, commands)
+    modules = list(commands.modules.values())
+    source = [
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        "#include <string.h>",
+        "#include <webgpu.h>",
+        f'#include "{name}.h"',
+        '#ifndef KERNELS\n#define KERNELS "" /* the folder of the modules, with a slash at its end */\n#endif',
+        texts.declared_weights(job, "_Alignas(64) "),
+        f"static WGPUComputePipeline pipelines[{max(1, len(modules))}];",
+        f"static WGPUBindGroup groups[{max(1, len(commands.prepared))}];",
+        f"static WGPUBuffer blocks[{max(1, len(commands.prepared))}];",
+        _HOST,
+        NEAREST,
+        texts.device_memory(job, "buffer"),
+        _opened(job, commands),
+        f"static void steps(void) {{\n{steps}\n  (void)rune_nearest, (void)load;\n}}\n",
+        texts.device_entry(job, ""),
+        _close(job),
+    ]
+    build = (
+        f"cc -std=c11 -O2 $CFLAGS -o {name} main.c {name}.c {name}_weights.c $LDFLAGS ${{WEBGPU:--lwgpu_native}} -lm"
+    )
+    advice = "CFLAGS: -I where webgpu.h is; WEBGPU: the library, as wgpu-native or Dawn has it."
+    return {
+        f"{name}.h": texts.header(job, False),
+        f"{name}.c": "\n".join(source) + "\n",
+        **{f"{name}_{n}.wgsl": module.text for n, module in enumerate(modules)},
+        f"{name}_weights.c": texts.weights(job),
+        f"{name}_vectors.h": texts.vectors(job),
+        "main.c": texts.main(job, False),
+        "build.sh": texts.script(build, advice),
+    }
+
+
+def _opened(job: Job, commands: _Commands) -> str:
+    compiled = (
+        f'compile({n}, KERNELS "{job.name}_{n}.wgsl", "{m.name}", {len(set(m.memories))});'
+        for n, m in enumerate(commands.modules.values())
+    )
+    lines = "\n".join(f"  {line}" for line in [*compiled, *commands.prepared])
+    return f"""static void open_device(void) {{
+  choose();
+  if (failure) return;
+{texts.device_opened(job)}
+{lines}
+}}
+"""
+
+
+def _close(job: Job) -> str:
+    return f"""void {job.name}_close(void) {{
+  if (!is_open) return;
+{texts.released(job, "if ({0}) wgpuBufferRelease({0});")}
+  for (size_t k = 0; k < sizeof groups / sizeof *groups; k++) {{
+    if (groups[k]) wgpuBindGroupRelease(groups[k]);
+    if (blocks[k]) wgpuBufferRelease(blocks[k]);
+  }}
+  for (size_t k = 0; k < sizeof pipelines / sizeof *pipelines; k++)
+    if (pipelines[k]) wgpuComputePipelineRelease(pipelines[k]);
+  wgpuQueueRelease(queue);
+  wgpuDeviceRelease(device);
+  wgpuInstanceRelease(instance);
+  is_open = 0;
+}}"""

@@ -1,0 +1,60 @@
+"""How long the steps of a program take: what is predicted beside what a profile has measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rune.lowering.explain import Lowered
+from rune.lowering.plan import all_steps
+from rune.lowering.steps import step_name
+from rune.profiling import PlanProfile, Profile, StepProfile, aligned, time_text
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """One launch or call of a step. Units: s.
+
+    predicted:  None for what is no kernel, and is not predicted
+    measured:   None where no profile has seen it run
+    """
+
+    name: str
+    predicted: float | None
+    measured: float | None
+
+    def row(self) -> tuple[str, ...]:
+        """Name, both times, and how many times as long it took as predicted."""
+        times = ("" if t is None else time_text(t) for t in (self.predicted, self.measured))
+        ratio = self.measured / self.predicted if self.measured is not None and self.predicted else None
+        return self.name, *times, "" if ratio is None else f"{ratio:.2f}"
+
+
+def step_times(lowered: Lowered, device: str, profile: Profile | None) -> tuple[StepTime, ...]:
+    """The times of each step of a plan, by name, in the order of the plan."""
+    predicted = {name: cost.seconds for name, cost in lowered.predictions().items()}
+    names = dict.fromkeys(step_name(s) for s in all_steps(lowered.plan))
+    record = _of_plan(lowered.plan.name, device, list(names), profile)
+    measured = {s.name: s.seconds / s.calls for s in (record.steps if record else ()) if s.calls}
+    return tuple(StepTime(n, predicted.get(n), measured.get(n)) for n in names if n in predicted or n in measured)
+
+
+def _of_plan(name: str, device: str, steps: Sequence[str], profile: Profile | None) -> PlanProfile | None:
+    """What was measured of the plan: the last program of its name that has its steps."""
+    plans = () if profile is None else profile.plans
+    alike = [p for p in plans if (p.name, p.device) == (name, device) and _has_steps(p.steps, steps)]
+    return alike[-1] if alike else None
+
+
+def _has_steps(measured: Sequence[StepProfile], steps: Sequence[str]) -> bool:
+    return any(s.name in steps for s in measured)
+
+
+def times_rows(times: Sequence[StepTime]) -> list[tuple[str, ...]]:
+    """The table, below a head."""
+    return [("step", "predicted", "measured", "ratio"), *(t.row() for t in times)]
+
+
+def times_text(times: Sequence[StepTime]) -> str:
+    """The table as text."""
+    return "\n".join(aligned(times_rows(times)))

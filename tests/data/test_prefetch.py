@@ -1,0 +1,220 @@
+"""Prefetch: elements on a device ahead of their use, and threads that end with the run.
+
+Whatever iterates can be read ahead. What copies aside means is tried on a device that counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import data
+from rune.errors import DataError, DeviceError
+from tests.data.functions import slow, square
+from tests.support.close import same
+
+
+def readers() -> int:
+    return sum(t.name.startswith("rune-data") for t in threading.enumerate())
+
+
+@pytest.fixture(autouse=True)
+def _leaves_no_thread() -> Iterator[None]:
+    yield
+    gc.collect()
+    assert threads_after_a_while() == 0
+
+
+def threads_after_a_while() -> int:
+    """Threads that are there when those that were told to end have had the time to do it."""
+    deadline = time.monotonic() + 10
+    while readers() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return readers()
+
+
+def test_elements_are_arrays_on_the_device():
+    (batch,) = data.arrays({"x": np.arange(3.0), "n": np.arange(3)}).batch(3).prefetch("cpu")
+
+    assert batch["x"].committed
+    same(batch["x"].numpy(), np.arange(3, dtype=np.float32))
+    same(batch["n"].numpy(), np.arange(3, dtype=np.int32))
+
+
+DEVICES = [d.name for d in rune.devices() if not d.name.startswith("null")]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_device_computes_with_what_arrives(device: str):
+    rows = np.random.default_rng(0).standard_normal((64, 1000), dtype=np.float32)
+    largest = rune.jit(lambda x: rnp.max(x, axis=1))
+
+    maxima = [largest(x) for x in data.arrays(rows).shuffle(0).batch(16).prefetch(device)]
+
+    assert {x.device.name for x in maxima} == {device}
+    same(np.sort(np.concatenate([x.numpy() for x in maxima])), np.sort(rows.max(axis=1)))
+
+
+def test_what_is_no_number_stays_as_it_is():
+    (element,) = data.sequence([{"name": "a", "x": 1.0, "none": None}]).prefetch("cpu")
+
+    assert element["name"] == "a"
+    assert element["none"] is None
+    assert isinstance(element["x"], rune.Array)
+
+
+def test_elements_may_be_laid_out_on_a_mesh():
+    mesh = rune.make_mesh((1,), ("rows",))
+    where = rune.NamedSharding(mesh, rune.P("rows"))
+
+    (batch,) = data.arrays(np.arange(4.0)).batch(4).prefetch(where)
+
+    assert batch.sharding == where
+
+
+def test_an_unknown_device_is_refused_at_once():
+    with pytest.raises(DeviceError, match="cannot find 'nowhere'"):
+        data.sequence("ab").prefetch("nowhere")
+
+
+def test_it_reads_as_far_ahead_as_it_is_deep():
+    count: list[int] = []
+    run = iter(data.sequence(range(100)).map(lambda x: count.append(x) or x).prefetch("cpu", depth=3))
+
+    next(run)
+    deadline = time.monotonic() + 10
+    while len(count) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+
+    assert len(count) == 5  # one in use, three ready, one read
+    run.close()
+
+
+def test_stages_may_follow():
+    doubled = data.sequence(range(7)).map(square).batch(3).prefetch("cpu").map(lambda x: x * 2)
+
+    assert [x.tolist() for x in doubled] == [[0, 2, 8], [18, 32, 50], [72]]
+
+
+def test_the_source_is_read_and_used_at_the_same_time():
+    # As ratios in one run: a load and a use of 20 ms each take little more than one of them.
+    def seconds(pipeline: data.Pipeline) -> float:
+        begin = time.perf_counter()
+        for x in pipeline:
+            slow(x)
+        return time.perf_counter() - begin
+
+    numbers = data.sequence(range(15)).map(slow)
+
+    assert seconds(numbers.prefetch("cpu")) < 0.75 * seconds(numbers)
+
+
+def test_a_run_that_ends_early_ends_its_thread():
+    for _ in range(20):
+        for _ in data.sequence(range(1000)).map(square, workers=2).prefetch("cpu"):
+            break
+
+    assert threads_after_a_while() == 0
+
+
+def test_a_run_whose_error_is_still_held_has_no_thread():
+    def fails(n: int) -> int:
+        raise ValueError(n)
+
+    with pytest.raises(ValueError, match="0") as caught:
+        list(data.sequence(range(9)).map(square, workers=2).prefetch("cpu").map(fails))
+
+    assert readers() == 0
+    assert caught.value.__traceback__ is not None
+
+
+def test_a_run_in_a_cycle_ends_with_it():
+    run = iter(data.sequence(range(1000)).prefetch("cpu"))
+    next(run)
+    cycle: list[Any] = [run]
+    cycle.append(cycle)
+
+    del run, cycle
+    gc.collect()
+
+    assert threads_after_a_while() == 0
+
+
+def test_a_run_that_is_closed_has_no_thread():
+    run = iter(data.sequence(range(1000)).map(square, workers=2).prefetch("cpu"))
+    next(run)
+
+    run.close()
+
+    assert readers() == 0
+
+
+def test_an_interrupt_ends_the_run_and_loses_no_element():
+    def waits(n: int) -> int:
+        time.sleep(0.01 if n < 3 else 0.3)
+        return n
+
+    pipeline = data.sequence(range(9)).map(waits).prefetch("cpu", depth=1)
+    run = iter(pipeline)
+    values = [int(next(run)) for _ in range(3)]
+
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(run)
+    timer.join()
+
+    assert [*values, *map(int, pipeline.restore(run.state()))] == list(range(9))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_is_refused_instead_of_waiting():
+    run = iter(data.sequence(range(1000)).prefetch("cpu", depth=1))
+    next(run)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            for _ in range(5):
+                next(run)
+        except DataError:
+            code = 0
+        finally:
+            os._exit(code)
+
+    _, status = os.waitpid(child, 0)
+    run.close()
+
+    assert status == 0
+
+
+def test_loaders_of_others_are_read_ahead():
+    class Loader:
+        """As torch's DataLoader: lists of arrays, made anew by each iteration."""
+
+        def __iter__(self) -> Iterator[list[np.ndarray]]:
+            return ([np.full((2, 3), n), np.arange(2)] for n in range(4))
+
+    pipeline = data.iterable(Loader()).prefetch("cpu")
+
+    for _ in range(2):
+        assert [float(rnp.sum(x)) for x, _ in pipeline] == [0.0, 6.0, 12.0, 18.0]
+
+
+def test_settings_of_the_caller_hold_in_its_threads():
+    with rune.enable_x64():
+        rows = list(data.sequence([0.5]).map(rnp.asarray, workers=1).prefetch("cpu"))
+
+    assert rows[0].dtype == np.float64

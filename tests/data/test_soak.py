@@ -1,0 +1,31 @@
+"""The short form of soak.py: `python -m tests.data.soak` is the long one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.sources import ROOT
+from tests.data import soak
+
+
+def test_pipelines_start_and_stop_without_a_deadlock():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.data.soak", "--times", "150"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=4 * soak.HANG_S,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "150, 0 wrong" in done.stdout
+
+
+def test_what_goes_wrong_is_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+    monkeypatch.setattr(soak, "tripled", lambda x: x + 1)
+
+    assert soak.main(["--times", "20", "--processes", "0"]) == 1
+    assert "other elements" in capsys.readouterr().out

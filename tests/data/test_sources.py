@@ -1,0 +1,157 @@
+"""Sources: arrays in memory, mapped files, sequences, iterables, folders; and progress bars."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import data
+from rune.errors import ArgumentError, RuneError, ShapeError
+from tests.support.close import same
+
+X, N = np.arange(21.0).reshape(7, 3), np.arange(7)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_of_an_npy_are_mapped(tmp_path: Path, order: Any):
+    np.save(tmp_path / "x.npy", np.asarray(X, order=order))
+
+    source = data.file(tmp_path / "x.npy")
+
+    same(np.concatenate(list(source.batch(2))), X)
+    assert isinstance(_base(source.stage.arrays), np.memmap)  # type: ignore[attr-defined]
+
+
+def _base(array: np.ndarray) -> object:
+    """What the array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if isinstance(array, np.memmap) else array.base
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_rows_of_an_npz_are_dicts(tmp_path: Path, write: Any):
+    write(tmp_path / "x.npz", x=X, n=N)
+
+    batches = list(data.file(tmp_path / "x.npz").shuffle(0).batch(3))
+
+    order = np.concatenate([b["n"] for b in batches])
+    same(np.concatenate([b["x"] for b in batches]), X[order])
+
+
+def test_rows_of_safetensors_are_dicts_of_every_dtype(tmp_path: Path):
+    rune.tree.save(tmp_path / "x.safetensors", {"x": rnp.asarray(X, "bf16"), "n": rnp.asarray(N)})
+
+    batches = list(data.file(tmp_path / "x.safetensors").batch(3).prefetch("cpu"))
+
+    assert {b["x"].type.dtype for b in batches} == {np.dtype(ml_dtypes.bfloat16)}
+    same(np.concatenate([b["n"].numpy() for b in batches]), N.astype(np.int32))
+    same(np.concatenate([b["x"].numpy() for b in batches]).astype(np.float32), X.astype(np.float32))
+
+
+def test_arrays_of_an_npz_that_is_not_compressed_are_mapped(tmp_path: Path):
+    np.savez(tmp_path / "x.npz", x=X)
+
+    rows = data.file(tmp_path / "x.npz").stage.arrays  # type: ignore[attr-defined]
+
+    assert isinstance(_base(rows["x"]), memoryview | mmap.mmap | np.memmap)
+
+
+def test_a_pipeline_of_a_file_is_sent_by_its_path(tmp_path: Path):
+    np.save(tmp_path / "x.npy", np.zeros((1000, 100)))
+
+    message = pickle.dumps(data.file(tmp_path / "x.npy"))
+
+    assert len(message) < 500
+    assert len(pickle.loads(message)) == 1000
+
+
+def test_an_empty_array_can_be_read(tmp_path: Path):
+    np.save(tmp_path / "x.npy", np.zeros((0, 3)))
+
+    assert list(data.file(tmp_path / "x.npy").batch(2)) == []
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x"])
+def test_a_file_of_another_kind_is_refused(name: str):
+    with pytest.raises(RuneError, match="cannot"):
+        data.file(name)
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_system():
+    with pytest.raises(FileNotFoundError):
+        data.file("/nowhere/x.npy")
+
+
+def test_arrays_of_no_rows_are_refused(tmp_path: Path):
+    np.save(tmp_path / "x.npy", np.float32(3))
+
+    with pytest.raises(ShapeError, match="file: cannot read rows"):
+        data.file(tmp_path / "x.npy")
+
+
+def test_rows_of_arrays_are_lent_and_not_copied():
+    source = data.arrays(X)
+
+    assert np.shares_memory(source[2], X)
+    with pytest.raises(ValueError, match="read-only"):
+        source[2][:] = 0
+
+
+def test_arrays_of_rune_are_rows_as_well():
+    same(next(iter(data.arrays(rnp.arange(4.0)).batch(4))), np.arange(4, dtype=np.float32))
+
+
+def test_a_folder_gives_its_files_sorted(tmp_path: Path):
+    for name in ("b/2.txt", "a/1.txt", "a/0.txt", "a/0.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+
+    texts = data.folder(tmp_path, "**/*.txt").map(Path.read_text, workers=2)
+
+    assert list(texts) == ["a/0.txt", "a/1.txt", "b/2.txt"]
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path):
+    with pytest.raises(ArgumentError, match="it is not a folder"):
+        data.folder(tmp_path / "none")
+
+
+def test_an_iterator_can_be_used_once():
+    stream = data.iterable(iter(range(3)))
+
+    assert list(stream) == [0, 1, 2]
+    assert list(stream) == []
+
+
+def test_a_bar_shows_where_a_restored_run_began(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    pipeline = data.sequence(range(8))
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    elements = list(data.progress(pipeline.restore({"element": 6, "order": "sequence[8]"}), "epoch 1"))
+
+    assert elements == [6, 7]
+    assert "epoch 1" in terminal.getvalue()
+    assert "8/8" in terminal.getvalue()
+
+
+def test_a_bar_without_tqdm_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+    with pytest.raises(ArgumentError, match="pip install tqdm"):
+        data.progress([1, 2])
