@@ -19,7 +19,7 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
 from rune.transforms import references
-from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.arguments import flatten_values, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.interned import interned
@@ -159,7 +159,7 @@ def _chosen(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    leaves, treedef = tree.flatten(tuple(operands))
+    leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
     traced = [trace(Flat(name, f, treedef), types) for f in functions]
