@@ -80,9 +80,6 @@ def test_an_argument_at_its_default_changes_nothing(name: str):
     ("call", "argument"),
     [
         (lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=("data",)), "reduce_axes"),
-        (lambda: rune.grad(lambda v: v, reduce_axes=("data",)), "reduce_axes"),
-        (lambda: rune.value_and_grad(lambda v: v, reduce_axes=["data"]), "reduce_axes"),
-        (lambda: rune.vjp(lambda v: v, 1.0, reduce_axes=("data",)), "reduce_axes"),
         (lambda: rune.vmap(rnp.sin, spmd_axis_name=Y), "spmd_axis_name"),
         (lambda: rune.checkpoint(rnp.sin, concrete=True), "concrete"),
         (lambda: lax.scan(lambda c, _: (c, c), 0.0, length=2, _split_transpose=True), "_split_transpose"),

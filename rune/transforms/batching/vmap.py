@@ -221,10 +221,10 @@ def _beside_references(
     ]
 
     def pure(*inner: object, **named_inner: object) -> tuple[R, list[Value]]:
-        (inner, named_inner), own = references.unboxed((inner, named_inner))
+        (inner, named_inner), inside = references.unboxed((inner, named_inner))
         result = function(*inner, **named_inner)
         references.require_none("vmap", result)
-        return result, [ref.value for ref in own]
+        return result, [ref.value for ref in inside]
 
     lanes = lanes_of(in_axes, boxes, named_boxes, axis_size)
     result, values = on_lanes(pure, lanes, (out_axes, of_refs), axis, are_different=are_different)

@@ -14,7 +14,7 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable
 from rune.core.values import Value
-from rune.transforms.arguments import named, refuse_other, require_callable
+from rune.transforms.arguments import named, require_callable
 from rune.transforms.derivatives.argument_choice import Chosen, one_for, require_inputs
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.linear_functions import LinearNode
@@ -43,7 +43,6 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Sequence[object] = (),
 ) -> Callable[P, Any]: ...
 def grad(
     function: Callable[..., Any],
@@ -51,7 +50,6 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Sequence[object] = (),
 ) -> Callable[..., Any]:
     """The gradient of a scalar function with respect to `argnums`.
 
@@ -61,7 +59,7 @@ def grad(
     >>> rune.grad(rune.grad(lambda x: x ** 3))(2.0)
     Array(12., f32[], cpu:0)
     """
-    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
 
     def gradient(*args: object, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
@@ -81,7 +79,6 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Sequence[object] = (),
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     function: Callable[..., Any],
@@ -89,14 +86,12 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Sequence[object] = (),
 ) -> Callable[..., Any]:
     """A function giving (value, gradient with respect to `argnums`), forward pass run once.
 
     has_aux:      the function returns (value, aux), and this one ((value, aux), gradient).
     holomorphic:  arguments and value are complex, and the gradient is the complex derivative.
     allow_int:    arguments may have integer leaves; their gradient is float0.
-    reduce_axes:  (), as JAX has it: sums over named axes are `rune.lax.psum`.
     Errors: TransformError for a non-scalar or integer value, or an integer argument.
 
     >>> import rune, rune.numpy as rnp
@@ -104,7 +99,6 @@ def value_and_grad(
     (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
     """
     require_callable("grad", function)
-    refuse_other("grad", reduce_axes=(tuple(reduce_axes), ()))
 
     def value_and_gradient(*args: object, **kwargs: object) -> Any:
         main = Aux(function) if has_aux else function
@@ -127,9 +121,7 @@ def vjp(function: Gradient[...], *primals: object) -> tuple[Any, VjpFunction]: .
 def vjp(function: Callable[..., R], *primals: object, has_aux: Literal[False] = False) -> tuple[R, VjpFunction]: ...
 @overload
 def vjp(function: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True]) -> tuple[R, VjpFunction, A]: ...
-def vjp(
-    function: Callable[..., object], *primals: object, has_aux: bool = False, reduce_axes: Sequence[object] = ()
-) -> Any:
+def vjp(function: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
     The map is a tree of its residuals: a jitted function may return it, or take it.
@@ -141,7 +133,6 @@ def vjp(
     >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
     (Array(3., f32[], cpu:0), Array(2., f32[], cpu:0))
     """
-    refuse_other("vjp", reduce_axes=(tuple(reduce_axes), ()))
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("vjp", main, primals)
     outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
