@@ -42,7 +42,8 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
     Inside of a function that is transformed, or of the body of a loop, it may be made, read and
     written, and so may one from outside of the body in the same function. A value of an inner
     transformation (a tangent of grad, a lane of vmap) cannot be written to a reference from outside
-    of it. `jit` takes no references as arguments, and sees none from outside.
+    of it. `jit` and `vmap` take references as arguments, each once, and so do the branches of a
+    cond and, as rows, the steps of a scan; a jitted function may close over them. None returns one.
 
     Shapes: those of the array, kept.
     Types:  those of the array, kept.

@@ -199,6 +199,24 @@ def test_an_error_is_thrown():
     init_error.throw()
 
 
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_check_in_a_condition_is_made_each_time_that_it_is_asked(way: Any):
+    def counts(start: Any) -> Any:
+        def goes_on(i: Any) -> Any:
+            check(i < 5, "asked with {i}", i=i)
+            return i < 7
+
+        return lax.while_loop(goes_on, lambda i: i + 2, start)
+
+    error, last = way(checkify(counts))(0)
+    assert (error.get(), int(last)) == ("asked with 6 (`check` failed)", 8)
+    assert way(checkify(counts))(7)[0].get() == "asked with 7 (`check` failed)"
+    assert (
+        way(checkify(lambda: lax.while_loop(lambda i: check(i < 5, "no") or i < 3, lambda i: i + 1, 0)))()[0].get()
+        is None
+    )
+
+
 def test_a_check_without_checkify_raises_or_cannot_be_traced():
     assert float(root(4.0)) == 2.0
     with pytest.raises(JaxRuntimeError, match=r"negative: -1\.0"):
@@ -227,10 +245,6 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "a number of errors": (ArgumentError, lambda: checkify(root, errors=3)),  # type: ignore[arg-type]
     "no function": (TransformError, lambda: checkify(3)),  # type: ignore[arg-type]
     "no error": (ArgumentError, lambda: check_error("text")),  # type: ignore[arg-type]
-    "a check in cond_fun": (
-        TransformError,
-        lambda: checkify(lambda: lax.while_loop(lambda i: check(i < 2, "no") or i < 3, lambda i: i + 1, 0))(),
-    ),
     "watched errors passed on": (
         ArgumentError,
         lambda: checkify(lambda x: check_error(checkify(rnp.log, errors=nan_checks)(x)[0]))(1.0),

@@ -10,8 +10,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rune import tree
 from rune.core.values import Value
-from rune.transforms.references import Frame, Ref
+from rune.transforms.references import Frame, Ref, Written, unboxed
 
 Refs = Sequence[Ref]
 Function = Callable[..., Any]
@@ -28,7 +29,7 @@ def step(owner: str, f: Function, refs: Refs) -> Function:
             return pair  # which the loop refuses
         return (pair[0], frame.values), pair[1]
 
-    return _named(of_pair, f)
+    return named_as(of_pair, f)
 
 
 def body(owner: str, f: Function, refs: Refs) -> Function:
@@ -40,20 +41,58 @@ def body(owner: str, f: Function, refs: Refs) -> Function:
             result = f(value)
         return result, frame.values
 
-    return _named(of_pair, f)
+    return named_as(of_pair, f)
+
+
+class InCondition(BaseException):
+    """A condition has written references. Caught by the loop."""
 
 
 def condition(owner: str, f: Function, refs: Refs) -> Function:
-    """(value, values) -> bool, of value -> bool, which may read references but not write them."""
+    """(value, values) -> bool, of value -> bool. Errors: InCondition if it writes references."""
 
     def of_pair(state: tuple[object, Sequence[Value]]) -> object:
         value, values = state
-        with Frame(f"{owner}: cond_fun", refs, values, refuses=("write",)) as frame:
-            result = f(value)
-        frame.require_unwritten(values)
+        try:
+            with Frame(f"{owner}: cond_fun", refs, values) as frame:
+                result = f(value)
+        except Written as written:
+            raise InCondition from written
+        if any(before is not after for before, after in zip(values, frame.values, strict=True)):
+            raise InCondition
         return result
 
-    return _named(of_pair, f)
+    return named_as(of_pair, f)
+
+
+def over_rows(f: Function) -> Function:
+    """carry, boxed row -> carry, (y, last values of boxes), of carry, row -> carry, y."""
+
+    def of_boxes(carry: object, x: object) -> object:
+        row, refs = unboxed(x)
+        pair = f(carry, row)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            return pair  # which the loop refuses
+        return pair[0], (pair[1], [ref.value for ref in refs])
+
+    return named_as(of_boxes, f)
+
+
+def beside(functions: Sequence[Function], operands: Sequence[object]) -> tuple[list[Function], Sequence[object]]:
+    """Branches that close over the references among their operands, and the other operands."""
+    leaves, treedef = tree.flatten(tuple(operands))
+    others = [x for x in leaves if not isinstance(x, Ref)]
+    if len(others) == len(leaves):
+        return [*functions], operands
+
+    def closed(f: Function) -> Function:
+        def of_others(*values: object) -> object:
+            following = iter(values)
+            return f(*tree.unflatten(treedef, [x if isinstance(x, Ref) else next(following) for x in leaves]))
+
+        return named_as(of_others, f)
+
+    return [*map(closed, functions)], others
 
 
 def branch(owner: str, f: Function, refs: Refs) -> Function:
@@ -64,11 +103,11 @@ def branch(owner: str, f: Function, refs: Refs) -> Function:
             result = f(*operands)
         return result, frame.values
 
-    return _named(of_values, f)
+    return named_as(of_values, f)
 
 
-def _named(wrapper: Function, f: Function) -> Function:
-    """The program bears the name of the user's function."""
+def named_as(wrapper: Function, f: Function) -> Function:
+    """The wrapper with the name of the user's function, which the program bears."""
     functools.update_wrapper(wrapper, f, assigned=("__name__",), updated=())
     del wrapper.__wrapped__  # type: ignore[attr-defined]
     return wrapper

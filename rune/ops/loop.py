@@ -132,8 +132,8 @@ def with_flagged_inputs(program: Program, flags: Sequence[bool]) -> Program:
     return replace(program, inputs=tuple(v for v, is_flagged in zip(program.inputs, flags, strict=True) if is_flagged))
 
 
-def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """The loop over the state that wanted results and the condition need."""
+def shrunk_loop(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """The loop over the state that wanted results and the condition need, and the consts read."""
     params, first = equation.params, 1 + equation.params["consts"]
     body, condition = params["body"], params["condition"]
     of_condition = [False] * (1 + len(equation.operands))
@@ -171,7 +171,7 @@ def _loop_calls(*args: Value, body: Program, condition: Program | None, **_: obj
 
 
 loop = HigherOrder(
-    "loop", "control", _loop_type, calls=_loop_calls, multiple_results=True, run=_run_loop, dead_code=_loop_dead_code
+    "loop", "control", _loop_type, calls=_loop_calls, multiple_results=True, run=_run_loop, dead_code=shrunk_loop
 )
 
 

@@ -118,7 +118,9 @@ def leaf_path(number: int, treedef: tree.TreeDef) -> str:
 def key_path(number: int, treedef: tree.TreeDef) -> str:
     """Where leaf `number` stands in its tree: `[0]['w']`."""
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
-    return next(tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if leaf == number)
+    return next(
+        tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if type(leaf) is int and leaf == number
+    )
 
 
 def named(wrapper: Callable[..., object], function: Callable[..., object], by: str) -> Callable[..., Any]:

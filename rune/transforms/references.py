@@ -9,6 +9,9 @@ has run, so it is traced without them, `Written` says which they are, and it is 
               outside is put back when it ends
     threaded  a loop or branch, traced until no reference is written that it does not carry
 
+    Box       a value where a function that is traced by itself (of jit, vmap, a step over rows) has
+              a reference as an argument: inside it is one of its own, whose last value comes back
+
 What belongs to an inner transformation cannot be put into a reference from outside of it: that is
 refused. As long as there are no references, none of this costs anything.
 """
@@ -23,7 +26,8 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, tree
+from rune.array import as_array
 from rune.core.interpreter import Interpreter, Tracer, current, type_of
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
@@ -32,6 +36,7 @@ from rune.errors import ArgumentError, BoundsError, DtypeError, ShapeError, Tran
 from rune.ops import conventions
 
 R = TypeVar("R")
+T = TypeVar("T")
 _HINT = "make it inside the function, or pass its value and return the new one"
 
 
@@ -129,7 +134,7 @@ class Ref:
 
     def refuse(self, owner: str, use: str) -> NoReturn:
         """A body that may not do so has used the reference from outside."""
-        raise TransformError(f"{owner}: cannot {use} a reference from outside ({self.type})", hint=_HINT)
+        raise Outside(f"{owner}: cannot {use} a reference from outside ({self.type})", hint=_HINT)
 
     def __array__(self, *how: object, **options: object) -> NoReturn:
         raise ArgumentError(f"Ref: cannot compute with a reference ({self.type})", hint="read it: ref[...]")
@@ -165,8 +170,12 @@ def _fitting(part: ArrayType, value: object) -> Any:
 # --- bodies -------------------------------------------------------------------------------------
 
 
+class Outside(TransformError):
+    """A function that is traced by itself has used a reference from outside."""
+
+
 class Written(BaseException):
-    """A body has written references from outside that it does not carry. Caught by `threaded`."""
+    """A body has used references from outside that it has to carry. Caught by who runs it."""
 
     def __init__(self, refs: Sequence[Ref]):
         super().__init__()
@@ -184,13 +193,22 @@ class Frame:
     """A body under way. On entry the references hold these values, at the end `values` the last.
 
     owner:   whose body it is: for messages
-    refuses: which uses of references from outside are refused; writes are noted otherwise
+    refuses: which uses of references from outside are refused
+    notes:   which uses mean that the body has to carry the reference
     """
 
-    __slots__ = ("_held", "_noted", "_token", "owner", "refs", "refuses", "values")
+    __slots__ = ("_held", "_noted", "_token", "notes", "owner", "refs", "refuses", "values")
 
-    def __init__(self, owner: str, refs: Sequence[Ref] = (), values: Sequence[Value] = (), refuses: Sequence[str] = ()):
-        self.owner, self.refs, self.values, self.refuses = owner, refs, values, refuses
+    def __init__(
+        self,
+        owner: str,
+        refs: Sequence[Ref] = (),
+        values: Sequence[Value] = (),
+        refuses: Sequence[str] = (),
+        notes: Sequence[str] = (_WRITE,),
+    ):
+        self.owner, self.refs, self.values = owner, refs, values
+        self.refuses, self.notes = refuses, notes
         self._held: list[tuple[Ref, Any, Interpreter, Frame | None]] = []
         self._noted: dict[int, Ref] = {}
 
@@ -209,19 +227,11 @@ class Frame:
         if error is None and self._noted:
             raise Written(tuple(self._noted.values()))
 
-    def require_unwritten(self, values: Sequence[Value]) -> None:
-        """Raise TransformError if one of the references came out with another value than these."""
-        for ref, before, after in zip(self.refs, values, self.values, strict=True):
-            if before is not after:
-                raise TransformError(
-                    f"{self.owner}: cannot write a reference ({ref.type})", hint="write it in body_fun"
-                )
-
     def note(self, ref: Ref, use: str) -> None:
         """A reference from outside is used here."""
         if use in self.refuses:
             ref.refuse(self.owner, use)
-        if use is _WRITE and id(ref) not in self._noted:
+        if use in self.notes and id(ref) not in self._noted:
             self._hold(ref)
             self._noted[id(ref)] = ref
 
@@ -249,7 +259,8 @@ def _write(ref: Ref, value: object) -> None:
         raise TransformError(
             f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT
         )
-    ref.value = value
+    # An array of NumPy's may be changed where it came from.
+    ref.value = as_array(np.array(value), value.dtype) if isinstance(value, np.ndarray) else value
 
 
 def _is_around(value: object, home: Interpreter | None) -> bool:
@@ -259,6 +270,11 @@ def _is_around(value: object, home: Interpreter | None) -> bool:
     while home is not None and home is not value.interpreter:
         home = home.parent
     return home is not None
+
+
+def surroundings(owner: str, refs: Sequence[Ref], values: Sequence[Value]) -> Frame:
+    """The body of a function whose trace outlives the call, which carries all that it uses."""
+    return Frame(owner, refs, values, notes=(_READ, _WRITE))
 
 
 def closed(owner: str) -> AbstractContextManager[object]:
@@ -295,3 +311,47 @@ def write_all(refs: Sequence[Ref], values: Sequence[Value]) -> None:
     """Write the last values that came out of a loop or branch."""
     for ref, value in zip(refs, values, strict=True):
         _write(ref, value)
+
+
+# --- references as arguments --------------------------------------------------------------------
+
+
+class Box:
+    """A node of a tree whose leaf is what a reference holds."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value):
+        self.value = value
+
+
+tree.register_node(Box, lambda box: ((box.value,), None), lambda _, values: Box(*values))
+
+
+def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
+    """Arguments with boxes in place of references, and these.
+
+    Errors: ArgumentError if one is there twice: a write to one would not be seen in the other.
+    """
+    leaves, treedef = tree.flatten(args)
+    refs = [x for x in leaves if isinstance(x, Ref)]
+    if len({*map(id, refs)}) < len(refs):
+        twice = next(r for r in refs if sum(r is x for x in refs) > 1)
+        raise ArgumentError(f"{owner}: cannot take one reference twice ({twice.type})", hint="pass it once")
+    if not refs:
+        return args, refs
+    return tree.unflatten(treedef, [Box(x[...]) if isinstance(x, Ref) else x for x in leaves]), refs
+
+
+def unboxed(args: T) -> tuple[T, list[Ref]]:
+    """Arguments with references of their own in place of boxes, and these."""
+    leaves, treedef = tree.flatten(args, is_leaf=lambda x: isinstance(x, Box))
+    values = [Ref(x.value) if isinstance(x, Box) else x for x in leaves]
+    return tree.unflatten(treedef, values), [x for x in values if isinstance(x, Ref)]
+
+
+def require_none(owner: str, result: object) -> None:
+    """Errors: ArgumentError for a reference among results."""
+    for leaf in tree.leaves(result):
+        if isinstance(leaf, Ref):
+            raise ArgumentError(f"{owner}: cannot return a reference ({leaf.type})", hint="return its value: ref[...]")

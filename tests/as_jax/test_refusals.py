@@ -80,3 +80,14 @@ def test_generators_of_xla_are_refused_by_name(name: str):
         jax.random.key(0, impl=name)
     with pytest.raises(ArgumentError, match=name):
         jax.random.PRNGKey(0, impl=name)
+
+
+def test_a_type_of_ones_own_in_traces_is_refused_when_it_is_registered():
+    class Mine: ...
+
+    hijax, xla = import_module("jax.experimental.hijax"), import_module("jax.interpreters.xla")
+
+    with pytest.raises(ArgumentError, match="register_hitype: cannot register Mine"):
+        hijax.register_hitype(Mine, lambda x: None)
+    with pytest.raises(ArgumentError, match="array_classes: cannot enter Mine"):
+        xla.canonicalize_dtype_handlers[Mine] = lambda x: x

@@ -367,3 +367,16 @@ def test_a_branch_writes_the_same_results_whatever_its_number():
 
     assert [p.results for p in branch.branches] == [branch.branches[0].results] * 3
     check_plan(stages(program_of("switch"), PLAIN).plan)
+
+
+def test_a_const_that_nothing_reads_any_more_is_dropped_where_all_results_are_read():
+    def function(x: Any, y: Any, n: Any) -> Any:
+        def step(c: Any) -> Any:
+            # The choice is the same either way, which is found once the body is simplified.
+            return c[0] + 1, rnp.where(y[0] > c[0], c[1] + 1.0, c[1] + 1.0)
+
+        return rune.while_loop(lambda c: c[0] < n, step, (0, x))
+
+    simplified = rune.explain(function)(np.zeros(5, np.float32), np.zeros(3, np.float32), np.int32(3))["simplified"]
+
+    assert "loop %2, 0: i32[], %0 {" in str(simplified)

@@ -9,7 +9,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.errors import ArgumentError
+from rune.errors import AxisError
 
 VOID: Any = np.zeros((3,), rune.float0)
 
@@ -81,6 +81,31 @@ def test_float0_has_a_shape_and_a_type():
     assert rune.eval_shape(lambda x: (x, VOID), 1.0)[1] == rune.ShapeDtypeStruct((3,), rune.float0)
 
 
-def test_a_loop_refuses_it():
-    with pytest.raises(ArgumentError, match="scan: cannot take ndarray as an array"):
-        rune.scan(lambda c, x: (c, VOID), 0, rnp.arange(3))
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_loops_and_branches_carry_it(way: Any):
+    def f(t: Any) -> Any:
+        last, ys = rune.scan(lambda c, x: ((c[0] + x, c[1]), c[1]), (0.0, t), rnp.arange(4.0))
+        count = rune.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, t))
+        both = rune.fori_loop(0, 2, lambda i, c: (c[0] + i, c[1]), (0, t))
+        return last, ys, count, both, rune.cond(True, lambda x: (x, 1.0), lambda x: (x, 2.0), t)
+
+    last, ys, count, both, chosen = way(f)(VOID)
+
+    assert (float(last[0]), int(count[0]), int(both[0]), float(chosen[1])) == (6.0, 3, 1, 1.0)
+    assert all(is_void(pair[1], (3,)) for pair in (last, count, both))
+    assert is_void(chosen[0], (3,))
+    assert is_void(ys, (4, 3))
+
+
+def test_a_scan_steps_through_its_rows():
+    rows = np.zeros((3, 2), rune.float0)
+
+    total, ys = rune.scan(lambda c, x: (c + x[1], x[0]), 0.0, (rows, rnp.arange(3.0)))
+
+    assert float(total) == 3.0
+    assert is_void(ys, (3, 2))
+    assert int(rune.scan(lambda c, x: (c + 1, None), 0, rows)[0]) == 3
+    with pytest.raises(AxisError, match="scan: cannot step"):
+        rune.scan(lambda c, x: (c, None), 0, (rows, rnp.arange(2.0)))
+    with pytest.raises(AxisError, match="float0 arrays of shapes"):
+        rune.scan(lambda c, x: (c, None), 0, (rows, VOID, np.zeros(2, rune.float0)))

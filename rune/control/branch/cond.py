@@ -10,7 +10,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.control import in_python
 from rune.control.branch.primitive import cond as cond_primitive
-from rune.control.carried_references import Refs, branch
+from rune.control.carried_references import Refs, beside, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
@@ -19,7 +19,7 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
 from rune.transforms import references
-from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.arguments import flatten_values, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.interned import interned
@@ -141,6 +141,7 @@ def _choose(
         return tree.map(opened, chosen(*operands))
     if not references.are_there():
         return _chosen(name, labels, number, functions, operands)
+    functions, operands = beside(functions, operands)
 
     def run(refs: Refs) -> Any:
         bodies = [branch(name, f, refs) for f in functions]
@@ -158,7 +159,7 @@ def _chosen(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    leaves, treedef = tree.flatten(tuple(operands))
+    leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
     traced = [trace(Flat(name, f, treedef), types) for f in functions]

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from rune import tree
 from rune.control import in_python
-from rune.control.carried_references import Refs, step
+from rune.control.carried_references import Refs, over_rows, step
 from rune.control.carry_types import Carry, settle
 from rune.control.scan.primitive import row_type
 from rune.control.scan.primitive import scan as scan_primitive
@@ -20,7 +22,7 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
 from rune.ops import concatenate, reshape, slice_
 from rune.transforms import references
-from rune.transforms.arguments import key_path, refuse_other, require_callable, value_leaves
+from rune.transforms.arguments import flatten_values, is_float0, key_path, refuse_other, require_callable, value_leaves
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
@@ -59,7 +61,7 @@ def scan(
     (Array(6., f32[], cpu:0), Array([0., 0., 1., 3.], f32[4], cpu:0))
     """
     refuse_other("scan", _split_transpose=(_split_transpose, False))
-    _, treedef = tree.flatten(init)
+    _, treedef = flatten_values(init)
     return scan_named(Carry("scan", treedef), f, init, xs, length, reverse, unroll)
 
 
@@ -76,10 +78,15 @@ def scan_named(
     require_callable(carry.name, f)
     if not references.are_there():
         return _scanned(carry, f, init, xs, length, reverse, unroll)
+    rows, of_rows = references.boxed(carry.name, xs)
+    if of_rows:
+        last, (ys, values) = scan_named(carry, over_rows(f), init, rows, length, reverse, unroll)
+        references.write_all(of_rows, values)
+        return last, ys
 
     def run(refs: Refs) -> tuple[Any, Any]:
         state = (init, references.values_of(refs))
-        beside = replace(carry, treedef=tree.structure(state), prefix=f"[0]{carry.prefix}")
+        beside = replace(carry, treedef=flatten_values(state)[1], prefix=f"[0]{carry.prefix}")
         (last, values), ys = _scanned(beside, step(carry.name, f, refs), state, xs, length, reverse, unroll)
         references.write_all(refs, values)
         return last, ys
@@ -96,8 +103,9 @@ def _scanned(
     reverse: bool,
     unroll: int | bool,
 ) -> tuple[Any, Any]:
-    first, init_tree = tree.flatten(init)
-    rows, rows_tree = tree.flatten(xs)
+    first, init_tree = flatten_values(init)
+    xs, length = _without_voids(carry.name, xs, length)
+    rows, rows_tree = flatten_values(xs)
     first = value_leaves(carry.name, first, init_tree)
     rows = value_leaves(carry.name, rows, rows_tree)
     steps = _steps(carry.name, rows, rows_tree, length)
@@ -105,7 +113,7 @@ def _scanned(
         order = range(steps)[::-1] if reverse else range(steps)
         return in_python.scan(f, init, rows, rows_tree, order)
     row_types = [row_type(type_of(x)) for x in rows]
-    _, treedef = tree.flatten((init, xs))
+    _, treedef = flatten_values((init, xs))
     body = _Body(f, init_tree)
 
     def trace_body(types: Sequence[ArrayType]) -> Traced:
@@ -129,7 +137,19 @@ def _scanned(
         consts=len(traced.captured),
         carries=len(carries),
     )
-    return tree.unflatten(traced.out_tree, outs[len(traced.counter) :])
+    last, ys = tree.unflatten(traced.out_tree, outs[len(traced.counter) :])
+    return last, tree.map(lambda y: np.zeros((steps, *y.shape), y.dtype) if is_float0(y) else y, ys)
+
+
+def _without_voids(name: str, xs: object, length: Any) -> tuple[object, Any]:
+    """The arrays, with a row in place of each float0 array, and the length."""
+    voids = [x for x in tree.leaves(xs) if is_float0(x)]
+    if not voids:
+        return xs, length
+    lengths = {x.shape[:1] for x in voids} | ({(length,)} if length is not None else set())
+    if len(lengths) > 1 or () in lengths:
+        raise AxisError(f"{name}: cannot step through float0 arrays of shapes {[x.shape for x in voids]}")
+    return tree.map(lambda x: np.zeros(x.shape[1:], x.dtype) if is_float0(x) else x, xs), voids[0].shape[0]
 
 
 class _Body:
@@ -147,7 +167,7 @@ class _Body:
                 hint="return (carry, None) if there is nothing to stack",
             )
         # What is traced returns one tree for both; the carry's own is compared with the first one.
-        self.carry_tree = tree.structure(pair[0])
+        _, self.carry_tree = flatten_values(pair[0])
         return tuple(pair)
 
 

@@ -26,7 +26,7 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops.family import size_value
 from rune.ops.promote import promoted
 from rune.transforms import references
-from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.arguments import flatten_values, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import shown
@@ -58,7 +58,7 @@ def while_loop(
     """
     for function in (cond_fun, body_fun):
         require_callable("while_loop", function)
-    _, treedef = tree.flatten(init_val)
+    _, treedef = flatten_values(init_val)
     return _while_named(Carry("while_loop", treedef), cond_fun, body_fun, init_val, reverse)
 
 
@@ -75,22 +75,39 @@ def _while_named(
 
     def run(refs: carried_references.Refs) -> R:
         state = (init_val, references.values_of(refs))
-        beside = replace(carry, treedef=tree.structure(state), prefix=f"[0]{carry.prefix}")
+        beside = replace(carry, treedef=flatten_values(state)[1], prefix=f"[0]{carry.prefix}")
         condition = carried_references.condition(carry.name, cond_fun, refs)
         body = carried_references.body(carry.name, body_fun, refs)
         last, values = _looped(beside, condition, body, state, reverse)
         references.write_all(refs, values)
         return last
 
-    return references.threaded(run)
+    try:
+        return references.threaded(run)
+    except carried_references.InCondition:
+        return _decided_before(carry, cond_fun, body_fun, init_val, reverse)
+
+
+def _decided_before(
+    carry: Carry, cond_fun: Callable[..., object], body_fun: Callable[..., R], init_val: object, reverse: Policy
+) -> R:
+    """The loop of a condition that writes references, which is asked in each step."""
+
+    def step(state: tuple[object, object]) -> tuple[object, R]:
+        value = body_fun(state[1])
+        return cond_fun(value), value
+
+    beside = replace(carry, treedef=flatten_values((0, init_val))[1], prefix=f"[1]{carry.prefix}")
+    first = (cond_fun(init_val), init_val)
+    return _while_named(beside, lambda state: state[0], carried_references.named_as(step, body_fun), first, reverse)[1]
 
 
 def _looped(
     carry: Carry, cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, reverse: Policy
 ) -> R:
-    first, treedef = tree.flatten(init_val)
+    first, treedef = flatten_values(init_val)
     first = value_leaves(carry.name, first, treedef)
-    _, args_tree = tree.flatten((init_val,))
+    _, args_tree = flatten_values((init_val,))
 
     def trace_body(types: Sequence[ArrayType]) -> Traced:
         traced = trace(Flat(carry.name, body_fun, args_tree), types, is_step=True)
@@ -187,7 +204,7 @@ def fori_loop(
 
 def _counting(init: tuple[object, object]) -> Carry:
     """A carry behind a counter that the user does not see."""
-    return Carry("fori_loop", tree.structure(init), prefix="[1]")
+    return Carry("fori_loop", flatten_values(init)[1], prefix="[1]")
 
 
 def _static(bound: Any) -> Size | None:

@@ -28,6 +28,7 @@ from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops import convert, iota
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
+from rune.transforms import references
 from rune.transforms.arguments import array_leaves, is_float0, is_object, named, refuse_other
 from rune.transforms.batching.across import numbers, over_lanes_of_devices
 from rune.transforms.effect_boundaries import lanes
@@ -193,10 +194,42 @@ def vmap(
     axis = None if axis_name is None else axes.LaneAxis(axis_name)
 
     def batched_function(*args: object, **kwargs: object) -> R:
+        are_different = randomness == "different"
+        if references.are_there():
+            return _beside_references(function, in_axes, out_axes, args, kwargs, axis_size, axis, are_different)
         lanes = lanes_of(in_axes, args, kwargs, axis_size)
-        return on_lanes(function, lanes, out_axes, axis, are_different=randomness == "different")
+        return on_lanes(function, lanes, out_axes, axis, are_different=are_different)
 
     return named(batched_function, function, "vmap")
+
+
+def _beside_references(
+    function: Callable[..., R],
+    in_axes: object,
+    out_axes: object,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    axis_size: int | None,
+    axis: axes.LaneAxis | None,
+    are_different: bool,
+) -> R:
+    """A call whose arguments may be references: each lane has its part of one that is batched."""
+    (boxes, named_boxes), refs = references.boxed("vmap", (args, dict(kwargs)))
+    spread = _spread_axes(in_axes, tuple(args), kwargs)
+    of_refs = [
+        a for x, a in zip(tree.leaves((args, dict(kwargs))), spread, strict=True) if isinstance(x, references.Ref)
+    ]
+
+    def pure(*inner: object, **named_inner: object) -> tuple[R, list[Value]]:
+        (inner, named_inner), inside = references.unboxed((inner, named_inner))
+        result = function(*inner, **named_inner)
+        references.require_none("vmap", result)
+        return result, [ref.value for ref in inside]
+
+    lanes = lanes_of(in_axes, boxes, named_boxes, axis_size)
+    result, values = on_lanes(pure, lanes, (out_axes, of_refs), axis, are_different=are_different)
+    references.write_all(refs, values)
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from rune.transforms.compile.declared_sizes import SymbolicAxes
 from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, release, run_on_cpu
 from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
+from rune.transforms.compile.passed_references import Passing, call_beside
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
@@ -79,9 +80,9 @@ class Jitted(Generic[P, R]):
         inline: bool = False,
     ):
         self.function: Callable[..., R] = function
-        self.symbolic, self.device = symbolic, device
-        self.marked, self.schedules = marked, schedules
-        self.inline = inline
+        self.symbolic, self.device, self.marked, self.schedules = symbolic, device, marked, schedules
+        self.inline, self.options = inline, options
+        self.passing: Passing | None = None  # once it meets references
         self.general = bool(marked.static or symbolic or device or inline)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
@@ -111,7 +112,7 @@ class Jitted(Generic[P, R]):
             return self._run_again(traced, leaves, args, kwargs)
         if key[1].disable_jit or references.are_there():
             return self._call_general(args, kwargs)
-        # Not `args` again: another thread may have changed a container since the key was made.
+        # Not `args` again: another thread may have changed a container since.
         read = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((read, kwargs))
         traced, leaves = self._find(full, full_tree, ())
@@ -126,12 +127,20 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
         if self.inline and not is_evaluating():
             return call_inline(self.function, self.marked, args, kwargs)
-        if (call := references.calls_of_jitted.get()) is not None:
-            return call(self, args, kwargs)
+        if references.are_there():
+            return call_beside(self, args, kwargs)
+        return self.call_with_arrays(args, kwargs)
+
+    def call_with_arrays(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
+        """A call without references."""
         traced, leaves = self._lookup(args, kwargs)
         if traced.on_cpu is None and traced.place is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)
+
+    def alike(self, function: Callable[..., S]) -> Jitted[..., S]:
+        """Another function of the same parameters, compiled in the same way."""
+        return Jitted(function, self.marked, self.symbolic, self.device, self.schedules, self.options, self.inline)
 
     def _run_again(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
         result = self._finish(traced, leaves)
@@ -410,20 +419,10 @@ class Jitted(Generic[P, R]):
         return not (traced.donated or needs_stages(traced.program))
 
 
-_GENERAL = Jitted.__call__  # as it is defined
-
-
 @functools.cache
 def _natively_called() -> type[Jitted] | None:
-    """The class of jitted functions whose `__call__` is native; None if there is no native code.
-
-    A method in Python that calls native code would cost as much again as the whole call.
-    """
-    method = late_modules.native_calls().native_method(Jitted, "_native_calls", _GENERAL)
-    if method is None:
-        return None
-    about = {"__module__": __name__, "__doc__": Jitted.__doc__}
-    return type("Jitted", (Jitted,), {**about, "__slots__": (), "__call__": method})
+    """The class of jitted functions whose `__call__` is native; None if there is no native code."""
+    return late_modules.native_calls().native_class(Jitted, "_native_calls", Jitted.__call__)
 
 
 @overload

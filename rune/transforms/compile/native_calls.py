@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
 from rune.tree.treedef import TreeDef
+
+J = TypeVar("J")
 
 _NUMBERS = {
     float: (Check.FLOAT, (dtypes.f32, dtypes.f64)),
@@ -268,6 +270,18 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
             leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
             return (*leaves, (Build.LIST, len(leaves), None)), out_tree.unflatten
     return tuple(reversed(records)), None
+
+
+def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> type[J] | None:
+    """The class with a native `__call__`; None if there is no native code.
+
+    A method in Python that calls native code would cost as much again as the whole call.
+    """
+    method = native_method(cls, slot, general)
+    if method is None:
+        return None
+    about = {"__module__": cls.__module__, "__doc__": cls.__doc__}
+    return cast("type[J]", type(cls.__name__, (cls,), {**about, "__slots__": (), "__call__": method}))
 
 
 def native_method(cls: type, slot: str, general: Callable[..., object]) -> Any:

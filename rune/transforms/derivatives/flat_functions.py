@@ -10,7 +10,7 @@ from rune.core.interpreter import current
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.promote import opened
-from rune.transforms.arguments import array_leaves, require_callable, unshared
+from rune.transforms.arguments import array_leaves, flatten_values, require_callable, unshared
 from rune.transforms.derivatives.jvp import Jvp
 from rune.transforms.derivatives.tangents import number_as_array
 
@@ -24,7 +24,7 @@ class Flat:
 
     def __call__(self, *leaves: Value) -> list[Value]:
         """Flat results of flat arguments."""
-        outs, self.out_tree = tree.flatten(self.function(*tree.unflatten(self.treedef, leaves)))
+        outs, self.out_tree = flatten_values(self.function(*tree.unflatten(self.treedef, leaves)))
         return array_leaves(self.name, outs, self.out_tree)
 
 

@@ -23,11 +23,11 @@ def vectors() -> dict[str, list[float]]:
     for name, (function, curve) in FUNCTIONS.items():
         terms = [[jnp.float64(d) for d in argument] for argument in CURVES[curve]]
         try:
-            first, rest = jet(partial(function, jnp), [t[0] for t in terms], [t[1:] for t in terms])
+            first, terms_of_result = jet(partial(function, jnp), [t[0] for t in terms], [t[1:] for t in terms])
         except (NotImplementedError, TypeError, KeyError) as error:
             print(name, type(error).__name__, str(error)[:60])
             continue
-        rows[name] = [float(first), *map(float, rest)]
+        rows[name] = [float(first), *map(float, terms_of_result)]
         assert len(rows[name]) == ORDER + 1
     return rows
 

@@ -137,8 +137,8 @@ VECTORS = json.loads(Path(__file__).with_name("taylor_vectors.json").read_text()
 def along(name: str) -> list[float]:
     """The derivatives of a function of the table along its curve, the value first."""
     function, curve = FUNCTIONS[name]
-    first, rest = jet(lambda *xs: function(rnp, *xs), *wide(CURVES[curve]))
-    return [float(first), *map(float, rest)]
+    first, higher = jet(lambda *xs: function(rnp, *xs), *wide(CURVES[curve]))
+    return [float(first), *map(float, higher)]
 
 
 def wide(curve: list[list[float]]) -> tuple[list[Any], list[list[Any]]]:
@@ -153,8 +153,8 @@ def test_ten_derivatives_are_those_of_jax(name: str):
 
 def test_what_jax_has_no_rule_for_obeys_identities():
     def series(function: Any) -> list[float]:
-        first, rest = jet(function, *wide([CURVES["a"][0][:8]]))
-        return [float(first), *map(float, rest)]
+        first, higher = jet(function, *wide([CURVES["a"][0][:8]]))
+        return [float(first), *map(float, higher)]
 
     x = series(lambda x: x)
     for back_and_forth in (
@@ -173,9 +173,9 @@ def test_the_gamma_function_has_the_series_of_zeta_values():
     orders = range(2, ORDER + 1)
     known = [0.0, -np.euler_gamma, *((-1) ** k * zeta(k) * math.factorial(k - 1) for k in orders)]
 
-    first, rest = jet(rune.scipy.special.gammaln, *wide([[1.0, 1.0, *[0.0] * (ORDER - 1)]]))
+    first, higher = jet(rune.scipy.special.gammaln, *wide([[1.0, 1.0, *[0.0] * (ORDER - 1)]]))
 
-    near(known, [float(first), *map(float, rest)], relative=1e-9, why="polygamma in float64")
+    near(known, [float(first), *map(float, higher)], relative=1e-9, why="polygamma in float64")
 
 
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])

@@ -52,7 +52,15 @@ control_flow_allowed_effects = _Effects()
 
 
 def register_hitype(cls: type, typeof: Callable[[Any], object]) -> None:
-    """Values of this class stay what they are: none of them reaches an operation."""
+    """Refused, but for Flax's class, which is registered on import: no operation takes one.
+
+    Errors: ArgumentError for any other class.
+    """
+    if not cls.__module__.startswith("flax."):
+        raise ArgumentError(
+            f"register_hitype: cannot register {cls.__name__} (types of one's own in traces are JAX's alone)",
+            hint="jax.tree_util.register_pytree_node makes a class a tree of arrays",
+        )
 
 
 def aval_property(fget: Callable[[Any], T]) -> property:
