@@ -141,7 +141,7 @@ def _scanned(
     return last, tree.map(lambda y: np.zeros((steps, *y.shape), y.dtype) if is_float0(y) else y, ys)
 
 
-def _without_voids(name: str, xs: object, length: Any) -> tuple[object, Any]:
+def _without_voids(name: str, xs: object, length: Size | None) -> tuple[object, Size | None]:
     """The arrays, with a row in place of each float0 array, and the length."""
     voids = [x for x in tree.leaves(xs) if is_float0(x)]
     if not voids:

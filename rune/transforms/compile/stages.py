@@ -305,12 +305,12 @@ class Compiled(Lowered):
         return self._evaluated(type.size) * type.dtype.itemsize
 
     @property
-    def input_shardings(self) -> Any:
+    def input_shardings(self) -> tuple[object, object]:
         """Where the arguments are, as (args, kwargs). Errors: as memory_analysis."""
         return tree.unflatten(self.in_tree, [self._sharding("input_shardings")] * len(self.types))
 
     @property
-    def output_shardings(self) -> Any:
+    def output_shardings(self) -> object:
         """Where the results are, as their tree. Errors: as memory_analysis."""
         return tree.unflatten(self.out_tree, [self._sharding("output_shardings")] * len(self.traced.out_types))
 
