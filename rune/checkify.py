@@ -313,7 +313,7 @@ def _part_of(jitted: Jitted[..., object]) -> tuple[_Part, Jitted[..., tuple[Arra
 
 def _within(state: _State, f: Callable[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
     """f(*args, **kwargs), whose checks are noted in `state`."""
-    tokens = _state.set(state), calls_of_jitted.set(_call_jitted)  # type: ignore[arg-type]
+    tokens = _state.set(state), calls_of_jitted.set(_call_jitted)
     try:
         with setting(checkified=True):
             return f(*args, **kwargs)

@@ -19,7 +19,7 @@ refused. As long as there are no references, none of this costs anything.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, NoReturn, TypeVar
@@ -183,9 +183,7 @@ class Written(BaseException):
 
 
 # Who makes the calls of jitted functions here: call(jitted, args, kwargs). `checkify` does, inside.
-calls_of_jitted: ContextVar[Callable[[Callable[..., object], tuple, Mapping[str, object]], object] | None] = ContextVar(
-    "rune_calls_of_jitted", default=None
-)
+calls_of_jitted: ContextVar[Callable[..., object] | None] = ContextVar("rune_calls_of_jitted", default=None)
 _READ, _WRITE = "read", "write"
 
 

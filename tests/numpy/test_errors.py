@@ -15,6 +15,7 @@ import rune
 import rune.numpy as rnp
 
 X = rnp.zeros((2, 3))
+NOTHING: Any = None
 I = rnp.arange(3)  # noqa: E741
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
@@ -76,7 +77,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.full(2, 1 + 2j, "f32"), r"full: cannot convert c64 to f32 \(the imaginary"),
     (lambda: X.at[0].set(1 + 2j), r"at: cannot convert c64 to f32 \(the imaginary"),
     (lambda: rnp.meshgrid(I, indexing="ji"), r"meshgrid: cannot use indexing='ji'"),
-    (lambda: rnp.where(X > 0, X), r"where: cannot choose between one array and nothing"),
+    (lambda: rnp.where(X > 0, X, NOTHING), r"where: cannot choose between one array and nothing"),
     (lambda: rnp.subtract(X > 0, X > 0), r"sub: cannot take bool\[2,3\], bool\[2,3\]"),
     (lambda: rnp.bitwise_and(X, 1), r"and: cannot take .* \(bool or integer dtype required\)"),
     (lambda: rnp.float8_e5m2(1) + rnp.float16(1), r"promote: cannot promote f16 and f8_e5m2"),

@@ -231,6 +231,7 @@ class _Forwarding:
 
 def test_a_box_that_forwards_attributes_is_opened():
     x = rnp.ones((2, 2))
+    box: Any = _Forwarding(x)
 
-    np.testing.assert_array_equal(x @ _Forwarding(x), x @ x)
-    np.testing.assert_array_equal(rnp.dot(_Forwarding(x), x), x @ x)
+    np.testing.assert_array_equal(x @ box, x @ x)
+    np.testing.assert_array_equal(rnp.dot(box, x), x @ x)

@@ -9,10 +9,10 @@ import json
 from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
+import jax  # pyright: ignore[reportMissingImports]
+import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
 from functions_of_a_curve import CURVES, FUNCTIONS, ORDER  # beside this script
-from jax.experimental.jet import jet
+from jax.experimental.jet import jet  # pyright: ignore[reportMissingImports]
 
 jax.config.update("jax_enable_x64", True)
 
