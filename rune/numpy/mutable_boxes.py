@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, wraps
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -213,7 +213,7 @@ def _written(x: Array, index: Array, new: ArrayLike | Value) -> Array:
         number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
             missing = tuple(range(index.ndim, x.ndim))
-            return where(c.expand_dims(index, missing), number, x)
+            return where(c.expand_dims(index, missing), cast(Array, number), x)
     return x.at[index].set(new)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -50,11 +50,10 @@ INTERNAL = frozenset(
     value variable
     """.split()
 )
-A = TypeVar("A", bound="Operators")
-_Binary = Callable[[A, Any], A]
+_Binary: TypeAlias = "Callable[[Any, Any], Array]"
 
 
-def _forward(primitive: Primitive) -> _Binary[A]:
+def _forward(primitive: Primitive) -> _Binary:
     def method(self: Any, other: Any) -> Any:
         if getattr(other, "type", None) is self.type and self.type.dtype is not dtypes.bool_:
             return primitive(self, other)
@@ -75,14 +74,14 @@ def _comparison(primitive: Primitive) -> Callable[..., Array]:
     return method
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> _Binary[A]:
+def _reflected(function: Callable[[Any, Any], Any]) -> _Binary:
     def method(self: Any, other: Any) -> Any:
         return function(other, self) if _is_operand(self, other) else NotImplemented
 
     return method
 
 
-def _checked(function: Callable[[Any, Any], Any]) -> _Binary[A]:
+def _checked(function: Callable[[Any, Any], Any]) -> _Binary:
     def method(self: Any, other: Any) -> Any:
         return function(self, other) if _is_operand(self, other) else NotImplemented
 

@@ -1,0 +1,17 @@
+"""Mistakes that checkers are to find in a user's program: one in each line that says so."""
+
+import rune
+import rune.numpy as rnp
+from rune import Array
+
+
+def scaled(x: Array, by: float) -> Array:
+    return x * by
+
+
+rune.jit(scaled)(rnp.ones(3), "two")  # mistake
+rune.vmap(scaled, in_axes=(0, None))(rnp.ones(3), by=None)  # mistake
+rnp.sin("x")  # mistake
+rnp.ones(3).no_such_method()  # mistake
+rnp.no_such_function(1.0)  # mistake
+number: int = rnp.sum(rnp.ones(3))  # mistake
