@@ -34,6 +34,7 @@ from rune.typing import ArrayLike
 
 __all__ = ["Picture", "curves", "memory", "schedule", "shards", "timeline", "times"]
 
+_K = _typing.TypeVar("_K")
 Series = ArrayLike | Sequence[object] | tuple[object, object]  # numbers, or numbers along and up
 
 
@@ -72,6 +73,13 @@ def _is_pair(numbers: object) -> _typing.TypeGuard[tuple[object, object]]:
     return isinstance(numbers, tuple) and len(numbers) == 2 and all(np.ndim(np.asarray(n)) for n in numbers)
 
 
+def _of(kind: type[_K], name: str, value: object) -> _K:
+    """The value, if it is what is drawn. Errors: ArgumentError."""
+    if not isinstance(value, kind):
+        raise ArgumentError(f"viz.{name}: cannot draw {type(value).__name__} ({kind.__name__} required)")
+    return value
+
+
 def schedule(rate: Callable[[int], ArrayLike], steps: int, *, title: str = "", y: str = "learning rate") -> Picture:
     """A rate that depends on the step, as those of `rune.optim` do.
 
@@ -90,7 +98,7 @@ def schedule(rate: Callable[[int], ArrayLike], steps: int, *, title: str = "", y
 def timeline(profile: Profile) -> Picture:
     """What ran when: a band for each device and thread, and the memory of each device below.
 
-    Errors: none.
+    Errors: ArgumentError if it is not a profile.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.debug.profile() as p:
@@ -98,20 +106,21 @@ def timeline(profile: Profile) -> Picture:
     >>> rune.viz.timeline(p)  # doctest: +ELLIPSIS
     Picture(timeline of ...; shown in a notebook, or by .save("picture.svg"))
     """
-    return profile.picture()
+    return _of(Profile, "timeline", profile).picture()
 
 
 def memory(explanation: Explanation) -> Picture:
     """Where the intermediate values of a program lie, and from when to when they are needed.
 
     explanation: of `rune.explain`
-    Errors: ArgumentError for a program without intermediate values in memory.
+    Errors: ArgumentError for a program without intermediate values in memory, or another value.
 
     >>> import rune, rune.numpy as rnp
     >>> e = rune.explain(lambda x: rnp.sum(x @ x @ x))(rnp.ones((64, 64)))
     >>> rune.viz.memory(e)  # doctest: +ELLIPSIS
     Picture(arena of 32 KiB over 3 steps, ...; shown in a notebook, or by .save("picture.svg"))
     """
+    explanation = _of(Explanation, "memory", explanation)
     if not estimate(explanation.plan.arena_bytes):
         raise ArgumentError(f"viz.memory: cannot draw the memory of {explanation.name} (it keeps no value in memory)")
     return plan_picture(explanation.plan)
@@ -121,12 +130,13 @@ def times(explanation: Explanation) -> Picture:
     """How long each step takes: predicted, and measured if the explanation has a profile.
 
     explanation: of `rune.explain`, or what its `.measured(profile)` gives
-    Errors: none.
+    Errors: ArgumentError if it is not an explanation.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.viz.times(rune.explain(rnp.sin)(rnp.ones(64)))  # doctest: +ELLIPSIS
     Picture(steps of sin on cpu:0, ...; shown in a notebook, or by .save("picture.svg"))
     """
+    explanation = _of(Explanation, "times", explanation)
     amounts = {t.name: (t.predicted, t.measured) for t in explanation.times()}
     title = f"steps of {explanation.name} on {explanation.device}"
     return _bars.bars(amounts, ("predicted", "measured"), title, time_text)

@@ -116,6 +116,10 @@ def ragged_dot_general(
     name = "ragged_dot_general"
     _require_all_groups(name, group_offset)
     a, b, sizes = (value(name, x) for x in (lhs, rhs, group_sizes))
+    if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
+        raise ArgumentError(
+            f"ragged_dot_general: cannot use {ragged_dot_dimension_numbers!r} (RaggedDotDimensionNumbers required)"
+        )
     (ca, cb), (ba, bb) = ragged_dot_dimension_numbers.dot_dimension_numbers
     axis, groups = _ragged_axes(ragged_dot_dimension_numbers, type_of(a))
     how = (precision, preferred_element_type)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature
 from typing import Any
 
 from rune import dtypes, ops
@@ -25,6 +25,7 @@ from rune.ops.conventions import Axis
 from rune.ops.family import size_value
 from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
+from rune.transforms.arguments import SignatureOfWrapped
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 from rune.typing import ArrayLike, DTypeLike
@@ -44,6 +45,15 @@ class Ways:
     reduce: Function | None = None
     accumulate: Function | None = None
     at: str | None = None
+
+
+class _SignatureOfOperands(SignatureOfWrapped):
+    """The operands of the function, and `out` and `where`, which are None."""
+
+    def __get__(self, instance: Callable[..., object] | None, owner: type) -> Signature:
+        operands = super().__get__(instance, owner)
+        nones = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("out", "where")]
+        return operands.replace(parameters=[*operands.parameters.values(), *nones])
 
 
 class ufunc:
@@ -90,11 +100,7 @@ class ufunc:
             )
         return self.func(*args)
 
-    @property
-    def __signature__(self) -> Signature:
-        """The operands of the function, and `out` and `where`, which are None."""
-        nones = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("out", "where")]
-        return signature(self.func).replace(parameters=[*signature(self.func).parameters.values(), *nones])
+    __signature__ = _SignatureOfOperands()
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.pool import Block, Pool, PoolStats
 from rune.backends.wgpu.queue import WgpuQueue
 
@@ -63,6 +64,10 @@ class Reads:
 
     def begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
         """Submit the copy of `nbytes`, rounded up to whole words, behind all that was submitted."""
+        with deferred():
+            return self._begin(handle, offset, nbytes, padded_bytes)
+
+    def _begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
         backend = self.backend
         while self.abandoned:
             # Memory can be given back only once it is unmapped.
@@ -78,7 +83,7 @@ class Reads:
     def end(self, block: Block, promise: Any, nbytes: int) -> np.ndarray:
         """Wait until the memory is mapped; a copy of its bytes."""
         staging = block.handle
-        with self.backend.failing("copy_out"):
+        with self.backend.failing("copy_out"), deferred():  # what is mapped half-way ends the process
             try:
                 promise.sync_wait()
             except RuntimeError as error:

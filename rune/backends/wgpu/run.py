@@ -22,6 +22,7 @@ import numpy as np
 
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, evaluate, run
+from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.parts import parts
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, call_python
@@ -155,6 +156,10 @@ class Encoder:
 
     def submit(self) -> None:
         """Hand over what was encoded; returns at once."""
+        with deferred():
+            self._submit()
+
+    def _submit(self) -> None:
         if self.commands is not None:
             commands = self.begin()
             if self.stamps is not None and self.is_stamped:
@@ -183,9 +188,11 @@ class Walker:
         """Encode a kernel or copy, or call Python."""
         match step.step:
             case Launch():
-                self.launch(step)
+                with deferred():  # between two steps alone: wgpu-native ends the process otherwise
+                    self.launch(step)
             case Copy():
-                self.copy(*step.places)
+                with deferred():
+                    self.copy(*step.places)
             case Call() as call:
                 calling_back = self.executable.backend.turns.calling_back()
                 call_python(call, step.places, self.fetch, self.send, calling_back)
@@ -240,8 +247,9 @@ class Walker:
 
     def write(self, place: Place, number: int) -> None:
         """Encode the store of an i32."""
-        numbers = self.executable.backend.numbers(number + 1)
-        self.encoder.copy(self.block(place).handle, place.offset, numbers, 4 * number, 4)
+        with deferred():
+            numbers = self.executable.backend.numbers(number + 1)
+            self.encoder.copy(self.block(place).handle, place.offset, numbers, 4 * number, 4)
 
     def read(self, place: Place) -> int:
         """Wait for all that was encoded; the number there."""
@@ -296,7 +304,8 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         script = self._scripts.get(key)
         with self.backend.failing(self.plan.name):
             if script is not None:
-                script.play()
+                with deferred():
+                    script.play()
             elif self.meter is not None:
                 self._run_timed(self.meter, concrete, memory)
             else:
