@@ -288,8 +288,11 @@ def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
 def made_here(source: Source) -> list[str]:
     """Where a file makes a lock that is not held over forks."""
     lines = source.text.splitlines()
-    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    line_numbers = [c.lineno for c in calls if ast.unparse(c.func).removeprefix("threading.") in KINDS]
+    nodes = list(ast.walk(source.tree))
+    # A class of rune's own may have the name of one: Event of profiles.
+    imports = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "threading"]
+    makers = {f"threading.{kind}" for kind in KINDS} | {a.asname or a.name for n in imports for a in n.names}
+    line_numbers = [n.lineno for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in makers]
     return [f"{source}:{line}" for line in line_numbers if "locks.held(" not in lines[line - 1]]
 
 

@@ -15,6 +15,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     _BY_POSITION: (
         "jax.*: fun",
         "jax.custom_batching.*: f*",
+        "jax.numpy.ufunc: *",
         "jax.custom_derivatives.SymbolicZero: aval",
         "jax.*: x",
         "jax.lax.nextafter: x?",

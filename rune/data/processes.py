@@ -83,12 +83,12 @@ def serve(pipe: Connection, load: Callable[[], Function]) -> None:
     """What a worker does: apply the function that `load` gives to each task, until the end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that iterates
     tasks: SimpleQueue[bytes] = SimpleQueue()
-    ended = threading.Event()
+    ended: list[bool] = []  # filled when the other side has hung up; no lock, as this process may fork
     threading.Thread(target=_receive, args=(pipe, tasks, ended), daemon=True).start()
     slots: dict[str, Slot] = {}
     function: Function | None = None
     with suppress(BrokenPipeError, ConnectionResetError):
-        while (message := tasks.get()) and not ended.is_set():
+        while (message := tasks.get()) and not ended:
             try:
                 function = load() if function is None else function
                 task = pickle.loads(message)
@@ -102,13 +102,13 @@ def serve(pipe: Connection, load: Callable[[], Function]) -> None:
     os._exit(0)  # at once: slots are mapped, and arrays of the function may lie in them
 
 
-def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: threading.Event) -> None:
+def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: list[bool]) -> None:
     """Put tasks into the queue, and the end when nobody is there who would give one."""
     parent = multiprocessing.parent_process()
     with suppress(EOFError, OSError):
         while pipe in wait([pipe] if parent is None else [pipe, parent.sentinel]):
             tasks.put(pipe.recv_bytes())
-    ended.set()
+    ended.append(True)
     tasks.put(_END)
 
 

@@ -166,7 +166,7 @@ def test_faults_of_kernels_lose_the_context(kernel: str, complaint: str):
     with device.entered:
         block, table = device.driver.mem_alloc(256), device.driver.mem_alloc(8)
         device.staging.send(int(table), np.array([int(block)], np.uint64).view(np.uint8))
-        start(program.function("bad"), (1, 8), (int(table),), device.stream.handle)
+        start(program.function("bad"), ((1, 1, 1), (8, 1, 1)), (int(table),), device.stream.handle)
         try:
             block.free()
             device.driver.Context.synchronize()

@@ -162,7 +162,7 @@ def test_a_run_that_is_closed_has_no_thread():
 
 def test_an_interrupt_ends_the_run_and_loses_no_element():
     def waits(n: int) -> int:
-        time.sleep(0.01 if n < 3 else 0.3)
+        time.sleep(2.0 if n == 3 else 0.01)
         return n
 
     pipeline = data.sequence(range(9)).map(waits).prefetch("cpu", depth=1)

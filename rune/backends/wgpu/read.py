@@ -67,7 +67,7 @@ class Reads:
         with deferred():
             return self._begin(handle, offset, nbytes, padded_bytes)
 
-    def _begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
+    def _begin(self, handle: object, offset: int, nbytes: int, padded_bytes: int) -> Read:
         backend = self.backend
         while self.abandoned:
             # Memory can be given back only once it is unmapped.
