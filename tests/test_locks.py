@@ -291,7 +291,8 @@ def made_here(source: Source) -> list[str]:
     nodes = list(ast.walk(source.tree))
     # A class of rune's own may have the name of one: Event of profiles.
     imports = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "threading"]
-    makers = {f"threading.{kind}" for kind in KINDS} | {a.asname or a.name for n in imports for a in n.names}
+    makers = {a.asname or a.name for n in imports for a in n.names if a.name in KINDS}
+    makers |= {f"threading.{kind}" for kind in KINDS}
     line_numbers = [n.lineno for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in makers]
     return [f"{source}:{line}" for line in line_numbers if "locks.held(" not in lines[line - 1]]
 
