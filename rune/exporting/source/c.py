@@ -80,11 +80,5 @@ def files(job: Job) -> dict[str, str]:
         "}",
     ]
     build = f"cc {' '.join(OPTIONS)} -o {name} main.c {name}.c {name}_weights.c -lm"
-    return {
-        f"{name}.h": texts.header(job, True),
-        f"{name}.c": "\n".join(source) + "\n",
-        f"{name}_weights.c": texts.weights(job),
-        f"{name}_vectors.h": texts.vectors(job),
-        "main.c": texts.main(job, True),
-        "build.sh": texts.script(build, "Add -march=native, or what the device has: kernels are then in vectors."),
-    }
+    advice = "Add -march=native, or what the device has: kernels are then in vectors."
+    return {f"{name}.c": "\n".join(source) + "\n", **texts.around(job, build, advice, arena=True)}

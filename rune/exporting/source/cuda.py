@@ -123,13 +123,9 @@ def files(job: Job) -> dict[str, str]:
     ]
     build = f"nvcc {' '.join(OPTIONS)} -o {name} main.c {name}.cu {name}_weights.c -lm"
     return {
-        f"{name}.h": texts.header(job, False),
         f"{name}.cu": "\n".join(source) + "\n",
         f"{name}_kernels.cu": assemble(list(kernels.values()), CUDA_C),
-        f"{name}_weights.c": texts.weights(job),
-        f"{name}_vectors.h": texts.vectors(job),
-        "main.c": texts.main(job, False),
-        "build.sh": texts.script(build, "Add -arch=native, or the architecture of the device."),
+        **texts.around(job, build, "Add -arch=native, or the architecture of the device."),
     }
 
 

@@ -8,7 +8,7 @@ from rune import dtypes
 from rune.backends.shared.executor import Place, evaluate
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, memories, memory, written
+from rune.exporting.source.steps import NEAREST, BufferCommands, memories, written
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target, natively
@@ -32,7 +32,7 @@ TARGET = Target(
 )
 
 
-class _Commands:
+class _Commands(BufferCommands):
     """A launch, a copy, a store and a load are commands of the queue."""
 
     def __init__(self, kernels: Mapping[str, Rendered]):
@@ -53,19 +53,6 @@ class _Commands:
         buffers = f"(cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_listed(firsts)}}}"
         number = self.numbers[step.kernel]
         return [f"launch({number}, {len(places)}, {buffers}, {len(total)}, (size_t[]){{{_listed(total)}}}, {group});"]
-
-    def copy(self, target: Place, source: Place) -> list[str]:
-        """Buffer to buffer."""
-        ends = f"{memory(source)}, {source.offset}, {memory(target)}, {target.offset}, {target.bytes}"
-        return [f"copy({ends});"]
-
-    def write(self, place: Place, number: str) -> str:
-        """A fill of one word."""
-        return f"store({memory(place)}, {place.offset}, {number});"
-
-    def read(self, place: Place) -> str:
-        """A read that waits."""
-        return f"load({memory(place)}, {place.offset}, {place.bytes})"
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -185,13 +172,9 @@ def files(job: Job) -> dict[str, str]:
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lOpenCL -lm"
     return {
-        f"{name}.h": texts.header(job, False),
         f"{name}.c": "\n".join(source) + "\n",
         f"{name}.cl": assemble(list(kernels.values()), OPENCL_C),
-        f"{name}_weights.c": texts.weights(job),
-        f"{name}_vectors.h": texts.vectors(job),
-        "main.c": texts.main(job, False),
-        "build.sh": texts.script(build, "Headers and loader: on Debian opencl-headers and ocl-icd-opencl-dev."),
+        **texts.around(job, build, "Headers and loader: on Debian opencl-headers and ocl-icd-opencl-dev."),
     }
 
 

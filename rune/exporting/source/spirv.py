@@ -13,7 +13,7 @@ from rune import dtypes
 from rune.backends.shared.executor import Place, evaluate
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, memory, written
+from rune.exporting.source.steps import NEAREST, BufferCommands, memory, written
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
@@ -41,7 +41,7 @@ TARGET = Target(
 
 
 @dataclass(slots=True)
-class _Commands:
+class _Commands(BufferCommands):
     """A launch reads its row of the table."""
 
     kernels: Mapping[str, SpirvKernel]
@@ -56,18 +56,6 @@ class _Commands:
         number, first, wide = list(self.kernels).index(step.kernel), len(self.words), min(groups, _ROW)
         self.words += [f"{memory(p)}.address + {p.offset}" for p in places]
         return [f"launch({number}, {first}, {wide}, {-(-groups // wide)});"]
-
-    def copy(self, target: Place, source: Place) -> list[str]:
-        """Buffer to buffer."""
-        return [f"copy({memory(source)}, {source.offset}, {memory(target)}, {target.offset}, {target.bytes});"]
-
-    def write(self, place: Place, number: str) -> str:
-        """An update of one word."""
-        return f"store({memory(place)}, {place.offset}, {number});"
-
-    def read(self, place: Place) -> str:
-        """A read when all before has ended."""
-        return f"load({memory(place)}, {place.offset}, {place.bytes})"
 
 
 _HOST = """
@@ -330,13 +318,9 @@ def files(job: Job) -> dict[str, str | bytes]:
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lvulkan -lm"
     return {
-        f"{name}.h": texts.header(job, False),
         f"{name}.c": "\n".join(source) + "\n",
         **{f"{name}_{n}.spv": kernel.words for n, kernel in enumerate(kernels.values())},
-        f"{name}_weights.c": texts.weights(job),
-        f"{name}_vectors.h": texts.vectors(job),
-        "main.c": texts.main(job, False),
-        "build.sh": texts.script(build, "Headers and loader: on Debian libvulkan-dev."),
+        **texts.around(job, build, "Headers and loader: on Debian libvulkan-dev."),
     }
 
 

@@ -41,6 +41,22 @@ class Interface(Protocol):
         ...
 
 
+class BufferCommands:
+    """Copies, stores and loads of buffers with handles, by functions of the host."""
+
+    def copy(self, target: Place, source: Place) -> list[str]:
+        """Buffer to buffer."""
+        return [f"copy({memory(source)}, {source.offset}, {memory(target)}, {target.offset}, {target.bytes});"]
+
+    def write(self, place: Place, number: str) -> str:
+        """One word."""
+        return f"store({memory(place)}, {place.offset}, {number});"
+
+    def read(self, place: Place) -> str:
+        """A read that waits for all before it."""
+        return f"load({memory(place)}, {place.offset}, {place.bytes})"
+
+
 @dataclass(slots=True)
 class Writer:
     """Lines, and how many loops there were. counter: what declares the number of a step."""

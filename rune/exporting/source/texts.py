@@ -148,6 +148,20 @@ def main(job: Job, arena: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+def around(job: Job, build: str, advice: str, arena: bool = False) -> dict[str, str]:
+    """What is in a folder beside kernels and the host's code: header, weights, check, build line.
+
+    arena: whether the caller brings the memory for intermediate values
+    """
+    return {
+        f"{job.name}.h": header(job, arena),
+        f"{job.name}_weights.c": weights(job),
+        f"{job.name}_vectors.h": vectors(job),
+        "main.c": main(job, arena),
+        "build.sh": script(build, advice),
+    }
+
+
 def _comparisons(types: Sequence[ArrayType], results: Sequence[np.ndarray]) -> Iterator[str]:
     for n, (type, result) in enumerate(zip(types, results, strict=True)):
         letter, size, count = kind(type.dtype, result)

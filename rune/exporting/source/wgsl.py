@@ -14,7 +14,7 @@ from rune.backends.shared.executor import Place, evaluate
 from rune.errors import ArgumentError
 from rune.exporting.source import texts, web
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, memories, memory, written
+from rune.exporting.source.steps import NEAREST, BufferCommands, memories, memory, written
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.codegen.wgsl_expr import STORED
@@ -44,7 +44,7 @@ TARGET = Target(
 
 
 @dataclass(slots=True)
-class _Commands:
+class _Commands(BufferCommands):
     """A launch has its bind group; modules are rendered as launches ask for them."""
 
     codes: Mapping[str, KernelCode]
@@ -76,14 +76,6 @@ class _Commands:
         """Whole words; within one buffer through another."""
         ends = f"{memory(source)}, {source.offset}, {memory(target)}, {target.offset}"
         return [f"copy({ends}, {_padded(target.bytes)});"]
-
-    def write(self, place: Place, number: str) -> str:
-        """A write of one word."""
-        return f"store({memory(place)}, {place.offset}, {number});"
-
-    def read(self, place: Place) -> str:
-        """A read that waits."""
-        return f"load({memory(place)}, {place.offset}, {place.bytes})"
 
 
 class _Script(_Commands):
@@ -336,14 +328,10 @@ def files(job: Job) -> dict[str, str]:
     )
     advice = "CFLAGS: -I where webgpu.h is; WEBGPU: the library, as wgpu-native or Dawn has it."
     return {
-        f"{name}.h": texts.header(job, False),
         f"{name}.c": "\n".join(source) + "\n",
         **{f"{name}_{n}.wgsl": module.text for n, module in enumerate(modules)},
         **_in_a_browser(job),
-        f"{name}_weights.c": texts.weights(job),
-        f"{name}_vectors.h": texts.vectors(job),
-        "main.c": texts.main(job, False),
-        "build.sh": texts.script(build, advice),
+        **texts.around(job, build, advice),
     }
 
 
