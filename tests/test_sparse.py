@@ -60,9 +60,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
     "sparse and sparse": (lambda: (a @ b).todense(), A @ B),
     "batched": (lambda: batch @ OTHER, BATCH @ OTHER),
     "batched, sparse": (
-        lambda: bcoo_dot_general(
-            batch, BCOO.fromdense(OTHER), dimension_numbers=(((2,), (1,)), ((0,), (0,)))
-        ).todense(),
+        lambda: whole(bcoo_dot_general(batch, BCOO.fromdense(OTHER), dimension_numbers=(((2,), (1,)), ((0,), (0,))))),
         BATCH @ OTHER,
     ),
     "dense, batched": (
@@ -237,3 +235,25 @@ def test_a_matrix_of_every_format_multiplies_as_the_dense_one(make: Callable[...
 def test_an_operation_without_a_sparse_meaning_is_refused_by_its_name():
     with pytest.raises(TransformError, match=r"sparsify: cannot compute cos of sparse arrays \(BCOO"):
         sparse.sparsify(rnp.cos)(a)
+
+
+def test_a_product_of_dense_arrays_alone_is_refused():
+    with pytest.raises(ArgumentError, match=r"bcoo_dot_general: .* \(at least one BCOO required\)"):
+        bcoo_dot_general(A, B, dimension_numbers=(((1,), (0,)), ((), ())))
+
+
+@pytest.mark.parametrize("name", ["coo_matvec", "coo_matmat", "csr_matvec", "csr_matmat"])
+def test_a_product_of_another_format_is_refused_under_its_own_name(name: str):
+    with pytest.raises(ArgumentError, match=f"{name}: cannot take BCOO"):
+        getattr(sparse, name)(a, B)
+
+
+def test_the_product_of_sparse_arrays_takes_the_dtype_that_is_asked_for():
+    dims = (((1,), (0,)), ((), ()))
+    for product in (
+        bcoo_dot_general,
+        rune.jit(bcoo_dot_general, static_argnames=("dimension_numbers", "preferred_element_type")),
+    ):
+        result: Any = product(a, b, dimension_numbers=dims, preferred_element_type=rnp.float16)
+        assert result.dtype == np.float16
+        same(result.todense(), (A @ B).astype(np.float16))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.ops.conventions import normalised_axes
-from rune.sparse.coordinates import Coordinates, Either, Foreign, layout, listed, spread
+from rune.sparse.coordinates import Coordinates, Either, Operand, layout, listed, spread
 from rune.sparse.forms import bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
 from rune.sparse.layouts import bcoo_update_layout
 from rune.sparse.movement import Index, bcoo_reshape, getitem
@@ -59,7 +60,7 @@ class BCOO(Coordinates):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Foreign, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
         """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
         if n_dense or n_batch:
@@ -71,10 +72,6 @@ class BCOO(Coordinates):
     def todense(self) -> Array:
         """As `bcoo_todense`."""
         return bcoo_todense(self)
-
-    def astype(self, dtype: DTypeLike) -> BCOO:
-        """The numbers in another dtype."""
-        return self.with_data(self.data.astype(dtype))
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """As `bcoo_transpose`."""
@@ -118,20 +115,27 @@ class BCOO(Coordinates):
 
     # --- arithmetic ---------------------------------------------------------------------------
 
-    def __matmul__(self, other: Either) -> Either:
+    @overload
+    def __matmul__(self, other: BCOO) -> BCOO: ...
+
+    @overload
+    def __matmul__(self, other: ArrayLike) -> Array: ...
+
+    def __matmul__(self, other: Operand) -> Either:
         return matmul(self, other)
 
-    def __rmatmul__(self, other: Either) -> Either:
-        return matmul(other, self)
+    def __rmatmul__(self, other: ArrayLike) -> Array:
+        return cast(Array, matmul(other, self))
 
-    def __mul__(self, other: Either) -> BCOO:
+    def __mul__(self, other: Operand) -> BCOO:
         if isinstance(other, BCOO):
             return bcoo_multiply_sparse(self, other)
-        return self.with_data(self.data * other) if np.ndim(other) == 0 else times_dense(self, other)
+        dense = cast(Array, other)
+        return self.with_data(self.data * dense) if np.ndim(dense) == 0 else times_dense(self, dense)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Either) -> BCOO:
+    def __truediv__(self, other: Operand) -> BCOO:
         if isinstance(other, BCOO):
             raise TransformError("BCOO: cannot divide by a sparse array (most of it is 0)")
         return self * (1.0 / rnp.asarray(other))
@@ -145,7 +149,13 @@ class BCOO(Coordinates):
     def __abs__(self) -> BCOO:
         return self.sum_duplicates(self.nse).with_data(abs(self.sum_duplicates(self.nse).data))
 
-    def __add__(self, other: Either) -> Either:
+    @overload
+    def __add__(self, other: BCOO) -> BCOO: ...
+
+    @overload
+    def __add__(self, other: ArrayLike) -> Array: ...
+
+    def __add__(self, other: Operand) -> Either:
         if not isinstance(other, BCOO):
             return self.todense() + other
         if self.shape != other.shape:
@@ -157,11 +167,17 @@ class BCOO(Coordinates):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Either) -> Either:
-        return self + (-other)
+    @overload
+    def __sub__(self, other: BCOO) -> BCOO: ...
 
-    def __rsub__(self, other: Either) -> Either:
-        return (-self) + other
+    @overload
+    def __sub__(self, other: ArrayLike) -> Array: ...
+
+    def __sub__(self, other: Operand) -> Either:
+        return self + -cast(Array, other)
+
+    def __rsub__(self, other: Operand) -> Either:
+        return (-self) + cast(ArrayLike, other)
 
 
 tree.register_node_class(BCOO)

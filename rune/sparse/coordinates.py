@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from math import prod
-from typing import Any, Self, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,16 +13,14 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
-Either = Any  # an array or a number, sparse or dense; of results, the operands decide which
-Tree = Any  # a tree of arrays of both kinds
-Function = Callable[..., Any]  # of such trees
-Foreign = Any  # a sparse matrix of SciPy's
+Operand: TypeAlias = "Sparse | ArrayLike"
+Either: TypeAlias = "Sparse | Array"  # of results: the operands decide which
 Parts = Sequence[ArrayLike]  # the arrays that a sparse array is made of
 
 
-class Sparse:
+class Sparse(ABC):
     """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array.
 
     Shapes: shape; its data have a format of their own. Types: dtype is that of the data.
@@ -37,6 +36,10 @@ class Sparse:
 
     data: Array
     shape: tuple[int, ...]
+
+    @abstractmethod
+    def todense(self) -> Array:
+        """The dense array."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -125,6 +128,10 @@ class Coordinates(Sparse):
     def remade(self, args: Parts, *, shape: Sequence[int], is_sorted: bool = False, is_unique: bool = False) -> Self:
         """Another array of this class."""
         return type(self)(args, shape=shape, indices_sorted=is_sorted, unique_indices=is_unique)
+
+    def astype(self, dtype: DTypeLike) -> Self:
+        """The numbers in another dtype."""
+        return self.with_data(self.data.astype(dtype))
 
     def with_data(self, data: Array) -> Self:
         """Other numbers at the same positions."""

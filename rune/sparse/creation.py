@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,13 @@ from rune import tree
 from rune.errors import ArgumentError
 from rune.random import normal
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Either, Sparse, Tree
+from rune.sparse.coordinates import Sparse
 from rune.sparse.matrices import COO, CSC, CSR
 from rune.sparse.rows import BCSR
 from rune.typing import ArrayLike, DTypeLike
 
 
-def todense(arr: Tree) -> Tree:
+def todense(arr: object) -> Any:
     """A tree with its sparse arrays dense.
 
     Shapes: kept. Types: kept.
@@ -34,7 +35,7 @@ def todense(arr: Tree) -> Tree:
 
 def empty(
     shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32, sparse_format: str = "bcoo"
-) -> Either:
+) -> Sparse:
     """A sparse array of zeros, which has no elements.
 
     sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"; all but the first of matrices
@@ -57,7 +58,7 @@ def eye(
     dtype: DTypeLike | None = None,
     index_dtype: DTypeLike = np.int32,
     sparse_format: str = "bcoo",
-) -> Either:
+) -> Sparse:
     """Ones on the diagonal k.
 
     sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
+from typing import Any
 
 from rune import tree
 from rune.array import Array
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Either, Function, Sparse, Tree
+from rune.sparse.coordinates import Sparse
+from rune.sparse.matrices import Matrix
+from rune.sparse.rows import BCSR
 from rune.transforms.derivatives import grad as gradients
 from rune.transforms.derivatives import jacobian as jacobians
 
 Argnums = int | Sequence[int]
-Remake = Callable[[Sparse, Array], Sparse]
+Remake = Callable[[Any, Array], Sparse]  # from a sparse array and other numbers
 
 
-def grad(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Callable[..., Any]:
     """As rune.grad, of arguments that may be sparse.
 
     argnums, has_aux, options: as rune.grad
@@ -36,14 +39,16 @@ def grad(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: 
     both = value_and_grad(fun, argnums, has_aux, **options)
 
     @wraps(fun)
-    def gradient(*args: Tree, **kwargs: Tree) -> Tree:
+    def gradient(*args: object, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
     return gradient
 
 
-def value_and_grad(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
+def value_and_grad(
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool
+) -> Callable[..., Any]:
     """As rune.value_and_grad, of arguments that may be sparse.
 
     argnums, has_aux, options: as rune.value_and_grad
@@ -59,14 +64,14 @@ def value_and_grad(fun: Function, argnums: Argnums = 0, has_aux: bool = False, *
     transform = partial(gradients.value_and_grad, has_aux=has_aux, **options)
 
     @wraps(fun)
-    def both(*args: Tree, **kwargs: Tree) -> Tree:
+    def both(*args: object, **kwargs: object) -> Any:
         value, derivative = _by_numbers(transform, fun, argnums, args, kwargs)
         return value, _with_positions(_with_numbers, derivative, argnums, args)
 
     return both
 
 
-def jacfwd(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
+def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Callable[..., Any]:
     """As rune.jacfwd, of arguments that may be sparse; Jacobians by these are BCOO.
 
     argnums, has_aux, options: as rune.jacfwd
@@ -81,7 +86,7 @@ def jacfwd(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options
     return _jacobian(jacobians.jacfwd, fun, argnums, has_aux, options)
 
 
-def jacrev(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Function:
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Callable[..., Any]:
     """As rune.jacrev, of arguments that may be sparse; Jacobians by these are BCOO.
 
     argnums, has_aux, options: as rune.jacrev
@@ -98,10 +103,10 @@ def jacrev(fun: Function, argnums: Argnums = 0, has_aux: bool = False, **options
 
 
 def _jacobian(
-    transform: Function, fun: Function, argnums: Argnums, has_aux: bool, options: dict[str, bool]
-) -> Function:
+    transform: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool, options: dict[str, bool]
+) -> Callable[..., Any]:
     @wraps(fun)
-    def jacobian(*args: Tree, **kwargs: Tree) -> Tree:
+    def jacobian(*args: object, **kwargs: object) -> Any:
         result = _by_numbers(partial(transform, has_aux=has_aux, **options), fun, argnums, args, kwargs)
         derivative, aux = result if has_aux else (result, None)
         derivative = _with_positions(_jacobian_at, derivative, argnums, args)
@@ -111,12 +116,16 @@ def _jacobian(
 
 
 def _by_numbers(
-    transform: Function, fun: Function, argnums: Argnums, args: Sequence[Tree], kwargs: dict[str, Tree]
-) -> Tree:
+    transform: Callable[..., Any],
+    fun: Callable[..., Any],
+    argnums: Argnums,
+    args: Sequence[object],
+    kwargs: dict[str, object],
+) -> Any:
     """The transformation at arguments whose sparse arrays are replaced by their numbers."""
     numbers = [tree.map(lambda x: x.data if isinstance(x, Sparse) else x, a, is_leaf=_is_sparse) for a in args]
 
-    def of_numbers(*numbers: Tree, **kwargs: Tree) -> Tree:
+    def of_numbers(*numbers: object, **kwargs: object) -> object:
         arguments = [
             tree.map(lambda x, n: _with_numbers(x, n) if isinstance(x, Sparse) else n, a, n, is_leaf=_is_sparse)
             for a, n in zip(args, numbers, strict=True)
@@ -126,7 +135,7 @@ def _by_numbers(
     return transform(of_numbers, argnums=argnums)(*numbers, **kwargs)
 
 
-def _with_positions(remake: Remake, derivative: Tree, argnums: Argnums, args: Sequence[Tree]) -> Tree:
+def _with_positions(remake: Remake, derivative: object, argnums: Argnums, args: Sequence[object]) -> object:
     """Derivatives by numbers as sparse arrays; they follow in the order of the arguments."""
     chosen = [args[argnums]] if isinstance(argnums, int) else [args[k] for k in argnums]
     places = tree.leaves(chosen, is_leaf=_is_sparse)
@@ -147,7 +156,7 @@ def _with_numbers(x: Sparse, data: Array) -> Sparse:
     return tree.unflatten(structure, [data, *leaves[1:]])
 
 
-def _jacobian_at(x: Either, data: Array) -> BCOO:
+def _jacobian_at(x: BCOO | BCSR | Matrix, data: Array) -> BCOO:
     """Derivatives [*result, *data of x] as a BCOO [*result, *shape of x]."""
     m = x if isinstance(x, BCOO) else x.to_bcoo()
     count = data.ndim - m.data.ndim

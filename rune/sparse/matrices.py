@@ -7,7 +7,7 @@ end are none: lists may be longer than what they hold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Either, Parts, Sparse, Tree
+from rune.sparse.coordinates import Either, Operand, Parts, Sparse
 from rune.sparse.forms import bcoo_sort_indices
 from rune.sparse.products import matmul as product
 from rune.sparse.rows import BCSR
@@ -49,18 +49,18 @@ class Matrix(Sparse):
     def __repr__(self) -> str:
         return f"{self.to_bcoo()!r}".replace("BCOO", type(self).__name__, 1)
 
-    def __matmul__(self, other: Either) -> Either:
+    def __matmul__(self, other: Operand) -> Either:
         return product(self.to_bcoo(), _coordinates(other))
 
-    def __rmatmul__(self, other: Either) -> Either:
+    def __rmatmul__(self, other: Operand) -> Either:
         return product(_coordinates(other), self.to_bcoo())
 
     def __neg__(self) -> Self:
         return self * -1
 
-    def __mul__(self, number: Either) -> Self:
+    def __mul__(self, number: Operand) -> Self:
         """Times a number. Errors: ArgumentError for anything else."""
-        if isinstance(number, Sparse) or np.ndim(number):
+        if isinstance(number, Sparse) or np.ndim(cast(Array, number)):
             raise ArgumentError(
                 f"{type(self).__name__}: cannot multiply by {type(number).__name__} (a number required)",
                 hint="m.to_bcoo() * x multiplies element by element; @ is the product of matrices",
@@ -115,13 +115,13 @@ class COO(Matrix):
         """Rows and columns exchanged."""
         return self.transpose()
 
-    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], dict[str, Tree]]:
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], dict[str, Any]]:
         """Data, rows and columns; the shape and what is known of the positions."""
         names = ("shape", "rows_sorted", "cols_sorted")
         return (self.data, self.row, self.col), {n: getattr(self, n) for n in names}
 
     @classmethod
-    def tree_unflatten(cls, aux: dict[str, Tree], leaves: Sequence[Array]) -> Self:
+    def tree_unflatten(cls, aux: dict[str, Any], leaves: Sequence[Array]) -> Self:
         """The matrix with these leaves, whatever they are."""
         new = object.__new__(cls)
         new.data, new.row, new.col = leaves
@@ -234,8 +234,14 @@ for _class in (COO, CSR, CSC):
     tree.register_node_class(_class)
 
 
-def _coordinates(x: Either) -> Either:
+def _coordinates(x: Operand) -> Operand:
     return x.to_bcoo() if isinstance(x, Matrix) else x
+
+
+def _times(name: str, kind: type, mat: COO | CSR, dense: ArrayLike, transpose: bool) -> Array:
+    """The product of a matrix of one format, or of its transpose, with a dense array."""
+    _require(name, kind, mat)
+    return cast(Array, (mat.T if transpose else mat) @ dense)
 
 
 def _require_lists(name: str, shape: Sequence[int], data: Shape, lists: dict[str, tuple[Array, int]]) -> None:
@@ -325,8 +331,7 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
     >>> rune.sparse.coo_matvec(rune.sparse.coo_fromdense(rnp.eye(2)), rnp.array([3.0, 4.0]))
     Array([3., 4.], f32[2], cpu:0)
     """
-    _require("coo_matvec", COO, mat)
-    return (mat.T if transpose else mat) @ v
+    return _times("coo_matvec", COO, mat, v, transpose)
 
 
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
@@ -338,8 +343,7 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
     >>> rune.sparse.csr_matvec(rune.sparse.csr_fromdense(rnp.eye(2)), rnp.array([3.0, 4.0]))
     Array([3., 4.], f32[2], cpu:0)
     """
-    _require("csr_matvec", CSR, mat)
-    return (mat.T if transpose else mat) @ v
+    return _times("csr_matvec", CSR, mat, v, transpose)
 
 
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
@@ -352,7 +356,7 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
     >>> rune.sparse.coo_matmat(rune.sparse.coo_fromdense(rnp.eye(2)), rnp.ones((2, 1))).shape
     (2, 1)
     """
-    return coo_matvec(mat, B, transpose)
+    return _times("coo_matmat", COO, mat, B, transpose)
 
 
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
@@ -365,4 +369,4 @@ def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
     >>> rune.sparse.csr_matmat(rune.sparse.csr_fromdense(rnp.eye(2)), rnp.ones((2, 1))).shape
     (2, 1)
     """
-    return csr_matvec(mat, B, transpose)
+    return _times("csr_matmat", CSR, mat, B, transpose)

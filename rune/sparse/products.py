@@ -8,10 +8,10 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.errors import ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import laid_out
 from rune.sharding.shardings import Sharding
-from rune.sparse.coordinates import Coordinates, Either, S, listed, require_sparse, spread
+from rune.sparse.coordinates import Coordinates, Either, Operand, S, listed, require_sparse, spread
 from rune.sparse.forms import elements_at
 from rune.typing import ArrayLike, DTypeLike
 
@@ -84,15 +84,16 @@ def bcoo_dot_general(
     Array([3., 4.], f32[2], cpu:0)
     """
     (lhs_axes, rhs_axes), (left_batch, right_batch) = dimension_numbers
-    a: Either = lhs if isinstance(lhs, Coordinates) else rnp.asarray(lhs)
-    b: Either = rhs if isinstance(rhs, Coordinates) else rnp.asarray(rhs)
+    a = lhs if isinstance(lhs, Coordinates) else rnp.asarray(lhs)
+    b = rhs if isinstance(rhs, Coordinates) else rnp.asarray(rhs)
     for i, j in (*zip(lhs_axes, rhs_axes, strict=True), *zip(left_batch, right_batch, strict=True)):
         if a.shape[i] != b.shape[j]:
             raise ShapeError(f"bcoo_dot_general: cannot multiply {a.shape} and {b.shape} (axes {i} and {j})")
-    if isinstance(a, Coordinates) and isinstance(b, Coordinates):
-        result: Either = _sparse_product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
-    elif isinstance(a, Coordinates):
-        result = _product(a, b, (lhs_axes, rhs_axes), (left_batch, right_batch))
+    if isinstance(a, Coordinates):
+        axes = (lhs_axes, rhs_axes), (left_batch, right_batch)
+        result = _sparse_product(a, b, *axes) if isinstance(b, Coordinates) else _product(a, b, *axes)
+    elif not isinstance(b, Coordinates):
+        raise ArgumentError(f"bcoo_dot_general: cannot multiply {a.shape} and {b.shape} (at least one BCOO required)")
     else:
         turned = _product(b, a, (rhs_axes, lhs_axes), (right_batch, left_batch))
         first = len(left_batch)
@@ -148,7 +149,7 @@ def _sparse_product(a: S, b: Coordinates, contracted: Pair, batch: Pair) -> S:
     return m.remade((data, indices), shape=shape)
 
 
-def matmul(a: Either, b: Either) -> Either:
+def matmul(a: Operand, b: Operand) -> Either:
     """As numpy.matmul, of at least one sparse array."""
     a, b = (x if isinstance(x, Coordinates) else rnp.asarray(x) for x in (a, b))
     if not a.ndim or not b.ndim:

@@ -8,7 +8,7 @@ Elements past the end of the last row are none. It computes as a BCOO, whose row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.sharding.shardings import Sharding
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Either, Foreign, Parts, Sparse, is_inside, spread
+from rune.sparse.coordinates import Coordinates, Either, Operand, Parts, Sparse, is_inside, spread
 from rune.sparse.forms import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, elements_at
 from rune.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from rune.sparse.products import Dims, bcoo_dot_general
@@ -131,7 +131,7 @@ class BCSR(Sparse):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Foreign, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+        cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCSR:
         """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
         if n_dense or n_batch:
@@ -179,20 +179,20 @@ class BCSR(Sparse):
         args = (data, self.indices, self.indptr)
         return BCSR(args, shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
-    def __matmul__(self, other: Either) -> Either:
+    def __matmul__(self, other: Operand) -> Either:
         return product(self.to_bcoo(), _coordinates(other))
 
-    def __rmatmul__(self, other: Either) -> Either:
+    def __rmatmul__(self, other: Operand) -> Either:
         return product(_coordinates(other), self.to_bcoo())
 
-    def __mul__(self, other: Either) -> BCSR:
-        if np.ndim(other) == 0 and not isinstance(other, Sparse):
+    def __mul__(self, other: Operand) -> BCSR:
+        if not isinstance(other, Sparse) and np.ndim(cast(Array, other)) == 0:
             return self._with_data(self.data * other)
         return BCSR.from_bcoo(self.to_bcoo() * _coordinates(other))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Either) -> BCSR:
+    def __truediv__(self, other: Operand) -> BCSR:
         if isinstance(other, Sparse):
             raise TransformError("BCSR: cannot divide by a sparse array (most of it is 0)")
         return self * (1.0 / rnp.asarray(other))
@@ -200,25 +200,25 @@ class BCSR(Sparse):
     def __neg__(self) -> BCSR:
         return self._with_data(-self.data)
 
-    def __add__(self, other: Either) -> Either:
-        total = self.to_bcoo() + _coordinates(other)
+    def __add__(self, other: Operand) -> Either:
+        total: Either = self.to_bcoo() + cast(ArrayLike, _coordinates(other))
         return BCSR.from_bcoo(total) if isinstance(total, BCOO) else total
 
     __radd__ = __add__
 
-    def __sub__(self, other: Either) -> Either:
-        return self + (-other)
+    def __sub__(self, other: Operand) -> Either:
+        return self + -cast(Array, other)
 
-    def __rsub__(self, other: Either) -> Either:
+    def __rsub__(self, other: Operand) -> Either:
         return (-self) + other
 
 
 tree.register_node_class(BCSR)
 
 
-def _coordinates(x: Either) -> Either:
-    """A BCSR as a BCOO; everything else as it is."""
-    return x.to_bcoo() if isinstance(x, BCSR) else x
+def _coordinates(x: Operand) -> Coordinates | ArrayLike:
+    """A BCSR as a BCOO; everything else as it is, for the operation to take or refuse."""
+    return x.to_bcoo() if isinstance(x, BCSR) else cast(ArrayLike, x)
 
 
 def _require_rows(name: str, value: object) -> None:

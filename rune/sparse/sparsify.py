@@ -7,8 +7,9 @@ that would have no zeros in its result (`cos`, `x + 1`), is refused where it mee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.errors import TransformError
 from rune.sparse.array import BCOO
-from rune.sparse.coordinates import Either, Function, Sparse, Tree, spread
+from rune.sparse.coordinates import Sparse, spread
 from rune.sparse.forms import bcoo_reduce_sum, bcoo_sum_duplicates, bcoo_transpose, elements_at
 from rune.sparse.movement import (
     bcoo_broadcast_in_dim,
@@ -30,11 +31,13 @@ from rune.sparse.movement import (
     bcoo_rev,
     bcoo_slice,
 )
-from rune.sparse.products import Dims, bcoo_dot_general, bcoo_multiply_sparse, times_dense
+from rune.sparse.products import Dims, bcoo_dot_general
 from rune.transforms.programs.make_program import make_program
 
+Mixed: TypeAlias = BCOO | Array
 
-def sparsify(f: Function, use_tracer: bool = False) -> Function:
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """The function `f` of dense arrays, which takes sparse ones besides.
 
     use_tracer: taken as JAX's, and of no effect
@@ -55,11 +58,11 @@ def sparsify(f: Function, use_tracer: bool = False) -> Function:
     """
 
     @wraps(f)
-    def sparsified(*args: Tree, **kwargs: Tree) -> Tree:
+    def sparsified(*args: object, **kwargs: object) -> Any:
         leaves, structure = tree.flatten((args, kwargs), is_leaf=_is_sparse)
         values = [x if isinstance(x, BCOO) or not isinstance(x, Sparse) else x.to_bcoo() for x in leaves]  # type: ignore[attr-defined]
 
-        def of_leaves(*dense: Array) -> Tree:
+        def of_leaves(*dense: Array) -> object:
             inner, named = tree.unflatten(structure, dense)
             return f(*inner, **named)
 
@@ -74,12 +77,12 @@ def _is_sparse(x: object) -> bool:
     return isinstance(x, Sparse)
 
 
-def _run(program: Program, values: Sequence[Either]) -> list[Either]:
+def _run(program: Program, values: Sequence[Mixed]) -> list[Mixed]:
     """The results of the program; an equation with a sparse operand is run by its rule."""
-    env: dict[Var, Either] = {**dict(program.constants), **dict(zip(program.inputs, values, strict=True))}
+    env: dict[Var, Mixed] = {**dict(program.constants), **dict(zip(program.inputs, values, strict=True))}
 
-    def read(atom: Atom) -> Either:
-        return atom.value if isinstance(atom, Literal) else env[atom]
+    def read(atom: Atom) -> Mixed:
+        return cast(Array, atom.value) if isinstance(atom, Literal) else env[atom]
 
     for equation in program.equations:
         operands = [read(a) for a in equation.operands]
@@ -88,7 +91,7 @@ def _run(program: Program, values: Sequence[Either]) -> list[Either]:
     return [rnp.asarray(read(a)) if isinstance(a, Literal) else read(a) for a in program.outputs]
 
 
-def _results(equation: Equation, operands: Sequence[Either]) -> Sequence[Either]:
+def _results(equation: Equation, operands: Sequence[Mixed]) -> Sequence[Mixed]:
     primitive, params = equation.primitive, equation.params
     if not any(map(_is_sparse, operands)):
         results = bind(primitive, *operands, **params)
@@ -110,7 +113,7 @@ def _results(equation: Equation, operands: Sequence[Either]) -> Sequence[Either]
 # --- rules: from operands, at least one of them a BCOO, and parameters to the result -------------
 
 
-def _linear(name: str) -> Function:
+def _linear(name: str) -> Callable[..., Any]:
     """What may be done to each of several numbers of one position."""
 
     def rule(x: BCOO, **params: object) -> BCOO:
@@ -119,7 +122,7 @@ def _linear(name: str) -> Function:
     return rule
 
 
-def _odd(name: str) -> Function:
+def _odd(name: str) -> Callable[..., Any]:
     """What keeps 0, and is done to the sum of the numbers of one position."""
 
     def rule(x: BCOO, **params: object) -> BCOO | None:
@@ -131,7 +134,7 @@ def _odd(name: str) -> Function:
     return rule
 
 
-def _applied(name: str, data: Array, params: dict[str, object]) -> Either:
+def _applied(name: str, data: Array, params: dict[str, object]) -> Array:
     return bind(_PRIMITIVES[name], data, **params)
 
 
@@ -139,30 +142,28 @@ def _integer_pow(x: BCOO, *, exponent: int) -> BCOO | None:
     return _odd("integer_pow")(x, exponent=exponent) if exponent > 0 else None
 
 
-def _mul(x: Either, y: Either) -> BCOO:
-    if isinstance(x, BCOO) and isinstance(y, BCOO):
-        return bcoo_multiply_sparse(x, y)
-    sparse, dense = (x, y) if isinstance(x, BCOO) else (y, x)
-    return sparse.with_data(sparse.data * dense) if np.ndim(dense) == 0 else times_dense(sparse, dense)
+def _mul(x: Mixed, y: Mixed) -> BCOO:
+    """Multiplication commutes; numbers and dense arrays are those of BCOO's own product."""
+    return x * y if isinstance(x, BCOO) else cast(BCOO, y) * x
 
 
-def _div(x: Either, y: Either) -> BCOO | None:
-    if isinstance(y, BCOO):
+def _div(x: Mixed, y: Mixed) -> BCOO | None:
+    if isinstance(y, BCOO) or not isinstance(x, BCOO):
         return None
     m = spread(x)
     return m.with_data(m.data / (y if np.ndim(y) == 0 else elements_at(m, rnp.broadcast_to(y, m.shape))))
 
 
-def _add(x: Either, y: Either) -> BCOO | None:
-    return x + y if isinstance(x, BCOO) and isinstance(y, BCOO) else None
+def _add(x: Mixed, y: Mixed) -> Mixed | None:
+    return cast(Mixed, x + y) if isinstance(x, BCOO) and isinstance(y, BCOO) else None
 
 
-def _sub(x: Either, y: Either) -> BCOO | None:
-    return x + (-y) if isinstance(x, BCOO) and isinstance(y, BCOO) else None
+def _sub(x: Mixed, y: Mixed) -> Mixed | None:
+    return _add(x, -y)
 
 
-def _dot_general(x: Either, y: Either, *, dimension_numbers: Dims) -> Either:
-    return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers)
+def _dot_general(x: Mixed, y: Mixed, *, dimension_numbers: Dims) -> Mixed:
+    return cast(Mixed, bcoo_dot_general(x, y, dimension_numbers=dimension_numbers))
 
 
 def _broadcast(x: BCOO, *, shape: Sequence[int], axes: Sequence[int]) -> BCOO:
@@ -177,8 +178,9 @@ def _dynamic_slice(x: BCOO, *starts: Array, sizes: Sequence[int]) -> BCOO:
     return bcoo_dynamic_slice(x, starts, sizes)
 
 
-def _concatenate(*parts: Either, axis: int) -> BCOO | None:
-    return bcoo_concatenate(parts, dimension=axis) if all(map(_is_sparse, parts)) else None
+def _concatenate(*parts: Mixed, axis: int) -> BCOO | None:
+    sparse = [x for x in parts if isinstance(x, BCOO)]
+    return bcoo_concatenate(sparse, dimension=axis) if len(sparse) == len(parts) else None
 
 
 _ANY_NUMBERS = "neg real imag conj convert stop_gradient"
@@ -186,7 +188,7 @@ _KEEP_ZERO = (
     "sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc reduce_precision"
 )
 _PRIMITIVES = {p.name: p for p in ops.PRIMITIVES}
-_RULES: dict[str, Function] = {
+_RULES: dict[str, Callable[..., Any]] = {
     **{name: _linear(name) for name in _ANY_NUMBERS.split()},
     **{name: _odd(name) for name in _KEEP_ZERO.split()},
     "integer_pow": _integer_pow,

@@ -44,6 +44,7 @@ BUDGETS: dict[str, int] = {
     "rune.scipy": 91,
     "rune.settings": 1,
     "rune.sharding": 3,
+    "rune.sparse": 28,
     "rune.tracebacks": 3,
     "rune.transforms": 233,
     "rune.tree": 63,

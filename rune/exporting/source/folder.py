@@ -65,7 +65,7 @@ def source(function: Callable[..., object], target: str = "c", *, name: str | No
 
     >>> import rune, rune.numpy as rnp
     >>> rune.export.source(lambda x: rnp.cumsum(x), target="c", name="sums")(rnp.ones(5))
-    Folder(sums, c: sums.h, sums.c, sums_weights.c, sums_vectors.h, main.c, build.sh)
+    Folder(sums, c: sums.c, sums.h, sums_weights.c, sums_vectors.h, main.c, build.sh)
     """
     if target not in TARGETS:
         raise ArgumentError(f"source: cannot write for {target!r} (targets: {', '.join(TARGETS)})")
