@@ -290,9 +290,9 @@ def made_here(source: Source) -> list[str]:
     lines = source.text.splitlines()
     nodes = list(ast.walk(source.tree))
     # A class of rune's own may have the name of one: Event of profiles.
-    imports = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "threading"]
+    imports = [n for n in nodes if isinstance(n, ast.ImportFrom) and not (n.module or "").startswith("rune")]
     makers = {a.asname or a.name for n in imports for a in n.names if a.name in KINDS}
-    makers |= {f"threading.{kind}" for kind in KINDS}
+    makers |= {f"{module}.{kind}" for module in ("threading", "multiprocessing") for kind in KINDS}
     line_numbers = [n.lineno for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in makers]
     return [f"{source}:{line}" for line in line_numbers if "locks.held(" not in lines[line - 1]]
 

@@ -29,7 +29,7 @@ _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_
 # Modules that are not there, by the reason that an import of one gives.
 MODULES: Table = {
     _PALLAS: "jax.experimental.pallas* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
-    _MLIR: "jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir.* jax._src.interpreters.mlir jaxlib.mlir*",
+    _MLIR: "jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir* jax._src.interpreters.mlir jaxlib.mlir*",
     _XLA: """
         jax.extend.xla jax.extend.ifrt_programs jax.experimental.buffer_callback jax.experimental.xla_metadata
         jax.experimental.profiler jax.experimental.serialize_executable jax.experimental.topologies

@@ -11,11 +11,13 @@ _BY_POSITION = "Give it by position, or by the name it has here."
 _SHARDING = "Layouts are said by `jax.lax.with_sharding_constraint`."
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "How a ufunc reduces faster than one element after another is one argument, `ways`.": tuple(
+        f"jax.numpy.ufunc: {name}" for name in ("accumulate", "at", "call", "reduce", "reduceat")
+    ),
     _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
     _BY_POSITION: (
         "jax.*: fun",
         "jax.custom_batching.*: f*",
-        "jax.numpy.ufunc: *",
         "jax.custom_derivatives.SymbolicZero: aval",
         "jax.*: x",
         "jax.lax.nextafter: x?",

@@ -164,7 +164,7 @@ def test_what_writes_mlir_is_refused():
     with pytest.raises(ArgumentError, match="it asks for MLIR, and rune has none"):
         jax.jit(mlir_p.bind)(1.0)
     with pytest.raises(AttributeError, match=r"hint: It belongs to MLIR.*lower_fun"):
-        _ = mlir.ModuleContext
+        _ = mlir.ir
     with pytest.raises(ArgumentError, match="for 'cuda' alone"):
         mlir.register_lowering(mlir_p, mlir.lower_fun(abs), platform="cuda")
 
