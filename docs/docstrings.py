@@ -105,7 +105,7 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _row(entry: Entry) -> str:
-    """Parameters as code; Shapes, Types, Errors and Source, which are no names, in bold."""
+    """Parameters as code; Shapes, Types, Errors and Source are not names, and stand in bold."""
     name = f"**{entry.names}**" if entry.names[0].isupper() else f"`{entry.names}`"
     return f"- {name}: {_escaped(entry.text)}"
 

@@ -52,7 +52,7 @@ class Manager:
     At the end of a `with` block all are written. One is written at a time: `save` waits for the one
     before it. Arrays over several processes are for rune.distributed.save_checkpoint.
 
-    Errors: ArgumentError for a `keep` that is no positive number; OSError.
+    Errors: ArgumentError if `keep` is not a positive number; OSError.
 
     >>> import rune, rune.numpy as rnp, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -113,7 +113,7 @@ class Manager:
         if self._pending is None:
             return
         thread, saving = self._pending
-        thread.join()  # in a forked child at once, where there is no such thread
+        thread.join()  # returns at once in a forked child, which does not have the thread
         self._pending = None
         if saving.done():
             saving.result()
@@ -141,7 +141,7 @@ class Manager:
     # --- reading ----------------------------------------------------------------------------
 
     def path(self, step: int) -> Path:
-        """The file of a step. Errors: ArgumentError for a step that is no number from 0 on."""
+        """The file of a step. Errors: ArgumentError if the step is not an integer of at least 0."""
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < 10**18:
             raise ArgumentError(f"Manager: cannot count the step {step!r} (an int from 0 on required)")
         return self.folder / f"step_{step:09}.safetensors"
@@ -153,27 +153,26 @@ class Manager:
 
     @property
     def latest(self) -> int | None:
-        """The newest of them; None if there is none."""
+        """The newest of them, or None."""
         return next(iter(reversed(self.steps)), None)
 
     def restore(self, step: int | None = None, like: object = None, device: object = None) -> Checkpoint[Any]:
         """The checkpoint of a step, or the newest one; files that are torn are passed over.
 
         like, device: as of rune.tree.load
-        Errors: ArgumentError if there is none; FileError if that of this `step` is torn; those of
-                rune.tree.load. A newer file that is torn gives a FileWarning.
+        Errors: ArgumentError if there are no checkpoints; FileError if that of this `step` is torn;
+                those of rune.tree.load. A newer file that is torn gives a FileWarning.
         """
         if step is not None:
             return Checkpoint(step, trees.load(self.path(step), like, device))
         for checkpoint in self._restored(like, device):
             return checkpoint
         raise ArgumentError(
-            f"restore: cannot find a checkpoint in {self.folder}",
-            hint="resume(initial) starts anew where there is none",
+            f"restore: cannot find a checkpoint in {self.folder}", hint="resume(initial) starts anew without one"
         )
 
     def resume(self, initial: T, device: object = None) -> Checkpoint[T]:
-        """The newest checkpoint, of a tree like `initial`; if there is none, that after step 0.
+        """The newest checkpoint, of a tree like `initial`; without one, step 0 and `initial`.
 
         Arrays go where those of `initial` are. Errors: those of `restore`.
         """

@@ -24,8 +24,9 @@ def save(path: str | os.PathLike[str], tree: object, metadata: Mapping[str, str]
     metadata: texts by name, which `rune.files.open(path).metadata` gives back
     A process that is killed at any moment leaves the old file, whole.
 
-    Errors:   ArgumentError for another suffix; for a leaf that is no array or number, is traced,
-              deleted, or in other processes too, and for two leaves of one name, by their paths;
+    Errors:   ArgumentError for another suffix; for a leaf that is not an array or a number, is
+              traced, deleted, or in other processes too, and for two leaves of one name, by their
+              paths;
               OSError where the disk is full or the folder is not there.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
@@ -57,7 +58,7 @@ def load(path: str | os.PathLike[str], like: object = None, *, device: object = 
     larger than the memory. It may be replaced or removed meanwhile, but not be shortened.
 
     Errors: FileNotFoundError; FileError for a damaged file; ArgumentError for another suffix, for a
-            leaf that the file has not or has in another shape or dtype, by its name, and for nodes
+            leaf that the file lacks or has in another shape or dtype, by its name, and for nodes
             of other classes without `like`; those of `device_put`, with the name of the leaf.
 
     >>> import rune, rune.numpy as rnp, os, tempfile

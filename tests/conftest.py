@@ -53,7 +53,7 @@ from tests.support.order import by_case
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
-with SETTINGS:  # its import, here or in an example, is no statement for the process from here on
+with SETTINGS:  # its import, here or in an example, sets nothing for the rest of the process
     pass
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)

@@ -152,7 +152,7 @@ def nothing_executed() -> Iterator[None]:
 
 
 def read(file: bytes) -> Any:
-    """What the file holds, or None where it is refused. Errors: whatever is no CheckError."""
+    """What the file holds, or None where it is refused. Errors: all but CheckError."""
     start = time.monotonic()
     try:
         with nothing_executed():

@@ -71,7 +71,7 @@ def load(folder: Path, device: Any = None) -> tuple[Config, Params]:
     params = rune.tree.map_with_path(read, model.shapes(config))
     unknown = sorted({*places} - {*names(params)})
     if any(not name.endswith(NOT_PARAMETERS) for name in unknown):
-        raise UnknownModel(f"{folder}: it has parameters that this decoder has not: {', '.join(unknown[:3])}")
+        raise UnknownModel(f"{folder}: it has parameters that this decoder lacks: {', '.join(unknown[:3])}")
     return config, params
 
 

@@ -1,7 +1,7 @@
 """The text that the example learns: Python's own documentation, which every Python has.
 
 The topics of `help()` and the documentation strings of modules that are always there: about half a
-megabyte, of which the last twentieth is held out.
+megabyte; the last twentieth is held out.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def as_letters(word: str) -> tuple[str, ...]:
 
 
 class UnknownTokenizer(ValueError):
-    """A tokenizer.json that asks for what this reader has not; `pip install tokenizers` has it."""
+    """A tokenizer.json that this reader does not support; `pip install tokenizers` reads it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Tokenizer:
         return [self.numbers[piece] for word in WORDS.findall(text) for piece in self._merged(word)]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """The text of numbers; bytes that are no whole letter become �."""
+        """The text of numbers; bytes that do not make up a character become �."""
         letters = "".join(self.pieces[int(n)] for n in numbers)
         return bytes(BYTES[letter] for letter in letters).decode(errors="replace")
 

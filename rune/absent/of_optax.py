@@ -18,7 +18,7 @@ MISSING: Table = {
         *State *Schedule *Fn ApplyEvery MaskOrFn MaskedNode OptState Params Updates
         ShouldSkipUpdateFunction ZoomLinesearchInfo init_empty_state tree_utils.NamedTupleKey
         """,
-    "Losses that `rune.nn` has not: a line of `rune.numpy` most of them, or Optax's.": """
+    "Losses that `rune.nn` lacks: a line of `rune.numpy` most of them, or Optax's.": """
         convex_kl_divergence cosine_distance cosine_similarity ctc_loss_with_forward_probs
         generalized_kl_divergence hinge_loss kl_divergence l2_loss log_cosh losses.* multi_normal
         ntxent safe_softmax_cross_entropy sigmoid_focal_loss smooth_labels squared_error

@@ -1,7 +1,8 @@
 """Modules of JAX that are not here: an import of one says why, and what to use instead.
 
-A finder at the end of `sys.meta_path` is asked for what no other finder has. Of JAX's own modules
-it raises the error that Python would, with the sentence of the table rune/absent/of_as_jax.py.
+A finder at the end of `sys.meta_path` is asked for modules that no other finder knows. For JAX's
+own modules it raises the error that Python would, with the sentence of the table
+rune/absent/of_as_jax.py.
 """
 
 from __future__ import annotations
@@ -29,6 +30,6 @@ class MissingModules(MetaPathFinder):
 
 
 def install() -> None:
-    """Ask the finder for what no other has. A second call does nothing."""
+    """Install the finder behind all others. A second call does nothing."""
     if not any(isinstance(finder, MissingModules) for finder in sys.meta_path):
         sys.meta_path.append(MissingModules())

@@ -14,12 +14,12 @@ from rune.typing import ArrayLike, Axis
 
 
 def shape(a: ArrayLike | list | None) -> tuple:
-    """Sizes of the axes. Errors: ArgumentError for what is neither an array, nor a list or None."""
+    """Sizes of the axes. Errors: ArgumentError if it is not an array, a list or None."""
     return rnp.shape(_described("shape", a))
 
 
 def ndim(a: ArrayLike | list | None) -> int:
-    """Number of axes. Errors: ArgumentError for what is neither an array, nor a list or None."""
+    """Number of axes. Errors: ArgumentError if it is not an array, a list or None."""
     return rnp.ndim(_described("ndim", a))
 
 
@@ -29,7 +29,7 @@ def size(a: ArrayLike | list | None, axis: Axis = None) -> int:
 
 
 def _described(name: str, a: ArrayLike | list | None) -> ArrayLike:
-    """An array of that shape, if `a` is none."""
+    """An array of that shape, if `a` is not an array."""
     if not (a is None or isinstance(a, list | tuple)):
         return a
     what = f"{name} requires ndarray or scalar arguments, got {type(a).__name__}; JAX will refuse it"

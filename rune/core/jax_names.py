@@ -102,7 +102,7 @@ class NamedParams(dict[str, object]):
         return super().__contains__(name) or name in self.names
 
     def get(self, name: str, default: object = None) -> object:
-        """The parameter of that name, rune's or JAX's; the default if there is none."""
+        """The parameter of that name, rune's or JAX's, or the default."""
         return self[name] if name in self else default
 
 

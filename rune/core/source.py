@@ -123,10 +123,10 @@ class Bound:
 def bind_source(source: Source, name: str, types: Sequence[object], params: Mapping[str, object]) -> Bound:
     """The kernel for operands of these types.
 
-    Errors: ArgumentError "scale: cannot launch scale (...)" for a launch or a number that is none.
+    Errors: ArgumentError "scale: cannot launch scale (...)" if the launch or a number is not valid.
     """
     launch, numbers = source.launch(*types, **params), tuple(source.sizes(*types, **params))
-    why = _misfit(launch) or next((f"{n!r} is no number to pass" for n in numbers if not _is_number(n)), None)
+    why = _misfit(launch) or next((f"{n!r} is not a number to pass" for n in numbers if not _is_number(n)), None)
     if why is not None:
         raise ArgumentError(f"{name}: cannot launch {source.entry} ({why})")
     return Bound(source, launch, numbers)

@@ -17,9 +17,9 @@ class Iterator(AbstractContextManager["Iterator"]):
     """A run of a pipeline, from an element on. Workers begin with the first `next`.
 
     It ends with the last element, with an error, with `close` or a `with` block, and then no
-    thread, process or memory of it is there. When nobody has it any more its workers are told to
-    end, and do when they have done what they are at. After an error, or Ctrl-C, it does not go on
-    as if nothing had been: `pipeline.restore(iterator.state())` does.
+    thread, process or memory of it remains. Once it is no longer referenced, its workers stop after
+    their current elements. After an error, or Ctrl-C, it does not silently continue:
+    `pipeline.restore(iterator.state())` does.
 
     Errors: none by itself; `next` raises those of the functions, and DataError after an error.
 

@@ -56,11 +56,12 @@ class Pipeline:
     # --- order --------------------------------------------------------------------------------
 
     def shuffle(self, key: int | Array, buffer: int | None = None) -> Pipeline:
-        """The same elements in an order drawn by the key, another one in each epoch.
+        """The same elements in an order drawn by the key, different in each epoch.
 
         key:    of `rune.random`, or the number that makes one
         buffer: for streams, whose elements come from so many that wait at a time
-        Errors: ArgumentError if the key is none, for a stream without a buffer, and the other way.
+        Errors: ArgumentError if it is not a key, for a stream without a buffer, and for a buffer of
+                anything else.
 
         >>> from rune import data
         >>> sorted(data.sequence(range(5)).shuffle(0))
@@ -111,7 +112,7 @@ class Pipeline:
 
         workers: None, in the thread that iterates; a number of threads, `Threads(n)` or
                  `Processes(n)`. They also do what comes before, from reading the source on, and
-                 the `batch` right behind, of which each is one task.
+                 the `batch` right behind; each batch is one task.
         Errors:  those of the function, in whose notes are this line and the element; ArgumentError
                  if the number of workers is not at least 1.
 
@@ -163,12 +164,12 @@ class Pipeline:
     def prefetch(self, device: Where = None, depth: int = 2) -> Pipeline:
         """The same elements, as arrays on a device, made ready by other threads meanwhile.
 
-        device: a device, its name, or a Sharding, of whose array each process brings its own rows;
-                None: the default device, to which arrays are not committed. Leaves that are no
+        device: a device, its name, or a Sharding, for which each process brings its own rows;
+                None: the default device, to which arrays are not committed. Leaves that are not
                 numbers stay as they are. On CUDA devices the copies pass through pinned memory, on
                 a stream of their own, while programs run.
         depth:  how many elements may be ready on the device while one is in use; one thread reads
-                the next one meanwhile, another one sends it
+                the next one meanwhile, another sends it
         Errors: ArgumentError if the depth is not at least 1; DeviceError for an unknown device.
 
         >>> from rune import data
@@ -184,7 +185,7 @@ class Pipeline:
         return Iterator(self.stage, 0)
 
     def restore(self, state: Mapping[str, SupportsInt]) -> Iterator:
-        """A run that goes on where another one was when it gave this state.
+        """A run that goes on where the run that gave this state was.
 
         The pipeline has to be one of the same order: of the source, its length, shuffles, shards,
         batches and epochs. Functions, workers and devices may be others. A stream is read again up

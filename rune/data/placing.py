@@ -1,4 +1,4 @@
-"""Elements onto devices: their numbers become arrays there, and what is no number stays.
+"""Elements onto devices: their numbers become arrays there, and everything else stays.
 
 A device with a queue of its own for copies gets them there while its programs run; those wait for
 the copy of an element when it is taken, and not before.
@@ -36,7 +36,7 @@ class Arrival:
 
 
 def destination(where: Where) -> Where:
-    """A device, its name or a sharding. Errors: those of `device_put` for what is neither."""
+    """A device, its name or a sharding. Errors: those of `device_put` for anything else."""
     if where is not None:
         device_put(np.zeros(0, np.float32) if not isinstance(where, NamedSharding) else (), where)
     return where

@@ -103,7 +103,7 @@ def serve(pipe: Connection, load: Callable[[], Function]) -> None:
 
 
 def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: list[bool]) -> None:
-    """Put tasks into the queue, and the end when nobody is there who would give one."""
+    """Put tasks into the queue, and an end when the other side has hung up."""
     parent = multiprocessing.parent_process()
     with suppress(EOFError, OSError):
         while pipe in wait([pipe] if parent is None else [pipe, parent.sentinel]):
@@ -113,7 +113,7 @@ def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: list[bool]) -> 
 
 
 def _slot(slots: dict[str, Slot], path: str) -> Slot | None:
-    """The memory by its path; None if it has been given back, when nobody waits for the result."""
+    """The memory by its path; None if it has been released, when the result is no longer wanted."""
     if path not in slots:
         with suppress(OSError):
             slots[path] = opened(path)

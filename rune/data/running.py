@@ -131,7 +131,7 @@ def _worked(
 
 
 def _prefetched(read: Callable[[Scope], Iterator[object]], device: Where, depth: int, scope: Scope) -> Iterator[object]:
-    """One thread reads elements, another one sends them: a step waits for the slower one."""
+    """One thread reads elements, another sends them: a step waits for the slower one."""
 
     def elements() -> Generator[object, None, None]:
         with Scope() as inner:

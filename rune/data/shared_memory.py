@@ -49,7 +49,7 @@ def new_slot(nbytes: int) -> Slot | None:
 
 
 def _reserve(file: int, nbytes: int) -> None:
-    """Errors: OSError if there is no room; a file that only says its size has none."""
+    """Errors: OSError if there is no room: setting the size of a file does not reserve it."""
     reserve = getattr(os, "posix_fallocate", None)
     if reserve is None:
         os.ftruncate(file, nbytes)
@@ -64,7 +64,7 @@ def opened(path: str) -> Slot:
 
 
 def remove(path: str) -> None:
-    """From now on nobody can open it; who has it goes on having it."""
+    """From now on it cannot be opened; processes that have it open keep it."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 

@@ -56,7 +56,7 @@ def sequence(items: Indexed) -> Pipeline:
     Lists, ranges, data sets of other libraries (torch's map-style ones, those of Hugging Face), and
     other pipelines.
 
-    Errors: ArgumentError if there is no length, or no item by number.
+    Errors: ArgumentError if it has no length, or no items by number.
 
     >>> from rune import data
     >>> list(data.sequence("abc"))
@@ -91,7 +91,7 @@ def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
     """The paths of the files of a folder, sorted; a `map` with workers reads them.
 
     pattern: of `pathlib.Path.glob`
-    Errors:  ArgumentError if there is no such folder.
+    Errors:  ArgumentError if the folder does not exist.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -122,7 +122,7 @@ def _size_of(operation: str, rows: object) -> int:
     """The size of all leading axes. Errors: ArgumentError, ShapeError."""
     leaves, treedef = tree.flatten(rows)
     if not leaves:
-        raise ArgumentError(f"{operation}: cannot read rows (there is no array)")
+        raise ArgumentError(f"{operation}: cannot read rows (no arrays)")
     for number, leaf in enumerate(leaves):
         if not leaf.ndim or len(leaf) != len(leaves[0] if leaves[0].ndim else ()):
             shapes = f"{key_path(number, treedef)} {_shape(leaf)}, first {_shape(leaves[0])}"

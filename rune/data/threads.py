@@ -30,7 +30,7 @@ AHEAD = 2  # tasks under way or done for each worker
 class Scope(ExitStack):
     """What a run has at work, and whether whoever ends the run waits until that is over.
 
-    A run that is dropped is only told to end, since nobody knows where it is dropped: a collector
+    A run that is dropped is only told to end, since it may be dropped anywhere: a collector
     runs in any thread and under any lock, and what waits there may wait for itself.
     """
 
@@ -107,7 +107,7 @@ class _Line(Generic[R]):
 
 
 class _Reader(Generic[R]):
-    """A thread that reads ahead, which is told to end when nobody has this object any more."""
+    """A thread that reads ahead; it is told to end when this object is no longer referenced."""
 
     def __init__(self, read: Callable[[], Generator[R, None, None]], depth: int, drop: Callable[[R], object]):
         self.line = _Line(drop)

@@ -23,7 +23,7 @@ class Exporter:
     rune.export.load(file)       from a path or from bytes
     rune.export.source(f, target="c")(*args)    a folder of kernels and C
     rune.export.register_node    gives a class of trees a name in files
-    Errors: those of the doors: ArgumentError for what no file holds, CheckError for a damaged file.
+    Errors: ArgumentError for a program that a file cannot hold, CheckError for a damaged file.
 
     >>> import rune, rune.numpy as rnp
     >>> exported = rune.export(lambda x: x * 2.0)(rune.ShapeDtypeStruct((3,), "f32"))
@@ -37,7 +37,8 @@ class Exporter:
         Arguments are arrays, numbers, ShapeDtypeStructs; dims= and in_dims= are those of jit: sizes
         that are open within ranges. What jit knows of a jitted function (static arguments, sizes)
         holds. Random numbers need a key among the arguments.
-        Errors: ArgumentError for what no file holds: callbacks, operations of users, other devices.
+        Errors: ArgumentError for callbacks, operations of users and other devices, which a file
+                cannot hold.
 
         >>> import rune, rune.numpy as rnp
         >>> rune.export(lambda x: rnp.sum(x**2))(rnp.ones(3), dims={"n": (1, 4096)})
@@ -58,7 +59,7 @@ class Exporter:
         """The function in a file, or in the bytes of one. Nothing is executed until it is called.
 
         Errors: CheckError "load: cannot read an exported file (<why>)" for another or a damaged
-                file; OSError if there is none.
+                file; OSError if it does not exist.
         """
         if not isinstance(file, str | os.PathLike | bytes | bytearray):
             raise ArgumentError(f"load: cannot read {type(file).__name__} (a path, or the bytes of a file)")

@@ -1,7 +1,7 @@
 """The file of an exported function: one safetensors file, programs and trees among its metadata.
 
     format     "rune.export"
-    version    "1"; another one is refused
+    version    "1"; others are refused
     writer     the version of rune that wrote it
     orders     how many programs there are: the function, then one for each derivative
     program.k  the text of a program (rune/core/program.py has the grammar)
@@ -75,7 +75,7 @@ def encode(orders: Sequence[Stored]) -> bytes:
 def decode(file: bytes) -> list[Stored]:
     """The function and its derivatives.
 
-    Errors: CheckError "load: cannot read ..." for what is no such file, and for a damaged one.
+    Errors: CheckError "load: cannot read ..." if it is another kind of file, or damaged.
     """
     try:
         with reading("an exported file"):

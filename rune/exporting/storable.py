@@ -107,7 +107,7 @@ def _equation(equation: Equation) -> Equation:
     params = map_programs(equation.params, storable)
     for name, value in params.items():
         if not _is_value(value):
-            _refuse(equation, f"its parameter {name} is {type(value).__name__}, which is no value")
+            _refuse(equation, f"its parameter {name} is {type(value).__name__}, which is not a value")
     return replace(equation, params=params)
 
 
@@ -154,7 +154,7 @@ def _require_values(program: Program) -> None:
             _require_names(equation)
             for name, value in equation.params.items():
                 if not _is_value(value):
-                    raise CheckError(f"load: cannot accept {equation.primitive.name} ({name}={value!r} is no value)")
+                    raise CheckError(f"load: cannot accept {equation.primitive.name} ({name}={value!r} is not a value)")
                 pending += _programs_in(value)
 
 
@@ -172,7 +172,7 @@ def _require_names(equation: Equation) -> None:
 def _names(primitive: Primitive) -> tuple[frozenset[str], frozenset[str]]:
     """The parameters that an equation needs, and those that it may have: as its rules name them.
 
-    A device is none that a file says, though `jit` may.
+    A file does not name devices, though `jit` may.
     """
     rules = [getattr(primitive, name, None) for name in ("type_rule", "reference", "expand", "calls", "interpret")]
     named = [p for r in rules if r is not None for p in inspect.signature(r).parameters.values()]

@@ -6,8 +6,8 @@
     dict, OrderedDict           ["dict", [key, ...], tree, ...]     keys are strings and integers
     a class with a name         ["node", name, text, tree, ...]     of `register_node`
 
-A file names no class of Python: what is not in this table has to be registered, under a name, in
-the process that writes and in the one that reads.
+A file does not name classes of Python: one that is not in this table has to be registered, under a
+name, in the process that writes and in the one that reads.
 """
 
 from __future__ import annotations

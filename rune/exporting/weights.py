@@ -1,4 +1,4 @@
-"""Arrays and texts in one safetensors file, of which every byte counts.
+"""Arrays and texts in one safetensors file; every byte is under a digest.
 
 What is written has one spelling only: names in order, arrays without gaps, and among the metadata a
 digest of all the rest. So a file in which any byte differs is refused.

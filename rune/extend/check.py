@@ -105,7 +105,7 @@ def check(operation: Primitive, samples: Iterable[Any], device: str | None = Non
 
     Types: those that the operation takes, as they are in the samples.
     Errors:  Disagreement (an AssertionError) names the rule, the sample and what differs;
-             ArgumentError if `operation` is not one.
+             ArgumentError if `operation` is not a primitive.
 
     >>> import numpy as np
     >>> from rune import extend

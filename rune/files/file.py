@@ -28,7 +28,7 @@ Where = str | Device | Sharding
 
 
 def suffix(operation: str, path: Path) -> str:
-    """The format that a path names. Errors: ArgumentError for a suffix that is none."""
+    """The format that a path names. Errors: ArgumentError for another suffix."""
     if path.suffix not in NATIVE:
         raise ArgumentError(f"{operation}: cannot use the suffix of {path} (one of {', '.join(NATIVE)})")
     return path.suffix
@@ -67,7 +67,7 @@ class File(Mapping[str, Array]):
     if somebody shortens it. int4 arrays are unpacked, and compressed ones inflated, into memory.
 
     Types:  those of the arrays that were saved.
-    Errors: those of `open`; KeyError for a name that the file has not; FileError for truth values
+    Errors: those of `open`; KeyError for a name that is not in the file; FileError for truth values
             that are neither 0 nor 1.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
@@ -127,7 +127,7 @@ class File(Mapping[str, Array]):
         return f"File({str(self.path)!r}, {len(self)} arrays: {arrays}{', ...' if len(self) > 8 else ''})"
 
     def read(self, name: str, device: Where | None = None) -> Array:
-        """An array on a device, or cut by a sharding, of which each device reads its block alone.
+        """An array on a device, or cut by a sharding, so that each device reads its block alone.
 
         device: a device, its name or a sharding; None: the default device, and committed to none
         Errors: KeyError, FileError; those of `device_put`, with the name of the array.

@@ -77,7 +77,7 @@ def _metadata(archive: zipfile.ZipFile, info: zipfile.ZipInfo | None) -> dict[st
 
 def _leaf_name(member: str) -> str:
     if not member.endswith(_SUFFIX):
-        raise Unreadable(f"the member {member[:60]!r} is no array")
+        raise Unreadable(f"the member {member[:60]!r} is not an array")
     return member.removesuffix(_SUFFIX)
 
 
@@ -122,15 +122,15 @@ def _header(member: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], Literal["C", 
             return _dtype(descr), checked_shape(shape), "F" if is_fortran else "C"
         case {"descr": descr}:
             raise Unreadable(f"an array of dtype {str(descr)[:60]}")
-    raise Unreadable("a header that is none of npy")
+    raise Unreadable("a header that is not npy's")
 
 
 def _literal(text: bytes) -> object:
-    """What a header means; NumPy's own reader trips over texts that are no Python."""
+    """What a header means; NumPy's own reader trips over texts that are not Python."""
     try:
         return ast.literal_eval(text.decode("latin1").strip())
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        raise Unreadable(f"a header that is no literal ({type(error).__name__})") from None
+        raise Unreadable(f"a header that is not a literal ({type(error).__name__})") from None
 
 
 def _dtype(descr: str) -> np.dtype:

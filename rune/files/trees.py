@@ -103,7 +103,7 @@ def _by_name(operation: str, pairs: Sequence[tuple[KeyPath, object]]) -> dict[st
 
 
 def _is_text(name: str) -> bool:
-    """Whether UTF-8 has it; halves of pairs are none."""
+    """Whether UTF-8 can encode it; halves of surrogate pairs it cannot."""
     return name.encode(errors="replace").decode() == name
 
 
@@ -125,7 +125,7 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def source_tree(values: object) -> Saved:
-    """What of a tree is to be written. Errors: ArgumentError names a leaf that is no array."""
+    """The entries of a tree. Errors: ArgumentError names a leaf that is not an array."""
     pairs, treedef = tree.flatten_with_path(values)
     named = _by_name("save", pairs)
     return Saved({name: _source(tree.keystr(path), opened(leaf)) for name, (path, leaf) in named.items()}, treedef)
@@ -158,7 +158,7 @@ def _number(path: str, value: complex, dtype: np.dtype) -> Source:
 def _readable(path: str, array: Array) -> Callable[[], Blocks]:
     """The blocks of an array, copied to the host one after the other.
 
-    Errors: ArgumentError for an array of which other processes have blocks; DeletedArrayError.
+    Errors: ArgumentError if other processes have blocks of the array; DeletedArrayError.
     """
     if array.is_deleted():
         raise ArgumentError(f"save: cannot write the leaf {path or 'array'} ({array.type} was donated or deleted)")
@@ -269,7 +269,7 @@ def _as_like(file: File, like: object) -> tuple[TreeDef, list[str]]:
 
 
 def _some(file: File, named: Mapping[str, object]) -> str:
-    """A few names that a file has, those first that nobody asked for."""
+    """A few names that a file has; first those that the tree lacks."""
     names = sorted(file, key=lambda name: name in named)
     return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "") or "it has no leaf"
 

@@ -103,7 +103,7 @@ def ragged_dot_general(
     Shapes: group_sizes int[G]; the result's axes are G (contracted), the batch axes, the others of
             lhs, the others of rhs.
     Types:  one numeric dtype, kept, or preferred_element_type.
-    Errors: ArgumentError for other than one ragged axis, or a group axis of rhs where there is none
+    Errors: ArgumentError for other than one ragged axis, or a group axis of rhs that is not wanted
             or none where there is one; ShapeError for shapes that do not fit.
 
     >>> from rune import lax

@@ -32,7 +32,7 @@ def write_source_call(
 ) -> object:
     """Bind the kernel in place of the primitive.
 
-    Errors: ArgumentError for a launch that is none.
+    Errors: ArgumentError if the launch is not valid.
     """
     types = [type_of(a) for a in args]
     result_types = primitive.type_rule(*types, **params)

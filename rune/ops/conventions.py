@@ -42,7 +42,7 @@ Axis = int | Sequence[int] | None
 
 
 def entries(x: object) -> tuple[Size, ...]:
-    """The members of a sequence or a vector, whatever its class; what is neither, alone.
+    """The members of a sequence or a vector, whatever its class; anything else by itself.
 
     They may be anything: who uses them sees to it that they are integers.
     """

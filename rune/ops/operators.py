@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rune.backends import Device
     from rune.typing import DTypeLike
 
-# What the package itself asks arrays and traced values for, and what is no part of their surface.
+# What the package itself asks arrays and traced values for, and is not part of their surface.
 INTERNAL = frozenset(
     """
     buffer buffer_on copied_to frame interpreter is_sole_owner known make_dense place primal rank0 start_numpy tangent

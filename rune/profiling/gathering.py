@@ -16,7 +16,7 @@ from rune.profiling.profile import Profile
 
 DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, printed at its end
 
-gathers: list[Profile] = []  # all that gather anywhere in the process: empty, nobody is to be told
+gathers: list[Profile] = []  # all profiles that gather in the process; empty, there is nothing to record
 _process: list[Profile] = []  # one, or none
 _current: ContextVar[Profile | None] = ContextVar("rune_profile", default=None)
 
@@ -59,7 +59,7 @@ class gathering:
 
 
 class within:
-    """Inside the block, in another thread, what is done is told to a profile; None: to nobody.
+    """Inside the block, in another thread, a profile records what is done; None: no profile does.
 
     For threads that work for the one that asked for the profile: `current()` there, `within` here.
 

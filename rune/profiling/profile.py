@@ -116,7 +116,7 @@ class Profile:
 
     @property
     def totals(self) -> tuple[Total, ...]:
-        """All that is no program or step, by kind, name and line; what took longest first."""
+        """Everything but programs and steps, by kind, name and line; the longest first."""
         with self._lock:
             return tuple(sorted(self._totals.values(), key=lambda t: -t.seconds))
 
@@ -151,7 +151,7 @@ class Profile:
             self.events.append(event)
 
     def add_total(self, event: Event) -> None:
-        """Something that is no part of a compiled program has ended."""
+        """Something outside of compiled programs has ended."""
         self.add(event)
         key = event.kind, event.title, event.line
         with self._lock:
@@ -272,7 +272,7 @@ def plan_text(plan: PlanProfile) -> str:
 
 
 def totals_rows(totals: Sequence[Total]) -> list[tuple[str, ...]]:
-    """The table of what was no compiled program, below a head; none without any."""
+    """The table of everything outside of compiled programs, below a head, if there was any."""
     rows = [(t.name, t.kind.value, str(t.calls), time_text(t.seconds), t.line) for t in totals[:SHOWN]]
     more = totals[SHOWN:]
     if more:

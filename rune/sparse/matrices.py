@@ -1,7 +1,7 @@
 """COO, CSR and CSC: matrices by positions, by rows, and by columns, under SciPy's names.
 
 They hold the same numbers as a BCOO or BCSR of two axes, and compute as these. Elements past the
-end are none: lists may be longer than what they hold.
+end do not count: lists may be longer than what they hold.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An array of shape [*batch, R, C, *dense] has data [*batch, N, *dense], the columns of its elements,
 indices [*batch, N], and where each row begins and ends in these lists, indptr [*batch, R + 1].
-Elements past the end of the last row are none. It computes as a BCOO, whose rows are counted.
+Elements past the end of the last row do not count. It computes as a BCOO, whose rows are counted.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class BCSR(Sparse):
         return cls((csr.data, rnp.asarray(csr.indices, kind), rnp.asarray(csr.indptr, kind)), shape=csr.shape)
 
     def to_bcoo(self) -> BCOO:
-        """The same array, with the row of each element; elements that are none, past the last."""
+        """The same array, with the row of each element; those that do not count, past the last."""
         numbers = rnp.arange(self.nse, dtype=self.indptr.dtype)[:, None]
         rows = rnp.sum(self.indptr[..., None, 1:] <= numbers, -1).astype(self.indices.dtype)
         head = np.broadcast_shapes(rows.shape, self.indices.shape)

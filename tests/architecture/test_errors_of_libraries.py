@@ -135,7 +135,7 @@ OPTIMIZERS: list[tuple[str, str]] = [
     ("cycles of unknown length", "rune.optim.deprecated.sgdr_schedule([{'init_value': 0.0}])"),
     ("steps that only grow", "rune.optim.deprecated.scale_by_rprop(0.5, eta_minus=2.0)"),
     ("parts without names", "rune.optim.deprecated.named_chain(rune.optim.sgd(0.1))"),
-    ("a condition that is no function", "rune.optim.deprecated.conditionally_transform(rune.optim.sgd(0.1), True)"),
+    ("a condition that is not a function", "rune.optim.deprecated.conditionally_transform(rune.optim.sgd(0.1), True)"),
 ]
 
 FUNCTIONS: list[tuple[str, str]] = [

@@ -5,7 +5,7 @@
     python -m tests.data.soak --seed 7           another choice of pipelines
 
 Each run is of another pipeline, of threads, processes, readers ahead, or several of them, nested
-also; it ends by itself, early, by an error, by an interrupt, with nobody having it, or in a cycle
+also; it ends by itself, early, by an error, by an interrupt, unreferenced, or in a cycle
 that the collector finds. What it gave is compared with the list that it should be. A run that takes
 a minute is a deadlock: all stacks are printed, and the process ends.
 """

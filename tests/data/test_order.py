@@ -226,7 +226,7 @@ def test_sizes_of_whole_batches_are_one_number():
         (lambda: data.sequence("ab").dims, "it has none"),
         (lambda: data.sequence(iter("ab")), "sequence: cannot read "),  # type: ignore[arg-type]
         (lambda: data.iterable(3), "iterable: cannot read int"),  # type: ignore[arg-type]
-        (lambda: data.arrays({}), "there is no array"),
+        (lambda: data.arrays({}), "no arrays"),
     ],
 )
 def test_what_means_nothing_is_refused_in_words(call: Any, message: str):

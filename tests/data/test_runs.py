@@ -1,4 +1,4 @@
-"""Runs: elements by number are those in order, a run goes on exactly where another one was, and
+"""Runs: elements by number are those in order, a run goes on exactly where another was, and
 workers change nothing.
 """
 

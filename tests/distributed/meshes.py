@@ -161,7 +161,7 @@ def made_of_parts() -> None:
 
 
 def batches() -> None:
-    """Batches of which each process loads its part, while it does other things with the others."""
+    """Batches: each process loads its part, while it does other things with the others."""
     size, count = 2 * len(distributed.devices()), distributed.process_count()
     if len({*Counter(d.process_index for d in distributed.devices()).values()}) > 1:
         return  # the parts are equally long, so the processes have equally many devices

@@ -134,11 +134,11 @@ HOSTILE: list[tuple[str, Any]] = [
         program("%2: f32[2] = jit %1 {program=" + "program f(%0: f32[2]) { %1: f32[2] = jit %0 {program=" * 3000),
     ),
     ("a nest of trees", {"trees.0": "[" * 50_000}),
-    ("trees that are none", {"trees.0": "null"}),
+    ("trees that are not trees", {"trees.0": "null"}),
     ("a class of trees", {"trees.0": json.dumps({**TREES, "out": ["node", "os.system", "", "*"]})}),
     ("keys twice", {"trees.0": json.dumps({**TREES, "out": ["dict", ["a", "a"], "*", "*"]})}),
     ("a weight that is not there", {"trees.0": json.dumps({**TREES, "weights": ["w9"]})}),
-    ("weights that are no list", {"trees.0": json.dumps({**TREES, "weights": {"a": 1}})}),
+    ("weights that are not a list", {"trees.0": json.dumps({**TREES, "weights": {"a": 1}})}),
 ]
 
 

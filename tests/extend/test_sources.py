@@ -226,8 +226,8 @@ BAD = {
     "threads": (lambda x: extend.Launch(1, 0), (), "threads of a block are"),
     "dimensions": (lambda x: extend.Launch((1, 1, 1, 1), 1), (), "one to three dimensions"),
     "shared": (lambda x: extend.Launch(1, 1, -1), (), "shared_bytes is -1"),
-    "number": (lambda x: extend.Launch(1, 1), ("n",), "'n' is no number"),
-    "infinity": (lambda x: extend.Launch(1, 1), (float("inf"),), "inf is no number"),
+    "number": (lambda x: extend.Launch(1, 1), ("n",), "'n' is not a number"),
+    "infinity": (lambda x: extend.Launch(1, 1), (float("inf"),), "inf is not a number"),
 }
 
 

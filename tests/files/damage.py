@@ -46,7 +46,7 @@ def split(content: bytes) -> tuple[Header, bytes]:
 
 
 def joined(header: Header | str | bytes, buffer: bytes, length: int | None = None) -> bytes:
-    """A file of a header, as text if it is no JSON, and a buffer; `length` may be wrong."""
+    """A file of a header, as text if it is not JSON, and a buffer; `length` may be wrong."""
     text = header if isinstance(header, str | bytes) else json.dumps(header)
     octets = text if isinstance(text, bytes) else text.encode()
     return struct.pack("<Q", len(octets) if length is None else length) + octets + buffer

@@ -181,7 +181,7 @@ HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s,)}"
         ([("x.npy", npy("__import__('os').abort()"))], "'x.npy'"),
         ([("x.npy", b"text")], "'x.npy'"),
         ([("x.npy", b"\x93NUMPY\x03\x00")], r"npy of version \(3, 0\)"),
-        ([("x.txt", b"text")], "is no array"),
+        ([("x.txt", b"text")], "is not an array"),
         ([("__metadata__.json", b"[]")], "metadata that are not texts"),
         ([("__metadata__.json", b'{"rune": "{}"}')], "notes of version"),
     ],

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 NAMES = HERE.joinpath("jax_0_10_2.txt").read_text().split()
 SIGNATURES = HERE / "jax_arguments_0_10_2.txt"  # a function in each line, and what it takes by name
 INTRODUCTION = """\
-What the namespace `jax` (0.10.2) has and `rune` has not. What `jax.lax` has besides stands in
+What the namespace `jax` (0.10.2) has and `rune` lacks. What `jax.lax` has besides stands in
 [From JAX](from-jax.md), what `jax.numpy` has in [the chapter on NumPy](#numpy). All of `jax.nn` and
 `jax.scipy` is here."""
 

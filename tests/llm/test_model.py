@@ -198,7 +198,7 @@ def test_a_checkpoint_that_others_wrote_in_bfloat16_is_read(tmp_path: Path):
         ({"model_type": "gemma"}, "model_type is 'gemma'"),
         ({"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling is"),
         ({"hidden_size": 50}, r"f32\[67,48\]|bf16\[67,48\]"),
-        ({"num_hidden_layers": 2}, "parameters that this decoder has not: model.layers.2"),
+        ({"num_hidden_layers": 2}, "parameters that this decoder lacks: model.layers.2"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, changes: dict[str, Any], words: str):

@@ -1,4 +1,4 @@
-"""What Optax has and rune.optim and rune.nn have not, or not for long: tables, and their page.
+"""What Optax has and rune.optim and rune.nn lack, or will lack soon: tables, and their page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
 of Optax 0.2.8; what Optax's own namespace does not repeat of a module stands as `module.name`.

@@ -19,7 +19,7 @@ from rune.absent.of_scipy import MISSING, MODULES
 from tests.support.absent import chapter, expect_chapter, listed
 
 INTRODUCTION = """\
-What SciPy's modules have and `rune.scipy`'s have not. All of `jax.scipy` (0.10.2) is here.
+What SciPy's modules have and `rune.scipy`'s lack. All of `jax.scipy` (0.10.2) is here.
 Arguments that functions do not take are in [the next chapter](#arguments-of-scipy).
 
 SciPy's functions take arrays of rune, and compute in NumPy; rune takes again what they return.

@@ -1,4 +1,4 @@
-"""Tables of names that another library has and rune has not, with the reasons, and their page.
+"""Tables of names that another library has and rune lacks, with the reasons, and their page.
 
 A table is a dict: a reason and the names that it is given for, in one string. The page has a
 chapter for each library, with a section for each table; the test of a library compares it.

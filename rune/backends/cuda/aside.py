@@ -1,7 +1,7 @@
 """Copies to the device on a stream of their own, while programs run on theirs.
 
 Memory of the pool may still be in use by what was enqueued before it was given back, so a copy
-waits for what is in the programs' stream when it is asked for; and what is enqueued there after
+waits for all work in the programs' stream at that time; and work that is enqueued there after
 `join` waits for the copy. The host waits for neither, but for pinned memory if all of it is in use.
 """
 

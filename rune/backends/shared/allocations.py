@@ -36,7 +36,7 @@ def note(buffer: Buffer, type: ArrayType, device: Holder | str | None, known: Co
     """Tell the profile in force that the user's line that is running has made a buffer.
 
     device: None for cpu:0
-    known:  identities of memory that was there before: a buffer in it is no new one
+    known:  identities of memory that was there before, whose buffers are not new
     """
     memory, profile = root(buffer), profiling.current()
     if profile is None or id(memory) in known:

@@ -58,7 +58,7 @@ _READ = """static int32_t rune_read(const unsigned char *at, size_t bytes) {
 }"""
 
 
-def files(job: Job) -> dict[str, str]:
+def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, C) for name, code in job.plan.kernels.items()}
     count, name = len(job.weights), job.name
@@ -81,4 +81,4 @@ def files(job: Job) -> dict[str, str]:
     ]
     build = f"cc {' '.join(OPTIONS)} -o {name} main.c {name}.c {name}_weights.c -lm"
     advice = "Add -march=native, or what the device has: kernels are then in vectors."
-    return {f"{name}.c": "\n".join(source) + "\n", **texts.around(job, build, advice, arena=True)}
+    return texts.folder(job, {f"{name}.c": "\n".join(source) + "\n"}, build, advice, arena=True)

@@ -103,7 +103,7 @@ static unsigned char *memory(size_t bytes) {
 """
 
 
-def files(job: Job) -> dict[str, str]:
+def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, CUDA_C) for name, code in job.plan.kernels.items()}
     launches, name = _Launches(kernels), job.name
@@ -122,11 +122,11 @@ def files(job: Job) -> dict[str, str]:
         _close(job),
     ]
     build = f"nvcc {' '.join(OPTIONS)} -o {name} main.c {name}.cu {name}_weights.c -lm"
-    return {
+    host: dict[str, str | bytes] = {
         f"{name}.cu": "\n".join(source) + "\n",
         f"{name}_kernels.cu": assemble(list(kernels.values()), CUDA_C),
-        **texts.around(job, build, "Add -arch=native, or the architecture of the device."),
     }
+    return texts.folder(job, host, build, "Add -arch=native, or the architecture of the device.")
 
 
 def _opened(job: Job, words: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ class Folder:
     files: Mapping[str, str | bytes]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the files into a folder, which is made if there is none. Errors: OSError."""
+        """Write the files into a folder, which is made if it does not exist. Errors: OSError."""
         root = Path(path)
         root.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
@@ -60,12 +60,12 @@ def source(function: Callable[..., object], target: str = "c", *, name: str | No
               "spirv" (Vulkan 1.2).
     name:     of the entry, `<name>_call`, and of the files; that of the function by default.
     Arguments are arrays, whose call is stored for the check, or types, for which values are drawn.
-    Errors: ArgumentError for another target, open sizes, and for what only a host in Python has;
+    Errors: ArgumentError for another target, open sizes, and operations that need a host in Python;
             DtypeError for dtypes that the target lacks.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.export.source(lambda x: rnp.cumsum(x), target="c", name="sums")(rnp.ones(5))
-    Folder(sums, c: sums.c, sums.h, sums_weights.c, sums_vectors.h, main.c, build.sh)
+    Folder(sums, c: sums.h, sums.c, sums_weights.c, sums_vectors.h, main.c, build.sh)
     """
     if target not in TARGETS:
         raise ArgumentError(f"source: cannot write for {target!r} (targets: {', '.join(TARGETS)})")

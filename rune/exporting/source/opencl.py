@@ -109,7 +109,7 @@ static cl_mem memory(size_t bytes) {
   return buffer;
 }
 
-/* The text of a file, ended by 0; NULL if there is none. */
+/* The text of a file, ended by 0; NULL if it cannot be read. */
 static char *text_of(const char *path) {
   FILE *file = fopen(path, "rb");
   if (!file) return NULL;
@@ -149,7 +149,7 @@ static int choose(const char *text) {
 """
 
 
-def files(job: Job) -> dict[str, str]:
+def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, OPENCL_C) for name, code in job.plan.kernels.items()}
     name, names = job.name, ", ".join(f'"{k.name}"' for k in kernels.values())
@@ -171,11 +171,11 @@ def files(job: Job) -> dict[str, str]:
         _CLOSE.format(name=name, memories=texts.released(job, "if ({0}) clReleaseMemObject({0});")),
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lOpenCL -lm"
-    return {
+    host: dict[str, str | bytes] = {
         f"{name}.c": "\n".join(source) + "\n",
         f"{name}.cl": assemble(list(kernels.values()), OPENCL_C),
-        **texts.around(job, build, "Headers and loader: on Debian opencl-headers and ocl-icd-opencl-dev."),
     }
+    return texts.folder(job, host, build, "Headers and loader: on Debian opencl-headers and ocl-icd-opencl-dev.")
 
 
 def _opened(job: Job, count: int) -> str:

@@ -188,7 +188,7 @@ static void release(buffer *held) {
   *held = (buffer){0};
 }
 
-/* The first queue family that computes; -1 if there is none. */
+/* The first queue family that computes; or -1. */
 static int computing(VkPhysicalDevice candidate) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
@@ -255,7 +255,7 @@ static void choose(void) {
   if (!failure) note(vkCreatePipelineLayout(device, &layouts, NULL, &layout));
 }
 
-/* The words of a file; NULL if there is none. */
+/* The words of a file; NULL if it cannot be read. */
 static uint32_t *words_of(const char *path, size_t *bytes) {
   FILE *file = fopen(path, "rb");
   if (!file) return NULL;
@@ -317,11 +317,11 @@ def files(job: Job) -> dict[str, str | bytes]:
         _close(job),
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lvulkan -lm"
-    return {
+    host: dict[str, str | bytes] = {
         f"{name}.c": "\n".join(source) + "\n",
         **{f"{name}_{n}.spv": kernel.words for n, kernel in enumerate(kernels.values())},
-        **texts.around(job, build, "Headers and loader: on Debian libvulkan-dev."),
     }
+    return texts.folder(job, host, build, "Headers and loader: on Debian libvulkan-dev.")
 
 
 def _opened(job: Job, kernels: Mapping[str, SpirvKernel], words: Sequence[str]) -> str:

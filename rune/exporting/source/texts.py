@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -148,13 +148,16 @@ def main(job: Job, arena: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def around(job: Job, build: str, advice: str, arena: bool = False) -> dict[str, str]:
-    """What is in a folder beside kernels and the host's code: header, weights, check, build line.
+def folder(
+    job: Job, host: Mapping[str, str | bytes], build: str, advice: str, arena: bool = False
+) -> dict[str, str | bytes]:
+    """The files: those of the host and its kernels among header, weights, check and build line.
 
     arena: whether the caller brings the memory for intermediate values
     """
     return {
         f"{job.name}.h": header(job, arena),
+        **host,
         f"{job.name}_weights.c": weights(job),
         f"{job.name}_vectors.h": vectors(job),
         "main.c": main(job, arena),

@@ -202,7 +202,7 @@ static void send(WGPUBuffer target, const void *host, size_t bytes) {
   }
 }
 
-/* The text of a file, ended by 0; NULL if there is none. */
+/* The text of a file, ended by 0; NULL if it cannot be read. */
 static char *text_of(const char *path) {
   FILE *file = fopen(path, "rb");
   if (!file) return NULL;
@@ -299,7 +299,7 @@ static void choose(void) {
 """
 
 
-def files(job: Job) -> dict[str, str]:
+def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     commands, name = _Commands(job.plan.kernels), job.name
     steps = written(job.steps.steps, commands)
@@ -327,12 +327,12 @@ def files(job: Job) -> dict[str, str]:
         f"cc -std=c11 -O2 $CFLAGS -o {name} main.c {name}.c {name}_weights.c $LDFLAGS ${{WEBGPU:--lwgpu_native}} -lm"
     )
     advice = "CFLAGS: -I where webgpu.h is; WEBGPU: the library, as wgpu-native or Dawn has it."
-    return {
+    host: dict[str, str | bytes] = {
         f"{name}.c": "\n".join(source) + "\n",
         **{f"{name}_{n}.wgsl": module.text for n, module in enumerate(modules)},
         **_in_a_browser(job),
-        **texts.around(job, build, advice),
     }
+    return texts.folder(job, host, build, advice)
 
 
 def _in_a_browser(job: Job) -> dict[str, str]:

@@ -6,7 +6,7 @@
     }
 
 So a CUDA graph holds it like any other kernel, and a buffer of OpenCL may begin anywhere in memory.
-A kernel cannot call another one in CUDA C: the user's becomes a function of the device, with the
+A kernel cannot call another in CUDA C: the user's becomes a function of the device, with the
 same text, and the bounds on its threads go. In OpenCL C it can.
 Each is a program of its own, which begins with the user's text: no name meets one of rune's, and an
 error has the user's line.

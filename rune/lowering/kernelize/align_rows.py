@@ -160,7 +160,7 @@ def _padded(x: Var, growth: Growth, equations: list[Equation]) -> Var:
 
 
 def _cut_to(type: ArrayType, x: Var, equations: list[Equation]) -> Var:
-    """The first elements along every axis, of which there may be more."""
+    """The first elements along every axis, where there are more."""
     if product(x.type.shape) == product(type.shape):
         return x
     start, stride = (0,) * type.ndim, (1,) * type.ndim

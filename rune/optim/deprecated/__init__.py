@@ -1,7 +1,7 @@
 """What leaves rune.optim with release 0.2.0: Optax has all of it, and runs on rune.
 
 Whoever asks rune.optim for one of these names is told so, by a DeprecationWarning, and given it;
-this package gives them without a word. A module is loaded when one of its names is asked for.
+this package gives them without a warning. A module is loaded when one of its names is asked for.
 """
 
 from __future__ import annotations

@@ -421,7 +421,7 @@ class Jitted(Generic[P, R]):
 
 @functools.cache
 def _natively_called() -> type[Jitted] | None:
-    """The class of jitted functions whose `__call__` is native; None if there is no native code."""
+    """The class of jitted functions whose `__call__` is native; None without native code."""
     return late_modules.native_calls().native_class(Jitted, "_native_calls", Jitted.__call__)
 
 

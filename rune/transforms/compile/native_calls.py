@@ -273,7 +273,7 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
 
 
 def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> type[J] | None:
-    """The class with a native `__call__`; None if there is no native code.
+    """The class with a native `__call__`; None without native code.
 
     A method in Python that calls native code would cost as much again as the whole call.
     """

@@ -165,7 +165,7 @@ class Taylor(Interpreter):
     def outcomes(
         self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object], key: object
     ) -> list[Value]:
-        """The results, of which terms may not be known yet."""
+        """The results, whose terms may not be known yet."""
         parent = self.parent
         assert parent is not None
         with use(parent):

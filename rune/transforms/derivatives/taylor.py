@@ -95,7 +95,7 @@ def _coefficient(term: Operand, k: int, is_derivative: bool) -> Value:
 
 
 def _scaled(x: Value, coefficient: Value | None, scale: float) -> Value:
-    """A derivative, of zeros where there is none; that of an integer is float0."""
+    """A derivative, or zeros; that of an integer is float0."""
     if type_of(x).dtype not in dtypes.INEXACT:
         return np.zeros(type_of(x).shape, dtypes.float0)
     return zeros_like(x) if coefficient is None else scaled(coefficient, scale)

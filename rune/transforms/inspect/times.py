@@ -15,7 +15,7 @@ from rune.profiling import PlanProfile, Profile, StepProfile, aligned, time_text
 class StepTime:
     """One launch or call of a step. Units: s.
 
-    predicted:  None for what is no kernel, and is not predicted
+    predicted:  None for a step that is not a kernel
     measured:   None where no profile has seen it run
     """
 

@@ -37,7 +37,7 @@ class Row:
     tests: str | None  # None: not run
 
     def text(self, before: str) -> str:
-        """The row, in place of another one."""
+        """The row, in place of another."""
         tests = before.split("|")[4].strip() if self.tests is None else self.tests
         return f"| {self.title} | {self.version} | {self.examples} | {tests} |"
 
