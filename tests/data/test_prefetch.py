@@ -161,17 +161,24 @@ def test_a_run_that_is_closed_has_no_thread():
 
 
 def test_an_interrupt_ends_the_run_and_loses_no_element():
+    is_sent = threading.Event()
+
     def waits(n: int) -> int:
-        time.sleep(2.0 if n == 3 else 0.01)
+        if n == 3:
+            is_sent.wait()
         return n
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        is_sent.set()
 
     pipeline = data.sequence(range(9)).map(waits).prefetch("cpu", depth=1)
     run = iter(pipeline)
     values = [int(next(run)) for _ in range(3)]
 
-    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    timer = threading.Timer(0.05, interrupt)
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         next(run)
     timer.join()
 
