@@ -196,7 +196,7 @@ def _rounding(name: str, row: Row) -> Unary:
 
 def _square(x: ArrayLike) -> Array:
     (x,) = promoted("square", x, kind="numeric")
-    return ops.mul(x, x)
+    return ops.square(x)
 
 
 def _reciprocal(x: Array) -> Array:

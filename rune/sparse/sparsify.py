@@ -185,7 +185,7 @@ def _concatenate(*parts: Mixed, axis: int) -> BCOO | None:
 
 _ANY_NUMBERS = "neg real imag conj convert stop_gradient"
 _KEEP_ZERO = (
-    "sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc reduce_precision"
+    "square sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc reduce_precision"
 )
 _PRIMITIVES = {p.name: p for p in ops.PRIMITIVES}
 _RULES: dict[str, Callable[..., Any]] = {
