@@ -21,6 +21,7 @@ from rune.errors import ArgumentError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
 from rune.sharding.shardings import Sharding
+from rune.transforms import references
 from rune.transforms.arguments import (
     array_leaves,
     function_name,
@@ -161,7 +162,8 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype; so may results be.
+    anything else that has a shape and a dtype; so may results be. Of a reference the function is
+    handed one of its own: nothing is written to that from outside.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -169,12 +171,12 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     require_callable("eval_shape", function)
-    leaves, treedef = tree.flatten((args, kwargs))
+    leaves, treedef = tree.flatten(references.boxed("eval_shape", (args, kwargs))[0])
     types = leaf_types("eval_shape", leaves, treedef)
     results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []
 
     def unheard(*values: Value) -> Any:
-        positional, named = tree.unflatten(treedef, values)
+        (positional, named), _ = references.unboxed(tree.unflatten(treedef, values))
         with recorder(current()):  # what it draws is recorded and dropped
             outs, out_tree = tree.flatten(function(*positional, **named))
         described_types = [described(x) for x in outs]

@@ -130,10 +130,7 @@ def vjp(
 ) -> tuple[R, VjpFunction]: ...
 @overload
 def vjp(
-    function: Callable[..., tuple[R, A]],
-    *primals: object,
-    has_aux: Literal[True],
-    reduce_axes: Sequence[object] = (),
+    function: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True], reduce_axes: Sequence[object] = ()
 ) -> tuple[R, VjpFunction, A]: ...
 def vjp(
     function: Callable[..., object], *primals: object, has_aux: bool = False, reduce_axes: Sequence[object] = ()
