@@ -5,6 +5,7 @@ The oracle is NumPy, whose loops run over the overlap, and in two dimensions the
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -36,7 +37,7 @@ def test_sequences_answer_as_numpy_does(what: str, mode: str):
         expected = numpys(x, y, mode)  # type: ignore[call-overload]
         for run in (mine, rune.jit(mine, static_argnums=2)):
             np.testing.assert_array_equal(run(x, y, mode), expected)
-        rows = rune.vmap(lambda a, b: mine(a, b, mode))(rnp.array([x, x]), rnp.array([y, y]))
+        rows = rune.vmap(partial(mine, mode=mode))(rnp.array([x, x]), rnp.array([y, y]))
         np.testing.assert_array_equal(rows, [expected, expected])
 
 

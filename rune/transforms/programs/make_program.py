@@ -48,8 +48,8 @@ def make_program(
     """A function from arguments to the program of `function`. JAX calls this make_jaxpr.
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over values are the
-    program's explicit constants; traced ones among them belong to the transformation around. Of a
-    reference its value is an input, and if it is written, its last value an output after the others.
+    program's explicit constants; traced ones among them belong to the transformation around. A
+    reference stands for its value, an input, and if it is written, its last value is an output.
 
     static_argnums: positional arguments that are Python values, by number from either end.
     axis_env:       names and sizes of axes that collectives in `function` may speak of.

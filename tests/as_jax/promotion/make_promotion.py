@@ -1,9 +1,9 @@
 """Store how jax 0.10.2 promotes: every pair of dtypes, weak ones and Python's numbers among them.
 
-    python -m tests.as_jax.promotion.make_promotion > tests/as_jax/promotion/promotion_jax_0_10_2.txt
+    python -m tests.as_jax.promotion.make_promotion > promotion_jax_0_10_2.txt
 
-One line for each pair, with 64 bits off and on: `off int8 uint32: int32`. `int`, `float` and `complex`
-are Python's own numbers, `int*` and so on weak arrays, and `refused` means that JAX raises.
+One line for each pair, with 64 bits off and on: `off int8 uint32: int32`. `int`, `float` and
+`complex` are Python's own numbers, `int*` and so on weak arrays, and `refused`: JAX raises.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operands of different dtypes meet where they meet in jax 0.10.2: all pairs, and Python's numbers."""
+"""Operands of different dtypes meet where they meet in jax 0.10.2, and Python's numbers do."""
 
 from __future__ import annotations
 
