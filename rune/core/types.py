@@ -95,11 +95,10 @@ class ArrayType:
         return _intern(self.shape, self.dtype, False, self.varying) if self.weak else self
 
     def to_tangent(self) -> ArrayType:
-        """The type of its tangents: strong, and float0 for a value without a derivative.
-
-        Strong, because a weak tangent could change the dtype of a rule's result.
-        """
-        return _intern(self.shape, self.dtype if self.dtype in dtypes.INEXACT else dtypes.float0, False)
+        """The type of its tangents: weak as it is, and float0 for a value without a derivative."""
+        if self.dtype not in dtypes.INEXACT:
+            return _intern(self.shape, dtypes.float0, False)
+        return _intern(self.shape, self.dtype, self.weak)
 
     to_tangent_aval = to_ct_aval = to_cotangent_aval = at_least_vspace = to_tangent  # JAX's names
 

@@ -59,7 +59,7 @@ def grad(
 
     >>> import rune, rune.numpy as rnp
     >>> rune.grad(rune.grad(lambda x: x ** 3))(2.0)
-    Array(12., f32[], cpu:0)
+    Array(12., f32*[], cpu:0)
     """
     both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
@@ -145,7 +145,7 @@ def vjp(
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
-    (Array(3., f32[], cpu:0), Array(2., f32[], cpu:0))
+    (Array(3., f32*[], cpu:0), Array(2., f32*[], cpu:0))
     """
     refuse_other("vjp", reduce_axes=(tuple(reduce_axes), ()))
     main = Aux(function) if has_aux else function
