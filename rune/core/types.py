@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.core.no_sharding import NoSharding, is_unsaid
 from rune.dims import Dim, Size, product
 from rune.errors import ArgumentError, ShapeError
 
@@ -62,7 +63,7 @@ class ArrayType:
 
     def update(self, **changes: Any) -> ArrayType:
         """The type with another shape, dtype, weak_type, vma. Errors: ArgumentError for others."""
-        unknown = {n for n, v in changes.items() if n not in _UPDATES and not (n == "sharding" and v is None)}
+        unknown = {n for n, v in changes.items() if n not in _UPDATES and not (n == "sharding" and is_unsaid(v))}
         if unknown:
             raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} ({', '.join(_UPDATES)})")
         dtype = dtypes.as_dtype(changes["dtype"]) if "dtype" in changes else self.dtype
@@ -108,9 +109,9 @@ class ArrayType:
         return self.varying
 
     @property
-    def sharding(self) -> None:
-        """None: a type does not say how an array lies over devices."""
-        return None
+    def sharding(self) -> NoSharding:
+        """Nothing: a type does not say how an array lies over devices."""
+        return NoSharding.of_rank(self.ndim)
 
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)

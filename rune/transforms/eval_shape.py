@@ -13,6 +13,7 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.core.interpreter import Tracer, current, type_of
+from rune.core.no_sharding import is_unsaid
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
@@ -62,6 +63,7 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: cannot describe an array without a dtype")
+        sharding = None if is_unsaid(sharding) else sharding
         if not isinstance(sharding, Sharding | None):
             raise ArgumentError(f"ShapeDtypeStruct: cannot use sharding={sharding!r} (a Sharding required)")
         refuse_other("ShapeDtypeStruct", manual_axis_type=(manual_axis_type, None), is_ref=(is_ref, False))
