@@ -126,7 +126,7 @@ def test_a_type_answers_for_its_layout_as_one_without_a_mesh():
 def test_a_mesh_without_axes_has_no_axes_of_any_kind():
     mesh = AbstractMesh((), ())
 
-    assert not (mesh.are_all_axes_auto or mesh.are_all_axes_explicit or mesh.are_all_axes_manual)
+    assert [mesh.are_all_axes_auto, mesh.are_all_axes_explicit, mesh.are_all_axes_manual] == [False] * 3
 
 
 def test_the_layout_of_a_type_says_nothing_where_one_is_asked_for():
