@@ -24,15 +24,16 @@ def spsolve(
 ) -> Array:
     """x with A x = b, of a square matrix by rows: data, its columns, where each row begins.
 
-    The matrix is written out and factorised: n² numbers of memory, n³ products. A singular one gives
-    infinities or NaN. `tol` and `reorder` are of another method, and of no effect.
+    The matrix is written out and factorised: n² numbers of memory, n³ products. A singular one
+    gives infinities or NaN. `tol` and `reorder` are of another method, and of no effect.
     Shapes: data [N], indices [N], indptr [n + 1], b [n] or [n, K] -> as b.
     Types:  floating or complex; integers become floats.
     Errors: ShapeError for shapes that do not fit.
 
     >>> import rune.numpy as rnp
     >>> from rune.sparse.linalg import spsolve
-    >>> spsolve(rnp.array([2.0, 4.0]), rnp.array([0, 1]), rnp.array([0, 1, 2]), rnp.array([2.0, 2.0]))
+    >>> data, columns, begins = rnp.array([2.0, 4.0]), rnp.array([0, 1]), rnp.array([0, 1, 2])
+    >>> spsolve(data, columns, begins, rnp.array([2.0, 2.0]))
     Array([1. , 0.5], f32[2], cpu:0)
     """
     right = inexact("spsolve", value("spsolve", b))
@@ -57,7 +58,7 @@ def lobpcg_standard(
     were made last, in an orthonormal basis of all these.
     Shapes: A [n, n], X [n, k] -> [k], [n, k], []. Types: floating or complex, those of X; i32.
     Errors: ShapeError for other shapes, and for too many columns.
-    Source: Knyazev 2001, SIAM J. Sci. Comput. 23 (LOBPCG); a basis as Duersch, Shao, Yang & Gu 2018.
+    Source: Knyazev 2001, SIAM J. Sci. Comput. 23; a basis as Duersch, Shao, Yang & Gu 2018.
 
     >>> import rune.numpy as rnp
     >>> from rune.sparse.linalg import lobpcg_standard
@@ -67,7 +68,7 @@ def lobpcg_standard(
     """
     start = inexact("lobpcg_standard", value("lobpcg_standard", X))
     multiply = _product(A, start)
-    n, k = start.shape
+    k = start.shape[1]
     limit = rnp.finfo(start.dtype).eps if tol is None else tol
     first = rnp.linalg.qr(start)[0]
     values, vectors, products = _best(first, multiply(first), k)
