@@ -4,9 +4,9 @@
     with jax.enable_x64(True):                     for a block
     JAX_ENABLE_X64=1                               what a process begins with
 
-An option ACTS through a setting of rune; what is NOTED is none of rune's (nearly all of it tunes XLA, or
-says what JAX prints, and cannot change a result here), so that any value is taken and read back; all
-others are there at their default, and another value is refused with the reason.
+An option ACTS through a setting of rune; what is NOTED is none of rune's (nearly all of it tunes
+XLA, or says what JAX prints, and cannot change a result here), so that any value is taken and read
+back; all others are there at their default, and another value is refused with the reason.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ ACTING: Mapping[str, Acting] = {
     "jax_num_cpu_devices": Acting(_cpu_devices, lambda s: s.cpu_devices, -1),
 }
 
-# How XLA compiles, what it stores, what JAX prints: options that cannot change a result here, but for
-# one that `rune.as_jax` reads itself.
+# How XLA compiles, what it stores, what JAX prints: options that cannot change a result here, but
+# for one that `rune.as_jax` reads itself.
 NOTED: Mapping[str, Any] = {
     "jax2tf_associative_scan_reductions": False,
     "jax_allow_f16_reductions": True,
