@@ -77,7 +77,7 @@ def init(config: Config, key: Any) -> Params:
 
     def draw(key: Any, shape: tuple[int, ...]) -> Any:
         if len(shape) == 1:
-            return rnp.full(shape, 1 - config.family.norm_origin)
+            return rnp.full(shape, 1 - config.family.norm_origin, "float32")
         return rune.random.normal(key, shape) * shape[1] ** -0.5
 
     return rune.tree.unflatten(treedef, [draw(k, leaf.shape) for k, leaf in zip(keys, leaves)])
