@@ -73,7 +73,7 @@ def encode(orders: Sequence[Stored]) -> bytes:
 
 
 def decode(file: np.ndarray) -> list[Stored]:
-    """The function and its derivatives, from the bytes u8[n] of a file, which its weights are views of.
+    """The function and its derivatives, from the bytes u8[n] of a file; weights are views of it.
 
     Errors: CheckError "load: cannot read ..." if it is another kind of file, or damaged.
     """

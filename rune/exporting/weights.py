@@ -63,7 +63,7 @@ def decode(file: np.ndarray) -> Content:
     if file[: len(signed)].tobytes() != signed or again != {name: entries[name] for name in again}:
         refuse("its header is spelled otherwise")
     unsigned, _ = _layout(forms, texts)
-    if digest != _digest(unsigned, memoryview(file[len(signed) :])):
+    if digest != _digest(unsigned, file[len(signed) :].data):
         refuse("its digest is of another content")
     return Content({name: _view(file, entry) for name, entry in entries.items()}, texts)
 
