@@ -32,7 +32,7 @@ BUDGETS: dict[str, int] = {
     "rune.flatten_util": 1,
     "rune.lax": 50,
     "rune.locks": 1,
-    "rune.lowering": 47,
+    "rune.lowering": 46,
     "rune.nn": 56,
     "rune.numpy": 274,
     "rune.ops": 156,
