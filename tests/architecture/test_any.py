@@ -32,7 +32,7 @@ BUDGETS: dict[str, int] = {
     "rune.flatten_util": 1,
     "rune.lax": 43,
     "rune.locks": 1,
-    "rune.lowering": 47,
+    "rune.lowering": 46,
     "rune.nn": 55,
     "rune.numpy": 266,
     "rune.ops": 156,
