@@ -31,6 +31,7 @@ def configure(**changes: Any) -> Setting[Config]:
     x64:           64-bit defaults for values without a dtype
     wide_dtypes:   "honoured"; "truncated": an explicit dtype of 64 bits means that of 32, with a
                    warning, unless x64 is set, as in JAX
+    python_integers: "checked"; "wrapped": where the dtype is too narrow, upper bits go, as in JAX
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    a random key that is used twice is an error
     check_leaks:   a traced value that is kept after its transformation is an error

@@ -18,7 +18,7 @@ from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter
 from rune.core.axes import own_axis
 from rune.core.interpreter import bind
-from rune.core.primitive import Direct, Effect
+from rune.core.primitive import EXTENSION, Direct, Effect
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -72,7 +72,7 @@ class Primitive(Direct):
     def __init__(self, name: str):
         super().__init__(
             name,
-            "extension",
+            EXTENSION,
             self._types,
             batch=self._batch,
             transpose=self._transpose,

@@ -93,6 +93,7 @@ class NOT_DIFFERENTIABLE:
     why: str
 
 
+EXTENSION = "extension"  # the family of operations that users define
 Rule = Callable[..., Any]
 JvpRule = Rule | Zero | NOT_DIFFERENTIABLE
 

@@ -21,7 +21,7 @@ from rune.control.scan.scan import map as map_rows
 from rune.core.axes import own_axis
 from rune.core.interpreter import type_of
 from rune.core.lower import Library, always
-from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
+from rune.core.primitive import EXTENSION, NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
 from rune.core.source import Source
 from rune.core.staging import Staged, stage
 from rune.core.types import ArrayType
@@ -38,7 +38,6 @@ from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.transpose import backward
 from rune.transforms.eager import one_operation
 
-FAMILY = "extension"
 Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
 
 
@@ -126,7 +125,7 @@ def primitive(
     reference = _foreign(name, native, type_rule) if native else meaning
     operation: Operation = Operation(
         name,
-        FAMILY,
+        EXTENSION,
         type_rule,
         reference,
         jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,

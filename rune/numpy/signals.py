@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -231,7 +231,11 @@ def _on_the_line(x: Array, xp: Array, fp: Any, below: ArrayLike | str | None, ab
 # --- differences and integrals ------------------------------------------------------------------
 
 
-def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = 1) -> Array: ...
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any: ...
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
     """The slopes of a sampled function along its axes, by differences of the second order.
 
     Shapes: f any -> kept by each result. Types: bools and integers become floats.

@@ -101,6 +101,14 @@ def test_what_cannot_be_changed_is_taken_at_its_default_and_refused_otherwise(na
     assert reason in str(raised.value)
 
 
+def test_older_keys_are_typed_where_the_option_says_so():
+    with jax.enable_custom_prng():
+        typed = jax.random.PRNGKey(7)
+
+    assert typed == jax.random.key(7)
+    assert jax.random.PRNGKey(7).dtype == np.uint32
+
+
 def test_an_unknown_option_is_an_attribute_error_as_in_jax():
     with pytest.raises(AttributeError, match="Unrecognized config option: jax_foo"):
         jax.config.update("jax_foo", True)

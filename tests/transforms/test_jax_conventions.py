@@ -240,3 +240,30 @@ def test_a_box_that_forwards_attributes_is_opened():
 
     np.testing.assert_array_equal(x @ box, x @ x)
     np.testing.assert_array_equal(rnp.dot(box, x), x @ x)
+
+
+WRAPPERS = {
+    "jit": rune.jit,
+    "jit again": lambda f: rune.jit(rune.jit(f)),
+    "vmap of jit": lambda f: rune.vmap(rune.jit(f)),
+    "grad": rune.grad,
+    "value_and_grad": rune.value_and_grad,
+    "jacrev": rune.jacrev,
+    "pmap": rune.pmap,
+    "checkpoint": rune.checkpoint,
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_attributes_of_a_function_are_those_of_its_wrapper(name: str):
+    def function(x):
+        return x * x
+
+    function.purpose = "squares"  # type: ignore[attr-defined]
+    function.marked = "by the user"  # type: ignore[attr-defined]  # an attribute of jitted functions, too
+    wrapper = WRAPPERS[name](function)
+
+    results = wrapper(rnp.ones(1) if "map" in name else 1.0)
+
+    assert wrapper.purpose == "squares"
+    assert rune.tree.leaves(results)[0] in (1.0, 2.0)

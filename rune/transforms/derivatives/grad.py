@@ -8,7 +8,7 @@ real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Generic, Literal, Never, TypeVarTuple, overload
 
 from rune import dtypes, tree
 from rune.array import Array
@@ -19,26 +19,62 @@ from rune.transforms.derivatives.argument_choice import Chosen, one_for, require
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.linear_functions import LinearNode
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
-from rune.transforms.derivatives.signatures import A, Gradient, GradientAndAux, Loss, P, R, ValueAndGradient
+from rune.transforms.derivatives.signatures import (
+    A,
+    Gradient,
+    GradientAndAux,
+    Gradients,
+    Loss,
+    LossOfTwo,
+    P,
+    R,
+    SecondGradient,
+    ValueAndGradient,
+    ValueAndGradients,
+    W_contra,
+)
 from rune.transforms.derivatives.tangents import cotangents_of, filled_as
 from rune.transforms.derivatives.transpose import backward
 
+Xs = TypeVarTuple("Xs")  # the primals of vjp
+
 
 @overload
 def grad(
-    function: Loss[P, Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+    function: Loss[P, object], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
 ) -> Gradient[P]: ...
 @overload
 def grad(
-    function: Loss[P, tuple[Any, R]], argnums: Literal[0] = 0, *, has_aux: Literal[True], holomorphic: bool = False
+    function: Loss[P, tuple[object, R]], argnums: Literal[0] = 0, *, has_aux: Literal[True], holomorphic: bool = False
 ) -> GradientAndAux[P, R]: ...
 @overload
 def grad(
-    function: Callable[P, Any], argnums: Sequence[int], has_aux: Literal[False] = False, holomorphic: bool = False
+    function: Callable[P, tuple[object, R]],
+    argnums: int | Sequence[int],
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Callable[P, tuple[Any, R]]: ...
+@overload
+def grad(
+    function: LossOfTwo[W_contra, P, object],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> SecondGradient[W_contra, P]: ...
+@overload
+def grad(
+    function: LossOfTwo[Never, P, object],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Gradients[P]: ...
+@overload
+def grad(
+    function: Callable[P, object], argnums: Sequence[int], has_aux: Literal[False] = False, holomorphic: bool = False
 ) -> Callable[P, tuple[Any, ...]]: ...
 @overload
 def grad(
-    function: Callable[P, Any],
+    function: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -74,6 +110,13 @@ def grad(
 def value_and_grad(
     function: Loss[P, R], argnums: Literal[0] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> ValueAndGradient[P, R]: ...
+@overload
+def value_and_grad(
+    function: LossOfTwo[Never, P, R],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> ValueAndGradients[P, R]: ...
 @overload
 def value_and_grad(
     function: Callable[P, R],
@@ -123,18 +166,18 @@ def value_and_grad(
 
 
 @overload
-def vjp(function: Gradient[...], *primals: object) -> tuple[Any, VjpFunction]: ...
+def vjp(function: Gradient[...], *primals: *Xs) -> tuple[Any, VjpFunction[*Xs]]: ...
 @overload
 def vjp(
-    function: Callable[..., R], *primals: object, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
-) -> tuple[R, VjpFunction]: ...
+    function: Callable[..., R], *primals: *Xs, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
+) -> tuple[R, VjpFunction[*Xs]]: ...
 @overload
 def vjp(
-    function: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True], reduce_axes: Sequence[object] = ()
-) -> tuple[R, VjpFunction, A]: ...
+    function: Callable[..., tuple[R, A]], *primals: *Xs, has_aux: Literal[True], reduce_axes: Sequence[object] = ()
+) -> tuple[R, VjpFunction[*Xs], A]: ...
 def vjp(
     function: Callable[..., object], *primals: object, has_aux: bool = False, reduce_axes: Sequence[object] = ()
-) -> Any:
+) -> tuple[object, ...]:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
     The map is a tree of its residuals: a jitted function may return it, or take it.
@@ -151,16 +194,16 @@ def vjp(
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("vjp", main, primals)
     outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
-    pull = VjpFunction.of(linear, leaves, outs, flat)
+    pull: VjpFunction[*tuple[Any, ...]] = VjpFunction.of(linear, leaves, outs, flat)
     result = tree.unflatten(flat.out_tree, outs)
     return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)
 
 
-class VjpFunction(LinearNode):
+class VjpFunction(LinearNode, Generic[*Xs]):
     """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
     Call it any number of times."""
 
-    def __call__(self, cotangents: object) -> tuple[Any, ...]:
+    def __call__(self, cotangents: object) -> tuple[*Xs]:
         """One cotangent tree per argument. Errors: TransformError names the path that differs."""
         form = self.form
         cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
