@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import rune.numpy as rnp
 from rune.array import Array
@@ -17,6 +16,8 @@ from rune.sparse.rows import BCSR
 from rune.typing import ArrayLike
 
 __all__ = ["lobpcg_standard", "spsolve"]
+
+_State = tuple[Array, Array, Array, Array, Array]  # values, vectors, A times these, last steps, count
 
 
 def spsolve(
@@ -74,11 +75,11 @@ def lobpcg_standard(
     values, vectors, products = _best(first, multiply(first), k)
     state = values, vectors, products, rnp.zeros_like(vectors), rnp.zeros((), "i32")
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: _State) -> Array:
         values, vectors, products, _, count = state
         return (count < m) & ~_is_exact(values, vectors, products, limit)
 
-    def step(state: Any) -> Any:
+    def step(state: _State) -> _State:
         values, vectors, products, steps, count = state
         basis = rnp.linalg.qr(rnp.concatenate([vectors, products - vectors * values, steps], axis=1))[0]
         values, new, products = _best(basis, multiply(basis), k)
@@ -88,7 +89,7 @@ def lobpcg_standard(
     return values, vectors, count
 
 
-def _product(A: Any, start: Array) -> Callable[[Array], Array]:
+def _product(A: ArrayLike | Callable[[Array], ArrayLike], start: Array) -> Callable[[Array], Array]:
     """What multiplies the matrix with columns. Errors: ShapeError."""
     if start.ndim != 2 or not 0 < 5 * start.shape[1] < start.shape[0]:
         raise ShapeError(f"lobpcg_standard: cannot begin with {start.type} ([n, k] with 0 < 5 k < n required)")

@@ -21,6 +21,7 @@ from rune.core.interpreter import Tracer
 from rune.core.program import OpenProgram, Program
 from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
 from rune.sharding.shardings import SingleDeviceSharding
@@ -46,7 +47,9 @@ class Called(Protocol):
     device: str | Device | None
     marked: Marked
 
-    def fitting(self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, statics: Statics) -> tuple[Trace, Any]:
+    def fitting(
+        self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, statics: Statics
+    ) -> tuple[Trace, list[Value]]:
         """The trace for arguments of these types, and its hidden inputs."""
         ...
 
