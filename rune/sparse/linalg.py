@@ -113,4 +113,4 @@ def _best(basis: Array, products: Array, k: int) -> tuple[Array, Array, Array]:
 def _is_exact(values: Array, vectors: Array, products: Array, tol: ArrayLike) -> Array:
     residuals = rnp.linalg.norm(products - vectors * values, axis=0)
     sizes = rnp.abs(values) + rnp.linalg.norm(products, axis=0)
-    return rnp.all(residuals < tol * 10 * vectors.shape[0] * sizes)
+    return rnp.all(residuals < rnp.asarray(tol) * (10 * vectors.shape[0]) * sizes)

@@ -11,7 +11,7 @@ on several devices is lowered in its parts, which `rune.explain` shows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from rune import dims, tree
@@ -180,7 +180,7 @@ class Traced(Stage):
         lowering = None
         if not needs_stages(program):
             lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
-        return Lowered(*(getattr(self, f.name) for f in fields(Stage)), where, lowering)
+        return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
 
 
 def trace(jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Traced:
@@ -223,7 +223,8 @@ class Lowered(Stage):
         executable = None
         if self.lowering is not None:
             executable = compiled(self.traced.program, self.device, self.traced.donated, self.jitted.schedules)
-        return Compiled(*(getattr(self, f.name) for f in fields(Lowered)), executable)
+        stage = (self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree)
+        return Compiled(*stage, self.device, self.lowering, executable)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as it is compiled, after all that simplifies it.
