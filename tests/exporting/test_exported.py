@@ -235,6 +235,41 @@ def test_the_line_of_what_is_refused_is_named():
         rune.export(bad)(X)
 
 
+# --- operations of users ------------------------------------------------------------------------
+
+DOUBLED = rnp.arange(7.0)
+twice = rune.extend.primitive("twice", expand=lambda x: x + x, jvp=[lambda t, x, y: 7 * t])
+both = rune.extend.primitive("both", expand=lambda x: (x + 1, x * 2), multiple_results=True)
+
+
+def test_an_operation_of_a_user_is_stored_as_what_it_expands_to():
+    exported = rune.export(lambda x: twice(x) + both(x)[1])(X, dims={"n": (1, 9)})
+    loaded = rune.export.load(exported.serialize())
+
+    np.testing.assert_allclose(loaded.call(DOUBLED), 4 * np.arange(7))
+    np.testing.assert_allclose(loaded.call(DOUBLED[:2]), [0, 4])
+
+
+def test_its_derivative_in_the_file_is_that_of_its_rule():
+    loaded = rune.export.load(rune.export(twice)(X).serialize(vjp_order=1))
+
+    np.testing.assert_allclose(rune.grad(lambda x: loaded.call(x).sum())(DOUBLED), np.full(7, 7.0))
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"types": lambda x: x, "meaning": np.sin}, "no code of Python or C.\nhint: say with expand="),
+        ({"expand": lambda x: x + DOUBLED}, "reads arrays that are not its operands.\nhint: make them operands"),
+    ],
+)
+def test_an_operation_without_such_an_expansion_is_refused_with_what_to_do(rules: Any, message: str):
+    operation = rune.extend.primitive("mine", **rules)
+
+    with pytest.raises(TypeError, match=f"export: cannot store mine .*{message}"):
+        rune.export(operation)(X)
+
+
 # --- files --------------------------------------------------------------------------------------
 
 
