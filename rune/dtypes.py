@@ -181,6 +181,8 @@ _KINDS: dict[type, frozenset[np.dtype]] = {
     np.complexfloating: COMPLEX,
     extended: KEYS,
     prng_key: KEYS,
+    np.flexible: frozenset(),
+    np.character: frozenset(),
 }
 
 
@@ -411,7 +413,10 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     >>> promote((i32, False), (f32, True)), promote((i64, False), (f32, True))
     ((dtype('float32'), True), (dtype('float64'), True))
     """
-    return _promoted(types, config.current().promotion)
+    dtype, weak = _promoted(types, config.current().promotion)
+    if dtype in _NARROW and not any(operand in _NARROW for operand, _ in types):
+        return available(dtype), weak  # of u32 and i32: nobody asked for 64 bits
+    return dtype, weak
 
 
 @functools.cache
