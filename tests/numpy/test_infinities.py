@@ -95,10 +95,10 @@ LIMITS = [0.0, -0.0, 1.0, -1.0, 1e30, 3e38, -3e38, np.inf, -np.inf, np.nan]
 @pytest.mark.parametrize("x", LIMITS)
 @pytest.mark.parametrize("y", LIMITS)
 def test_the_slopes_of_a_symmetric_function_are_symmetric_and_undefined_where_it_is(f: Any, x: float, y: float):
-    x, y = np.float32(x), np.float32(y)
-    value, slopes = f(x, y), rune.grad(f, (0, 1))(x, y)
+    a, b = np.float32(x), np.float32(y)
+    value, slopes = f(a, b), rune.grad(f, (0, 1))(a, b)
 
-    close(slopes, rune.grad(f, (0, 1))(y, x)[::-1], ulps=4, why="roundings")
+    close(slopes, rune.grad(f, (0, 1))(b, a)[::-1], ulps=4, why="roundings")
     assert not np.isnan(value) or np.isnan(slopes).all()
 
 
@@ -123,7 +123,7 @@ def test_the_fraction_of_a_number_grows_with_it():
 @pytest.mark.filterwarnings("ignore")
 def test_a_variance_of_numbers_without_freedom_is_undefined_as_in_numpy(ddof: int, where: Any):
     x = np.array([[1.0, np.nan, 3.0, np.nan, 5.5], [1.0, 2.0, 3.0, 7.0, 5.0]], np.float32)
-    how = {"ddof": ddof, "axis": 1} | ({} if where is None else {"where": np.array(where)})
+    how: dict[str, Any] = {"ddof": ddof, "axis": 1} | ({} if where is None else {"where": np.array(where)})
 
     close(rnp.nanvar(x, **how), np.nanvar(x, **how), ulps=4, why="sums in another order")
     close(rnp.nanstd(x, **how), np.nanstd(x, **how), ulps=4, why="sums in another order")
