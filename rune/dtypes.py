@@ -427,7 +427,11 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     >>> promote((i32, False), (f32, True)), promote((i64, False), (f32, True))
     ((dtype('float32'), True), (dtype('float64'), True))
     """
-    return _promoted(types, config.current().promotion)
+    dtype, weak = _promoted(types, config.current().promotion)
+    # Where 64 bits are truncated none come of 32 either: i8 and u32 meet in i32, as in JAX.
+    if dtype in _NARROW and not any(d in _NARROW for d, _ in types):
+        dtype = available(dtype)
+    return dtype, weak
 
 
 @functools.cache

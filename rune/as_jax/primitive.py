@@ -63,7 +63,7 @@ class Primitive(Direct):
     >>> _ = mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
     >>> ad.defjvp(cube_p, lambda t, x: 3 * x**2 * t)
     >>> jax.jit(jax.grad(cube_p.bind))(2.0)
-    Array(12., f32[], cpu:0)
+    Array(12., f32*[], cpu:0)
     """
 
     __setattr__ = object.__setattr__  # libraries set `multiple_results` and attributes of their own

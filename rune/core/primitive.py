@@ -72,7 +72,7 @@ class Zero(Enum):
     >>> from rune import extend
     >>> floor = extend.primitive("floor", types=lambda x: x, meaning=np.floor, jvp=[extend.ZERO])
     >>> rune.grad(lambda x: floor(x) + x)(1.5)
-    Array(1., f32[], cpu:0)
+    Array(1., f32*[], cpu:0)
     """
 
     ZERO = "zero"

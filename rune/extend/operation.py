@@ -115,7 +115,7 @@ def primitive(
     >>> rules = dict(types=lambda x: x, jvp=[lambda t, x, y: t * (1 - rnp.exp(-y))])
     >>> softplus = extend.primitive("softplus", meaning=lambda x: np.logaddexp(x, 0), **rules)
     >>> rune.jit(rune.grad(softplus))(0.0)
-    Array(0.5, f32[], cpu:0)
+    Array(0.5, f32*[], cpu:0)
     """
     _require(name, meaning or expand or native or sources, "one of meaning, expand, native and sources required")
     _require(name, types or expand, "types= or expand= has to say what its results are")

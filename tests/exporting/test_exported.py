@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 import typing
 from collections import OrderedDict, defaultdict
 from pathlib import Path
@@ -288,8 +289,31 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_weights_stay_in_the_file_until_they_are_read(tmp_path: Path):
+    big = rnp.cos(rnp.arange(1 << 20, dtype="f32"))
+    rune.export(lambda x: x * big[3] + big[-1])(1.0).save(tmp_path / "big.rune")
+
+    tracemalloc.start()
+    loaded = rune.export.load(tmp_path / "big.rune")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < big.nbytes / 8
+    assert float(loaded.call(2.0)) == float(big[3] * 2.0 + big[-1])
+
+
+def test_a_file_that_is_written_anew_leaves_what_was_loaded(tmp_path: Path):
+    path, loaded = tmp_path / "f.rune", []
+    for scale in (2.0, 3.0):
+        weights_of = rnp.full(999, scale)
+        rune.export(lambda x, w=weights_of: x * w)(1.0).save(path)
+        loaded.append(rune.export.load(path))
+
+    assert [float(each.call(1.0)[7]) for each in loaded] == [2.0, 3.0]
+
+
 def test_a_file_of_another_version_is_refused_by_its_number():
-    content = weights.decode(rune.export(function)(X, Y).serialize())
+    content = weights.decode(np.frombuffer(rune.export(function)(X, Y).serialize(), np.uint8))
     newer = weights.encode(weights.Content(content.arrays, {**content.texts, "version": "2"}))
 
     with pytest.raises(rune.errors.CheckError, match="version '2'; this rune reads version 1"):
