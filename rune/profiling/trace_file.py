@@ -86,7 +86,7 @@ def _complete(event: Event, number: int, start: float) -> Record:
 
 
 def _readable(detail: object) -> object:
-    """A detail as JSON has it: it knows no NaN and no infinity, and whole files are refused for one."""
+    """A detail as JSON has it, which knows no NaN: readers refuse a whole file for one."""
     return str(detail) if isinstance(detail, float) and not math.isfinite(detail) else detail
 
 

@@ -62,14 +62,12 @@ class Browser:
     address: str  # http://127.0.0.1:port
 
     def look(self, url: str, views: Sequence[View], question: str) -> list[Shot]:
-        """Open a page once, and ask it an expression of JavaScript in each view."""
-        with _opened(self.address, url) as page:
-            return [page.see(view, question) for view in views]
-
-    def ask(self, url: str, question: str) -> Any:
-        """Open a page, and give what an expression of JavaScript is there."""
-        with _opened(self.address, url) as page:
-            return page.ask(question)
+        """Open a page for each view, and ask it an expression of JavaScript."""
+        shots = []
+        for view in views:
+            with _opened(self.address, url, view) as page:
+                shots.append(page.see(view, question))
+        return shots
 
 
 @contextmanager
@@ -140,11 +138,7 @@ class _Page:
         return answer["result"].get("value")
 
     def see(self, view: View, question: str) -> Shot:
-        """Ask, and photograph, in a view."""
-        scheme = {"name": "prefers-color-scheme", "value": view.scheme}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-        size = {"width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        self.call("Emulation.setDeviceMetricsOverride", **size)
+        """Ask, and photograph."""
         self.ask("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => 0)")
         answer = self.ask(question)
         height = min(TALLEST, self.ask("document.documentElement.scrollHeight"))
@@ -154,14 +148,18 @@ class _Page:
 
 
 @contextmanager
-def _opened(address: str, url: str) -> Iterator[_Page]:
-    """A tab with a page that is loaded."""
+def _opened(address: str, url: str, view: View) -> Iterator[_Page]:
+    """A tab with a page that is loaded: some pages choose their colours then."""
     request = urllib.request.Request(f"{address}/json/new?about:blank", method="PUT")
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:
         tab = json.load(answer)
     page = _Page(tab["webSocketDebuggerUrl"])
     try:
         page.call("Page.enable")
+        scheme = {"name": "prefers-color-scheme", "value": view.scheme}
+        page.call("Emulation.setEmulatedMedia", features=[scheme])
+        size = {"width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        page.call("Emulation.setDeviceMetricsOverride", **size)
         page.call("Page.navigate", url=url)
         page.hear(lambda message: message.get("method") == "Page.loadEventFired")
         yield page
