@@ -40,6 +40,7 @@ class Config:
     rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
     log_compiles: bool = False  # tell the logger "rune" of traces and compilations
     cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor
+    xla_flags: bool = False  # the variable XLA_FLAGS says how many they are, if nothing else does
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
     compiled_bytes: int = 1 << 30  # of traces and machine code that are kept

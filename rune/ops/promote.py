@@ -15,6 +15,7 @@ import numpy as np
 
 from rune import config, dtypes, tree
 from rune.core.interpreter import Tracer, type_of
+from rune.core.no_sharding import is_unsaid
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
@@ -80,7 +81,7 @@ def refuse_mask(name: str, value: object) -> None:
 
 def refuse_sharding(name: str, out_sharding: None) -> None:
     """Errors: ArgumentError for a sharding, which a room below that of meshes cannot give."""
-    if out_sharding is not None:
+    if not is_unsaid(out_sharding):
         raise ArgumentError(
             f"{name}: cannot use out_sharding={out_sharding!r} (None alone)",
             hint="rune.lax.with_sharding_constraint lays a result out",

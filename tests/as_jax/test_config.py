@@ -149,6 +149,23 @@ def test_a_process_begins_with_variables_of_jax():
     assert done.stdout == "float64 True\n", done.stderr
 
 
+def test_xla_flags_say_how_many_devices_there_are_until_the_first_is_asked_for():
+    code = """
+import rune.as_jax, jax, os
+from jax._src import xla_bridge
+print(xla_bridge._backends)
+os.environ["XLA_FLAGS"] = "--xla_dump_to=x --xla_force_host_platform_device_count=6"
+print(jax.make_mesh((3, 2), ("a", "b")).size)
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+print(jax.device_count(), xla_bridge._backends)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}, timeout=60
+    )
+
+    assert done.stdout.splitlines() == ["{}", "6", "6 {'cpu': 'rune'}"], done.stderr
+
+
 def test_a_variable_without_a_meaning_is_refused():
     with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
         flags.begin({"JAX_ENABLE_X64": "maybe"})

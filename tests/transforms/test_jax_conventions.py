@@ -62,6 +62,9 @@ def test_a_result_is_laid_out_as_asked(name: str):
 
 AT_DEFAULTS = {
     "linear_transpose": lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=())(3.0)[0],
+    "grad": lambda: rune.grad(lambda v: 3 * v * v, reduce_axes=())(1.0),
+    "value_and_grad": lambda: rune.value_and_grad(lambda v: 3 * v * v, reduce_axes=[])(1.0)[1],
+    "vjp": lambda: rune.vjp(lambda v: 2 * v, 1.0, reduce_axes=())[1](3.0)[0],
     "vmap": lambda: rune.vmap(lambda v: 2 * v, spmd_axis_name=None, sum_match=False)(rnp.full(1, 3.0))[0],
     "checkpoint": lambda: rune.checkpoint(lambda v: 2 * v, concrete=False)(3.0),
     "scan": lambda: lax.scan(lambda c, _: (c + 1.0, None), 4.0, length=2, _split_transpose=False)[0],
@@ -80,6 +83,8 @@ def test_an_argument_at_its_default_changes_nothing(name: str):
     ("call", "argument"),
     [
         (lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=("data",)), "reduce_axes"),
+        (lambda: rune.grad(rnp.sin, reduce_axes=("data",)), "reduce_axes"),
+        (lambda: rune.vjp(rnp.sin, 1.0, reduce_axes=("data",)), "reduce_axes"),
         (lambda: rune.vmap(rnp.sin, spmd_axis_name=Y), "spmd_axis_name"),
         (lambda: rune.checkpoint(rnp.sin, concrete=True), "concrete"),
         (lambda: lax.scan(lambda c, _: (c, c), 0.0, length=2, _split_transpose=True), "_split_transpose"),

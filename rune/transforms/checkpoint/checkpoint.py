@@ -89,7 +89,7 @@ def checkpoint(
 
     >>> import rune, rune.numpy as rnp
     >>> rune.grad(rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))))(0.0)
-    Array(1., f32[], cpu:0)
+    Array(1., f32*[], cpu:0)
     """
     refuse_other("checkpoint", concrete=(concrete, False))
     options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}

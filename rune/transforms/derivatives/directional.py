@@ -31,7 +31,7 @@ def jvp(
 ) -> tuple[R, R, A]: ...
 def jvp(
     function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], has_aux: bool = False
-) -> Any:
+) -> tuple[object, ...]:
     """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
 
     Shapes: each tangent as its primal. Types: as its primal; float0 for integers.
@@ -103,7 +103,7 @@ def linearize(function: Callable[..., object], *primals: object, has_aux: bool =
 
     >>> import rune, rune.numpy as rnp
     >>> rune.linearize(lambda x: x * x, 3.0)[1](1.0)
-    Array(6., f32[], cpu:0)
+    Array(6., f32*[], cpu:0)
     """
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("linearize", main, primals)
