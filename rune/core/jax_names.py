@@ -81,22 +81,40 @@ class AtomNames:
         return self.type
 
 
+Names = Mapping[str, str | Callable[[Params], object]]
+
+
 class NamedParams(dict[str, object]):
     """The parameters of an equation, which are found by JAX's names too; its keys are rune's.
 
-    names: what each name of JAX's means, as a function of the parameters
+    names: what each name of JAX's means: another name, or a function of the parameters
+    A copy may be changed: by a name that is another one, the parameter of that name.
     """
 
     __slots__ = ("names",)
 
-    def __init__(self, params: Params, names: Mapping[str, Callable[[Params], object]]):
+    def __init__(self, params: Params, names: Names):
         super().__init__(params)
         self.names = names
 
     def __missing__(self, name: str) -> object:
-        if name not in self.names:
-            raise KeyError(name)
-        return self.names[name](self)
+        meaning = self.names[name]
+        return self[meaning] if isinstance(meaning, str) else meaning(self)
+
+    def _key(self, name: str) -> str:
+        meaning = self.names.get(name)
+        return meaning if isinstance(meaning, str) else name
+
+    def __setitem__(self, name: str, value: object) -> None:
+        super().__setitem__(self._key(name), value)
+
+    def copy(self) -> NamedParams:
+        """The same parameters, found by the same names."""
+        return NamedParams(self, self.names)
+
+    def pop(self, name: str, *default: object) -> object:
+        """Remove the parameter of that name, and give it; the default if there is none."""
+        return super().pop(self._key(name), *default)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.names

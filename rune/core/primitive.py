@@ -21,7 +21,7 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
     vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
-    jax_names[name](params)     a parameter by the name that it has in JAX's equations
+    jax_names[name]     a parameter of JAX's equations: its name here, or a function of params
 
 A `Collective` has one more, its meaning where the batch axis is its own, named by `axis_name`:
 
@@ -126,7 +126,7 @@ class Primitive:
     effect: Rule | None = None
     linear_in: tuple[tuple[int, ...], ...] = ()
     vary: Rule | None = None
-    jax_names: Mapping[str, Rule] | None = field(default=None, kw_only=True)
+    jax_names: Mapping[str, str | Rule] | None = field(default=None, kw_only=True)
     solves: bool = False
 
     def __call__(self, *args: Any, **params: object) -> Any:

@@ -152,3 +152,18 @@ def test_equations_are_the_same_objects_each_time():
     program = _nested()
 
     assert program.eqns is program.eqns is program.jaxpr.eqns
+
+
+def test_a_copy_of_parameters_is_changed_by_jax_names():
+    """Libraries bind an equation again with another program: Distrax inverts functions so."""
+    (equation,) = rune.make_jaxpr(rune.jit(lambda x: x * 2.0))(1.0).eqns
+    params: Any = equation.params
+    params = params.copy()
+
+    before = params.pop("jaxpr")
+    params["jaxpr"] = rune.make_jaxpr(lambda x: x / 2.0)(1.0)
+
+    assert before is equation.params["jaxpr"]
+    assert params.keys() == equation.params.keys()
+    assert float(equation.primitive.bind(3.0, **params)[0]) == 1.5
+    assert float(equation.primitive.bind(3.0, **equation.params)[0]) == 6.0

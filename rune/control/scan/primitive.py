@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 from rune.array import Array
@@ -348,5 +347,5 @@ scan = HigherOrder(
     keeping=_keeping,
     series=_series,
     vary=_vary,
-    jax_names={"jaxpr": itemgetter("body"), "num_consts": itemgetter("consts"), "num_carry": itemgetter("carries")},
+    jax_names={"jaxpr": "body", "num_consts": "consts", "num_carry": "carries"},
 )

@@ -8,8 +8,6 @@ is known only after it has run.
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 from rune.control.programs import run_equation
 from rune.control.while_loop import linear_loop, linearize, rules, walk_back
 from rune.core.higher import HigherOrder
@@ -33,10 +31,10 @@ while_ = HigherOrder(
     series=lambda *args: rules.series(while_, *args),
     vary=rules.vary,
     jax_names={
-        "cond_jaxpr": itemgetter("condition"),
-        "body_jaxpr": itemgetter("body"),
-        "cond_nconsts": itemgetter("condition_consts"),
-        "body_nconsts": itemgetter("body_consts"),
+        "cond_jaxpr": "condition",
+        "body_jaxpr": "body",
+        "cond_nconsts": "condition_consts",
+        "body_nconsts": "body_consts",
     },
 )
 

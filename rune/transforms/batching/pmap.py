@@ -60,7 +60,7 @@ def pmap(
                 first devices there are, or, of more lanes, as many on each of all devices.
     backend:    whose devices these are, "cpu"; None for that of the default device.
     Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be dealt out evenly, or
-                both devices and a backend are named; DeviceError for a backend without devices.
+                a device is not one of the backend; DeviceError for a backend without devices.
 
     >>> import rune, rune.numpy as rnp
     >>> def step(w, x, y):
@@ -70,10 +70,11 @@ def pmap(
     >>> parallel(rnp.zeros(2), rnp.ones((4, 8, 2)), rnp.ones((4, 8)))
     Array([0.2, 0.2], f32[2], cpu:0)
     """
-    if devices is not None and backend is not None:
-        raise ArgumentError(f"pmap: cannot use both devices and backend={backend!r}")
     static = as_set(static_broadcasted_argnums, None)
     there = None if backend is None else devices_of(backend)
+    for device in map(device_of, devices or ()):
+        if there is not None and device not in there:
+            raise ArgumentError(f"pmap: cannot use {device.name} (not a device of backend={backend!r})")
     name = _Unnamed() if axis_name is None else axis_name
 
     def all_lanes(*args: object, **kwargs: object) -> R:

@@ -82,6 +82,7 @@ class Jitted(Generic[P, R]):
         self.symbolic, self.device, self.marked, self.schedules = symbolic, device, marked, schedules
         self.inline, self.options = inline, options
         self.passing: Passing | None = None  # once it meets references
+        self.checked: tuple[Callable[..., object], ...] | None = None  # what checkify calls in its place
         self.general = bool(marked.static or symbolic or device or inline)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)

@@ -8,7 +8,6 @@ choice of a device, if any; every rule passes it on, so derived programs run the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 from rune.array import Array, committed_to, on
@@ -67,5 +66,5 @@ jit_primitive = HigherOrder(
     partial_equation=_partial,
     dead_code=call_rules.dead_code,
     vary=call_rules.vary,
-    jax_names={"jaxpr": itemgetter("program"), "name": lambda params: params["program"].name},
+    jax_names={"jaxpr": "program", "name": lambda params: params["program"].name},
 )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
@@ -278,5 +277,5 @@ custom_jvp_call = HigherOrder(
     jvp_equation=_jvp,
     partial_equation=_partial,
     vary=call_rules.vary,
-    jax_names={"call_jaxpr": itemgetter("program"), "num_consts": itemgetter("hidden")},
+    jax_names={"call_jaxpr": "program", "num_consts": "hidden"},
 )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
@@ -439,5 +438,5 @@ custom_vjp_call = HigherOrder(
     interpret=call_rules.interpret,
     jvp_equation=_jvp,
     vary=call_rules.vary,
-    jax_names={"call_jaxpr": itemgetter("program"), "num_consts": itemgetter("hidden")},
+    jax_names={"call_jaxpr": "program", "num_consts": "hidden"},
 )

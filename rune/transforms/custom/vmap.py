@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NoReturn
 
 from rune import tree
@@ -211,5 +210,5 @@ custom_vmap_call = HigherOrder(
     jvp_equation=_jvp,
     partial_equation=_partial,
     vary=call_rules.vary,
-    jax_names={"call": itemgetter("program")},
+    jax_names={"call": "program"},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 
@@ -121,24 +122,49 @@ def _region_around(interpreter: Interpreter | None) -> Region | None:
     return None if mesh is None else Region(mesh, tuple(manual))
 
 
+@dataclass(frozen=True, slots=True)
+class Sharded:
+    """A function that the devices of a region run on their blocks."""
+
+    function: Callable[..., object]
+    region_here: Callable[[], Region]
+    in_specs: object
+    out_specs: object
+
+    def specs_of(self, args: tuple[object, ...]) -> tuple[object, ...]:
+        """The spec of every array in the arguments."""
+        return tree.unflatten(tree.structure(args), _spread("in_specs", self.in_specs, args))
+
+    def __call__(self, *args: object) -> object:
+        """The results, put together from those of all devices."""
+        region = self.region_here()
+        values, flat = flatten("shard_map", self.function, args)
+        body = _traced(flat, region, values, _spread("in_specs", self.in_specs, args))
+        out_tree = flat.out_tree
+        out_specs = _spread("out_specs", self.out_specs, tree.unflatten(out_tree, body.program.output_types))
+        _check_results(region, body.program, out_specs, out_tree)
+        if region.is_typed:
+            _check_copies(region, body.program, out_specs, out_tree)
+        for need in body.needs:
+            need.tell()
+        return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs, body.operands))
+
+
+# Who makes the calls here: call(sharded, args). `checkify` does, inside.
+calls_of_sharded: ContextVar[Callable[..., object] | None] = ContextVar("rune_calls_of_sharded", default=None)
+
+
 def _sharded(
     function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object
 ) -> Callable[..., R]:
     require_callable("shard_map", function)
-    prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+    over_devices = Sharded(
+        function, region_here, tuple(in_specs) if isinstance(in_specs, list) else in_specs, out_specs
+    )
 
-    def sharded(*args: object) -> R:
-        region = region_here()
-        values, flat = flatten("shard_map", function, args)
-        body = _traced(flat, region, values, _spread("in_specs", prefix, args))
-        out_tree = flat.out_tree
-        out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.output_types))
-        _check_results(region, body.program, out_specs_of, out_tree)
-        if region.is_typed:
-            _check_copies(region, body.program, out_specs_of, out_tree)
-        for need in body.needs:
-            need.tell()
-        return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs_of, body.operands))
+    def sharded(*args: object) -> object:
+        call = calls_of_sharded.get()
+        return over_devices(*args) if call is None else call(over_devices, args)
 
     return named(sharded, function, "shard_map")
 

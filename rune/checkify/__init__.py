@@ -11,29 +11,26 @@ that fail meet in one, and it is a result like any other. What every operation i
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, lax, tree
-from rune.array import Array, as_array
+from rune.array import Array
+from rune.checkify.calls import Site, State, Wider, calling, carrier, state_of_call, within
 from rune.config import setting
 from rune.core.interpreter import Tracer, type_of
 from rune.core.staging import stage
-from rune.errors import ArgumentError, TransformError
+from rune.errors import ArgumentError
 from rune.random.keys import key_data
 from rune.transforms import late_modules
 from rune.transforms.arguments import require_callable, value_leaves
-from rune.transforms.checks.failures import last_failure, of_lanes
-from rune.transforms.compile.jit import Jitted
+from rune.transforms.checks.failures import of_lanes
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.references import Ref, calls_of_jitted
+from rune.transforms.sharding.localize import meshes_within
 from rune.typing import ArrayLike
 
 __all__ = [
@@ -121,26 +118,6 @@ automatic_checks = float_checks | index_checks
 all_checks = automatic_checks | user_checks
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """A `check`: its message, and the arrays in it, as a tree of these dtypes and shapes."""
-
-    fmt: str
-    treedef: tree.TreeDef
-    types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
-
-    def text(self, words: np.ndarray) -> str:
-        """The message with these numbers."""
-        values, start = [], 0
-        for dtype, shape in self.types:
-            count = int(np.prod(shape)) * _carrier(dtype).itemsize // 4
-            numbers = words[start : start + count].view(_carrier(dtype))
-            values.append(as_array(numbers.astype(dtype).reshape(shape), dtype))
-            start += count
-        args, kwargs = tree.unflatten(self.treedef, values)
-        return f"{self.fmt.format(*args, **kwargs)} (`check` failed)"
-
-
 class Error:
     """What a checked call has found; a tree of arrays. Batches of calls give batches of it.
 
@@ -154,7 +131,7 @@ class Error:
 
     __slots__ = ("faults", "sites", "watched", "words")
 
-    def __init__(self, words: Any, faults: Any, sites: Mapping[int, _Site], watched: tuple[Any, ...]):
+    def __init__(self, words: Any, faults: Any, sites: Mapping[int, Site], watched: tuple[Any, ...]):
         self.words, self.faults = words, faults  # u32[1 + N]: number of a site, numbers; i32[2]
         self.sites, self.watched = sites, watched
 
@@ -216,123 +193,6 @@ def _fault(site: Any, value: int) -> JaxException:
 init_error = Error(np.zeros(1, np.uint32), np.zeros(2, np.int32), {}, ())
 
 
-# --- the state of a call ------------------------------------------------------------------------
-
-
-class _State(Ref):
-    """The words of a checked call, wherever its code runs.
-
-    width: how many words the numbers of its longest message need; fewer there may be at first
-    """
-
-    __slots__ = ("sites", "width")
-
-    def __init__(self, words: Array):
-        super().__init__(words)
-        self.sites: dict[int, _Site] = {}
-        self.width = 0
-
-    def settled(self, value: Any) -> Any:
-        """What is written: one state for all lanes."""
-        return last_failure(value)
-
-    def refuse(self, owner: str, use: str) -> NoReturn:
-        """Its value cannot be carried there."""
-        raise TransformError(f"checkify.check: cannot check in {owner.rpartition(' ')[2]}", hint="check in the body")
-
-    def note_failure(self, fails: Any, words: Any) -> None:
-        """Remember these words if nothing has failed before, and there is room."""
-        before = self[...]
-        self.width = max(self.width, words.shape[0] - 1)
-        room = before.shape[0] - words.shape[0]
-        if room < 0:
-            return
-        is_first = fails & (before[0] == 0)
-        self[...] = rnp.where(is_first, rnp.pad(words, (0, room)), before)
-
-
-class _Wider(Exception):
-    """A message needs so many words: the function is to run again. Caught by `checkify`."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.width = width
-
-
-class _Part:
-    """A jitted function's own function, which takes and returns the words of the call as well.
-
-    So it is traced, compiled and kept as it would be without checks, and the user's code in it sees
-    tracers, as it expects.
-    sites, width: what its traces noted, for calls that need no trace
-    """
-
-    def __init__(self, function: Callable[..., object]):
-        functools.update_wrapper(self, function)
-        self.function = function
-        self.sites: dict[int, _Site] = {}
-        self.width = 0
-
-    def __call__(self, *args: object, **kwargs: object) -> tuple[Array, object]:
-        state = _State(kwargs.pop(_WORDS))  # type: ignore[arg-type]
-        result = _within(state, self.function, args, kwargs)
-        self.sites.update(state.sites)
-        self.width = max(self.width, state.width)
-        return state[...], result
-
-
-_WORDS = "rune_checkify_words"
-
-
-def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
-    """The result of a jitted function inside of a checked call, which goes on with its words."""
-    state = _state.get()
-    assert state is not None
-    if _PART not in vars(jitted):
-        vars(jitted)[_PART] = _part_of(jitted)
-    function, part = vars(jitted)[_PART]
-    token = calls_of_jitted.set(None)
-    try:
-        words, result = part(*args, **kwargs, **{_WORDS: state[...]})
-    finally:
-        calls_of_jitted.reset(token)
-    state.sites.update(function.sites)
-    state.width = max(state.width, function.width)
-    state[...] = words
-    return result
-
-
-_PART = "part_of_checkified"  # the attribute of a jitted function that has it: they go together
-
-
-def _part_of(jitted: Jitted[..., object]) -> tuple[_Part, Jitted[..., tuple[Array, object]]]:
-    function = _Part(jitted.function)
-    options = jitted.marked, jitted.symbolic, jitted.device, jitted.schedules, (), jitted.inline
-    return function, Jitted(function, *options)
-
-
-def _within(state: _State, f: Callable[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
-    """f(*args, **kwargs), whose checks are noted in `state`."""
-    tokens = _state.set(state), calls_of_jitted.set(_call_jitted)
-    try:
-        with setting(checkified=True):
-            return f(*args, **kwargs)
-    finally:
-        _state.reset(tokens[0])
-        calls_of_jitted.reset(tokens[1])
-
-
-_state: ContextVar[_State | None] = ContextVar("rune_checkify", default=None)
-_numbers = itertools.count(1)
-
-
-def _carrier(dtype: np.dtype) -> np.dtype:
-    """A dtype of whole words that holds all of another one's values."""
-    if dtype.itemsize >= 4:
-        return dtype
-    return np.dtype(np.float32) if dtype in dtypes.INEXACT else np.dtype(np.int32)
-
-
 def _numbers_of(value: ArrayLike) -> Array:
     """An array as it is shown in a message; of keys, their words."""
     x = rnp.asarray(value)
@@ -341,10 +201,13 @@ def _numbers_of(value: ArrayLike) -> Array:
 
 def _words_of(value: Any) -> Array:
     x = rnp.asarray(lax.stop_gradient(value))
-    x = x.astype(_carrier(x.dtype))
+    x = x.astype(carrier(x.dtype))
     if rnp.iscomplexobj(x):
         x = rnp.stack([x.real, x.imag], -1)
     return lax.bitcast_convert_type(x, rnp.uint32).ravel()
+
+
+_numbers = itertools.count(1)
 
 
 # --- functions ----------------------------------------------------------------------------------
@@ -367,8 +230,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         raise ArgumentError(f"checkify.check: cannot check {type_of(flag)} (one bool[] required)")
     leaves, treedef = tree.flatten((fmt_args, fmt_kwargs))
     values = [_numbers_of(x) for x in value_leaves("checkify.check", leaves, treedef)]
-    site = _Site(msg, treedef, tuple((v.dtype, tuple(map(int, v.shape))) for v in values))
-    state = _state.get()
+    site = Site(msg, treedef, tuple((v.dtype, tuple(map(int, v.shape))) for v in values))
+    state = state_of_call.get()
     if state is not None:
         number = next(_numbers)
         state.sites[number] = site
@@ -405,7 +268,7 @@ def check_error(error: Error) -> None:
     """
     if not isinstance(error, Error):
         raise ArgumentError(f"check_error: cannot take {type(error).__name__} (an Error required)")
-    state = _state.get()
+    state = state_of_call.get()
     if state is None:
         text = error.get()
         if text is not None:
@@ -449,7 +312,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
         while True:
             try:
                 return run(f, frozenset(errors), width, args, kwargs)
-            except _Wider as wider:
+            except Wider as wider:
                 width = wider.width
 
     return checked
@@ -458,16 +321,12 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
     """With `check`, and nothing else."""
     if FailedCheckError not in errors:
-        tokens = _state.set(None), calls_of_jitted.set(None)
-        try:
+        with calling(None, None, None):
             return init_error, f(*args, **kwargs)
-        finally:
-            _state.reset(tokens[0])
-            calls_of_jitted.reset(tokens[1])
-    state = _State(rnp.zeros(1 + width, rnp.uint32))
-    result = _within(state, f, args, kwargs)
+    state = State(rnp.zeros(1 + width, rnp.uint32))
+    result = within(state, f, args, kwargs)
     if state.width > width:
-        raise _Wider(state.width)
+        raise Wider(state.width)
     return Error(state[...], rnp.zeros(2, rnp.int32), dict(state.sites), ()), result
 
 
@@ -485,6 +344,11 @@ def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: 
 
     with setting(check_bounds=OOBError in errors):  # indices are written otherwise then
         staged = stage(flat, [type_of(v) for v in values], "checked")
+    if meshes_within(staged.program):
+        raise ArgumentError(
+            "checkify: cannot look at the operations of several devices (a mesh)",
+            hint="checkify.check may stand there; rune.configure(check_nans=True) looks at all operations",
+        )
     watch = late_modules.watch()
     wanted = watch.Wanted(OOBError in errors, NaNError in errors, False, DivisionByZeroError in errors)
     program = watch.watched(staged.program, wanted)
