@@ -288,7 +288,12 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     """
     if min is None and max is None:
         return value("clip", arr)
-    return c.clip(arr, min, max)
+    return c.clip(arr, min, max) if min is None or max is None else _between(arr, min, max)
+
+
+@composite
+def _between(arr: ArrayLike, low: ArrayLike, high: ArrayLike, /) -> Array:
+    return c.clip(arr, low, high)
 
 
 copysign = real_pair("copysign", ROWS["copysign"])

@@ -19,6 +19,7 @@ from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_int, value
+from rune.numpy.composites import composite
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
 from rune.numpy.positions import flat_positions
@@ -356,6 +357,7 @@ def _is_in(x: ArrayLike, ordered: ArrayLike) -> Value:
     return ops.eq(take(ordered, place, axis=0, mode="clip"), x)
 
 
+@composite
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,

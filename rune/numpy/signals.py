@@ -14,6 +14,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, inexact, is_on_host, rank, together, value
 from rune.numpy.arithmetic import abs, mod
+from rune.numpy.composites import composite
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
 from rune.numpy.reductions import cumsum, diff, sum
@@ -235,6 +236,7 @@ def _on_the_line(x: Array, xp: Array, fp: Any, below: ArrayLike | str | None, ab
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = 1) -> Array: ...
 @overload
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any: ...
+@composite
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
     """The slopes of a sampled function along its axes, by differences of the second order.
 
@@ -271,6 +273,9 @@ def _slopes(x: ArrayLike, axis: int, spacing: ArrayLike, edge_order: int) -> Arr
         )
     y = moveaxis(x, axis, 0)
     steps = _steps(spacing, size, y)
+    if rank(steps) == 0 and edge_order == 1:
+        slopes = [(y[1:2] - y[:1]) / steps, (y[2:] - y[:-2]) / (steps + steps), (y[-1:] - y[-2:-1]) / steps]
+        return moveaxis(concatenate(slopes), 0, axis)
     if rank(steps) == 0:
         inner, first, last = (y[2:] - y[:-2]) / (steps + steps), (steps, steps), (-steps, -steps)
     else:

@@ -100,6 +100,15 @@ def opened(value: Any) -> Any:
     return value if stands_for is None else stands_for(value)
 
 
+def _dtype_beside_numbers(values: Sequence[Operand]) -> np.dtype | None:
+    """The second common case, arrays of floats of one type beside Python's numbers: their dtype."""
+    types: list[object] = [getattr(v, "type", type(v)) for v in values]
+    first = next((t for t in types if isinstance(t, ArrayType)), None)
+    if first is None or first.weak or first.dtype not in dtypes.FLOATING:
+        return None
+    return first.dtype if all([t is first or t is float or t is int for t in types]) else None
+
+
 def _hint(value: object) -> str | None:
     if isinstance(value, list | tuple):
         return "convert with rune.numpy.array(...)"
@@ -132,6 +141,9 @@ def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
     """
     if _fit_together(values, kind):
         return list(values)
+    dtype = _dtype_beside_numbers(values)
+    if dtype is not None:
+        return [as_type(v, dtype, name=name) for v in values]
     operands = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*[scalar_kind(v) for v in operands])
     if kind != "any" and dtype in dtypes.KEYS:
