@@ -67,7 +67,6 @@ from rune.numpy.arithmetic import (
 )
 from rune.numpy.array_api_info import __array_api_version__, __array_namespace_info__
 from rune.numpy.averages import (
-    average as average,
     mean as mean,
     nanargmax as nanargmax,
     nanargmin as nanargmin,
@@ -473,6 +472,7 @@ from rune.numpy.types import (
     unsignedinteger as unsignedinteger,
 )
 from rune.numpy.ufuncs import ufunc as ufunc
+from rune.numpy.weighted import average as average
 from rune.numpy.whole_numbers import gcd as gcd, lcm as lcm, packbits as packbits, unpackbits as unpackbits
 from rune.numpy.windows import (
     bartlett as bartlett,

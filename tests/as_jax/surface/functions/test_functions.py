@@ -70,12 +70,20 @@ DIFFERENCES = {
     "jnp.convolve(S[0], u[1, :3])": EVERY,
     "jnp.convolve(b[0], c[0])": EVERY,
     "jnp.polymul(S[0], u[0, :2])": EVERY,
+    "sl.pascal(4)": EVERY,
+    "sl.invpascal(4)": EVERY,
     # Running sums and products of small integers are promoted, as the array API says.
     "jnp.cumprod(S, axis=-1)": EVERY,
     "jnp.nancumsum(S)": EVERY,
     "jnp.nancumprod(S)": EVERY,
     # How many there are has to be known.
     "jnp.mask_indices(3, jnp.triu, 1)": ("jit",),
+    "jnp.compress(np.array([0, 1, 1]), S, axis=-2)": ("jit",),
+    # Sizes, which jit makes arrays of.
+    "jnp.broadcast_shapes((2, 1), (3,))": ("jit",),
+    "jnp.iscomplexobj(z), jnp.isrealobj(S), jnp.isscalar(e), jnp.ndim(x), jnp.shape(x), jnp.size(x), jnp.size(x, 1)": (
+        "jit",
+    ),
     # Zeros at the end come last, as in NumPy; how many there are at the start has to be known.
     "jnp.roots(jnp.array([0.0, 0.0, 1.0, -3.0, 2.0, 0.0]) + 0 * e)": EVERY,
     # The polynomial of a real matrix is real.

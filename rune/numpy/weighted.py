@@ -1,0 +1,76 @@
+"""Means with weights."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+from rune import ops
+from rune.array import Array
+from rune.core.interpreter import type_of
+from rune.errors import ShapeError
+from rune.numpy import reductions as r
+from rune.numpy.arguments import inexact, together, value
+from rune.ops import conventions as c
+from rune.ops import statistics as st
+from rune.ops.conventions import Axis
+from rune.ops.promote import broadcast_to, constant
+from rune.typing import ArrayLike
+
+
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    keepdims: bool = False,
+) -> Array: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+) -> tuple[Array, Array]: ...
+@overload
+def average(
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Any: ...
+def average(
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Array | tuple[Array, Array]:
+    """Weighted mean; with `returned`, (mean, sum of the weights).
+
+    Shapes: weights as `a`, or of the sizes of `axis`, one or several, in their order.
+    Types:  bools and integers become floats.
+    Errors: ShapeError when the weights fit neither.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.average(rnp.array([1.0, 3.0]), weights=rnp.array([3.0, 1.0]))
+    Array(1.5, f32[], cpu:0)
+    """
+    x = inexact("average", value("average", a))
+    if weights is None:
+        mean = st.mean(x, axis, None, keepdims)
+        ones = broadcast_to("average", constant(1, x), type_of(x).shape)
+        return (mean, r.sum(ones, axis, keepdims=keepdims)) if returned else mean
+    x, w = together("average", x, weights)
+    w = _weights(x, w, axis)
+    total = r.sum(w, axis, keepdims=keepdims)
+    mean = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)
+    return (mean, total) if returned else mean
+
+
+def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> ArrayLike | None:
+    shape, w_shape = type_of(x).shape, type_of(w).shape
+    if w_shape == shape:
+        return w
+    axes = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    places = [c.normalised_axis("average", at, type_of(x)) for at in axes]
+    if not places or w_shape != tuple(shape[at] for at in places):
+        raise ShapeError(f"average: cannot weight {type_of(x)} by {type_of(w)} (axis {axis})")
+    w = ops.transpose(w, permutation=tuple(sorted(range(len(places)), key=places.__getitem__)))
+    spread = tuple(d if i in places else 1 for i, d in enumerate(shape))
+    return broadcast_to("average", ops.reshape(w, shape=spread), shape)
