@@ -94,7 +94,7 @@ def test_every_picture_is_on_its_page(site: Path):
 
 
 def _is_dark(shot: Shot) -> bool:
-    return bool(np.median(Image.open(io.BytesIO(shot.png)).convert("L").reduce(2)) < 128)
+    return bool(np.median(np.asarray(Image.open(io.BytesIO(shot.png)).convert("L").reduce(2))) < 128)
 
 
 @pytest.mark.skipif(not CHROMIUM, reason=WHY_NOT)
