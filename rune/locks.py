@@ -113,7 +113,7 @@ def _attempt(first: int) -> int:
 
 # Releases what is in `_taken`, each once: one call without any step of the interpreter, at which an
 # interrupt could come.
-_release = partial(reduce, deque.extend, _releases, deque[object](maxlen=0))
+_release = partial(reduce, deque.extend, _releases, deque[object](maxlen=0))  # type: ignore[call-overload]
 
 
 def _renew() -> None:
