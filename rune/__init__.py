@@ -35,6 +35,7 @@ from rune.control.caches import clear_caches
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
+from rune.errors import RuneError as _RuneError
 from rune.scopes import named_call, named_scope
 from rune.settings import (
     check_tracer_leaks,
@@ -67,11 +68,12 @@ from rune.transforms.custom.rules import SymbolicZero, zero_from_primal
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
-from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
+from rune.transforms.derivatives.grad import grad, value_and_grad
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.derivatives.two_passes import fwd_and_bwd
+from rune.transforms.derivatives.vjp import vjp
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.inspect.live_arrays import live_arrays
@@ -121,7 +123,7 @@ if TYPE_CHECKING:
     from rune.transforms.placement.plans import plan_sharding
     from rune.transforms.tuning.tune import tune
 
-_tracebacks.install()
+_tracebacks.install((_RuneError, _MissingName))
 _array_methods.attach()
 _tree_files.attach()
 make_jaxpr = make_program

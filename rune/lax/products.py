@@ -11,12 +11,17 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import laid_out, listed, value
+from rune.ops import scalars
+from rune.ops.complex_numbers import real_dtype
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
@@ -81,11 +86,12 @@ def dot_general(
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
-    preferred_element_type:  the dtype of sums and result; that of the operands by default
+    preferred_element_type:  the dtype of sums and result; by default that of the operand which
+                             says more (bf16 times f32 is f32, int8 times uint8 int8)
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
-    Types:  one dtype, kept, or preferred_element_type; a sum of bools is whether any is true.
-    Errors: DtypeError for operands of different dtypes, ShapeError for sizes that differ.
+    Types:  any; a sum of bools is whether any is true.
+    Errors: ShapeError for sizes that differ; DtypeError where complex numbers would become real.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -107,13 +113,31 @@ def dot_general(
         (given_axes("dot_general", a, ca), given_axes("dot_general", b, cb)),
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),
     )
-    if preferred_element_type is None:
-        return laid_out(_batch_first(a, b, numbers), out_sharding)
-    wanted = dtypes.as_dtype(preferred_element_type)
-    if type_of(a).dtype != type_of(b).dtype:
-        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (dtypes differ)")
-    wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
+    joint, wide = _dtypes_of_product(type_of(a).dtype, type_of(b).dtype)
+    wanted = joint if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
+    dtypes.require_whole("dot_general", wide, wanted)
+    wide = wanted if wanted.itemsize > wide.itemsize else wide
     return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted), out_sharding)
+
+
+def _dtypes_of_product(a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
+    """The dtype of a product of numbers of two dtypes, and that in which it is computed.
+
+    It is that of the operand which says more: complex numbers, the greater exponents, the longer
+    mantissas, the more bits, a sign. Two half types are computed in f32.
+    Source: XLA, primitive_util.h, HigherPrecisionType.
+    """
+    joint = max(a, b, key=_precision)
+    return joint, dtypes.f32 if a != b and {a, b} <= scalars.HALVES else joint
+
+
+def _precision(dtype: np.dtype) -> tuple[bool, int, int, int, bool]:
+    part = real_dtype(dtype)
+    is_float = part in dtypes.FLOATING
+    info = ml_dtypes.finfo(part) if is_float else None
+    exponents, mantissa = (int(info.maxexp), int(info.nmant)) if info is not None else (-1, -1)
+    bits = 1 if dtype == dtypes.bool_ else scalars.bit_width(part)
+    return dtype in dtypes.COMPLEX, exponents, mantissa, bits, dtype not in dtypes.UNSIGNED
 
 
 def _batch_first(a: ArrayLike, b: ArrayLike, numbers: Any) -> Any:
@@ -137,7 +161,7 @@ def dot(
 
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
-    Types:  one numeric dtype, kept, or preferred_element_type.
+    Types:  as dot_general.
     Errors: ShapeError for operands that are neither vectors nor matrices.
 
     >>> from rune import lax
@@ -160,9 +184,8 @@ def dot(
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Matrices times matrices, the leading axes being the same batch axes of both.
 
-    Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: one numeric dtype, kept.
-    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+    Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: as dot_general.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -196,7 +196,7 @@ def _rounding(name: str, row: Row) -> Unary:
 
 def _square(x: ArrayLike) -> Array:
     (x,) = promoted("square", x, kind="numeric")
-    return ops.mul(x, x)
+    return ops.square(x)
 
 
 def _reciprocal(x: Array) -> Array:
@@ -288,7 +288,12 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     """
     if min is None and max is None:
         return value("clip", arr)
-    return c.clip(arr, min, max)
+    return c.clip(arr, min, max) if min is None or max is None else _between(arr, min, max)
+
+
+@composite
+def _between(arr: ArrayLike, low: ArrayLike, high: ArrayLike, /) -> Array:
+    return c.clip(arr, low, high)
 
 
 copysign = real_pair("copysign", ROWS["copysign"])
@@ -327,7 +332,11 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     integer = ops.trunc(x)
     infinite = ops.eq(ops.abs(x), constant(np.inf, x))
     fraction = ops.select(infinite, constant(0, x), ops.sub(x, integer))
-    return ops.copysign(fraction, x), integer
+    # A zero takes the sign of x; sums, unlike copysign, keep the derivative 1 there.
+    zero = constant(0, x)
+    is_negative = ops.lt(ops.copysign(constant(1, x), x), zero)
+    signed = ops.select(is_negative, ops.neg(ops.sub(zero, fraction)), ops.add(fraction, zero))
+    return signed, integer
 
 
 @composite

@@ -145,14 +145,23 @@ def _mul_transpose(ct: Value, linear: Batched, a: Value | ArrayType, b: Value | 
     return [mul(ct, b), None] if linear[0] else [None, mul(ct, a)]
 
 
+_PRODUCT = complex_scalars.either(np.multiply, complex_scalars.product)
 mul: Primitive = _same(
     "mul",
     "numeric",
-    complex_scalars.either(np.multiply, complex_scalars.product),
+    _PRODUCT,
     lambda da, a, b, y: mul(da, b),
     lambda db, a, b, y: mul(db, a),
     transpose=_mul_transpose,
     linear_in=((0,), (1,)),
+)
+square: Primitive = elementwise(
+    "square",
+    "arithmetic",
+    same_type("square", KINDS["numeric"], "numeric"),
+    lambda x: _PRODUCT(x, x),
+    (lambda dx, x, y: mul(dx, mul(literal_like(2, x), x)),),
+    expand=lambda x: mul(x, x),
 )
 div: Primitive = _same(
     "div",
@@ -234,19 +243,13 @@ copysign: Primitive = _same(
     "copysign",
     "floating",
     np.copysign,
-    # +1 where the signs agree: y / x without dividing by zero.
-    lambda da, a, b, y: mul(da, copysign(literal_like(1, a), mul_signs(a, b))),
+    # |a| with the sign of b.
+    lambda da, a, b, y: mul(_abs_jvp(da, a, y), copysign(literal_like(1, b), b)),
     ZERO,
 )
 nextafter = _same(
     "nextafter", "floating", scalars.nextafter, NOT_DIFFERENTIABLE("nextafter steps between numbers"), ZERO
 )
-
-
-def mul_signs(a: Value, b: Value) -> Array:
-    """A number with the sign of a times the sign of b, zeros' signs included."""
-    one = literal_like(1, a)
-    return mul(copysign(one, a), copysign(one, b))
 
 
 # --- logic and bits ---------------------------------------------------------------------------
@@ -344,6 +347,7 @@ PRIMITIVES = (
     add,
     sub,
     mul,
+    square,
     div,
     floor,
     ceil,

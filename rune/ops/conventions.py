@@ -190,8 +190,8 @@ def clip(x: Operand, low: Operand | None = None, high: Operand | None = None) ->
     operands = [v for v in (x, low, high) if v is not None]
     x, *bounds = promoted("clip", *operands)
     if low is not None:
-        x = apply(a.max, x, bounds.pop(0))
-    return x if high is None else apply(a.min, x, bounds.pop(0))
+        x = a.max(x, bounds.pop(0))
+    return x if high is None else a.min(x, bounds.pop(0))
 
 
 def round(x: Value, decimals: int = 0) -> Any:

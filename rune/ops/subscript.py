@@ -50,6 +50,8 @@ def read(
     wrap: whether a negative index counts from the end.
     Errors: AxisError for too many indices, DtypeError for a float index or a list.
     """
+    if type(index) is slice and (ndim := type_of(x).ndim):  # as often as not; nothing else to ask
+        return sliced(x, (index, *(slice(None),) * (ndim - 1)))
     truth = scalar_mask(x, index)
     if truth is not None:
         everything = read(x, None)
@@ -314,7 +316,7 @@ def sliced(x: Operand, entries: Entries) -> Any:
     """The operand with every slice and static integer applied; integers leave size-1 axes."""
     shape = type_of(x).shape
     parts = ranges(shape, entries)
-    if any(p != Range(0, d) for p, d in zip(parts, shape, strict=True)):
+    if any([p.start != 0 or p.limit != d or p.stride != 1 or p.flipped for p, d in zip(parts, shape)]):
         start, limit = tuple(p.start for p in parts), tuple(p.limit for p in parts)
         x = slice_(x, start=start, limit=limit, stride=tuple(p.stride for p in parts))
     flipped = tuple(i for i, p in enumerate(parts) if p.flipped)

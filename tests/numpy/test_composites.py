@@ -183,3 +183,28 @@ def test_watched_calls_name_the_operation_that_makes_an_infinity():
 
     with rune.configure(check_infs=True), pytest.raises(rune.errors.NaNError, match="mul"):
         rnp.ldexp(x, n)
+
+
+@pytest.mark.parametrize("size", [LARGE - 1, LARGE + 13])
+@pytest.mark.parametrize("name", ["clip", "gradient", "isin"])
+def test_bounds_slopes_and_members_of_large_arrays_are_exact(name, size):
+    x = values(size, 0)
+    others = {"clip": (-0.5, 2), "gradient": (), "isin": (HARD[:11],)}[name]
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x, *others)
+
+    result = getattr(rnp, name)(rnp.asarray(x), *(rnp.asarray(a) if name == "isin" else a for a in others))
+
+    same(sampled(expected), sampled(np.asarray(result)))
+
+
+@pytest.mark.parametrize("name", ["clip", "gradient", "isin"])
+def test_a_large_eager_call_of_bounds_slopes_and_members_is_one_program(name):
+    x = rnp.asarray(values(LARGE + 29, 1))
+    others = {"clip": (-0.5, 2.0), "gradient": (), "isin": (rnp.asarray(HARD[:5]),)}[name]
+    getattr(rnp, name)(x, *others)
+
+    with counts.counting() as second:
+        getattr(rnp, name)(x, *others)
+
+    assert (second.runs, second.compiles) == (1, 0)

@@ -158,7 +158,9 @@ def _chosen(
     leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
-    traced = [trace(Flat(name, f, treedef), types) for f in functions]
+    by_identity = {id(f): f for f in functions}  # one that stands there twice is traced once
+    each = {key: trace(Flat(name, f, treedef), types) for key, f in by_identity.items()}
+    traced = [each[id(f)] for f in functions]
     _check_results(name, labels, traced)
     # All branches of an equation take the same operands and yield the same types.
     traced, strong = share_captured(traced), _joint_types(traced)

@@ -1,26 +1,17 @@
-"""Reverse mode: vjp linearizes a function and transposes the linear map; grad asks it for one row.
+"""grad and value_and_grad: one row of what `vjp` gives, that of the cotangent 1.
 
-The forward pass runs once and keeps exactly the residuals that the transposed map reads. As in
-JAX, the transposed map is linear over the complex numbers, without conjugation: the gradient of a
-real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goes along its conjugate.
+Most of this file are their signatures: of one argument or several, with what is returned besides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, Never, TypeVarTuple, overload
+from typing import Any, Literal, Never, overload
 
-from rune import dtypes, tree
-from rune.array import Array
-from rune.core.interpreter import is_differentiable
-from rune.core.values import Value
-from rune.transforms.arguments import named, require_callable
+from rune.transforms.arguments import named, refuse_other, require_callable
 from rune.transforms.derivatives.argument_choice import Chosen, one_for, require_inputs
-from rune.transforms.derivatives.flat_functions import Aux, flatten
-from rune.transforms.derivatives.linear_functions import LinearNode
-from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
+from rune.transforms.derivatives.flat_functions import Aux
 from rune.transforms.derivatives.signatures import (
-    A,
     Gradient,
     GradientAndAux,
     Gradients,
@@ -33,10 +24,7 @@ from rune.transforms.derivatives.signatures import (
     ValueAndGradients,
     W_contra,
 )
-from rune.transforms.derivatives.tangents import cotangents_of, filled_as
-from rune.transforms.derivatives.transpose import backward
-
-Xs = TypeVarTuple("Xs")  # the primals of vjp
+from rune.transforms.derivatives.vjp import vjp
 
 
 @overload
@@ -79,6 +67,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
 ) -> Callable[P, Any]: ...
 def grad(
     function: Callable[..., Any],
@@ -86,6 +75,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
 ) -> Callable[..., Any]:
     """The gradient of a scalar function with respect to `argnums`.
 
@@ -93,9 +83,9 @@ def grad(
 
     >>> import rune, rune.numpy as rnp
     >>> rune.grad(rune.grad(lambda x: x ** 3))(2.0)
-    Array(12., f32[], cpu:0)
+    Array(12., f32*[], cpu:0)
     """
-    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
+    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def gradient(*args: object, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
@@ -122,6 +112,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     function: Callable[..., Any],
@@ -129,19 +120,23 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
 ) -> Callable[..., Any]:
     """A function giving (value, gradient with respect to `argnums`), forward pass run once.
 
     has_aux:      the function returns (value, aux), and this one ((value, aux), gradient).
     holomorphic:  arguments and value are complex, and the gradient is the complex derivative.
     allow_int:    arguments may have integer leaves; their gradient is float0.
-    Errors: TransformError for a non-scalar or integer value, or an integer argument.
+    reduce_axes:  () alone, as in JAX, where it is deprecated: sum with `lax.psum`.
+    Errors: TransformError for a non-scalar or integer value, or an integer argument; ArgumentError
+            for `reduce_axes`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.value_and_grad(lambda x: rnp.sum(x ** 2))(rnp.arange(3.0))
     (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
     """
     require_callable("grad", function)
+    refuse_other("grad", reduce_axes=(tuple(reduce_axes), ()))
 
     def value_and_gradient(*args: object, **kwargs: object) -> Any:
         main = Aux(function) if has_aux else function
@@ -153,61 +148,3 @@ def value_and_grad(
         return ((value, main.aux) if isinstance(main, Aux) else value), picked
 
     return named(value_and_gradient, function, "value_and_grad")
-
-
-# --- vjp --------------------------------------------------------------------------------------
-
-
-@overload
-def vjp(function: Gradient[...], *primals: *Xs) -> tuple[Any, VjpFunction[*Xs]]: ...
-@overload
-def vjp(function: Callable[..., R], *primals: *Xs, has_aux: Literal[False] = False) -> tuple[R, VjpFunction[*Xs]]: ...
-@overload
-def vjp(
-    function: Callable[..., tuple[R, A]], *primals: *Xs, has_aux: Literal[True]
-) -> tuple[R, VjpFunction[*Xs], A]: ...
-def vjp(function: Callable[..., object], *primals: object, has_aux: bool = False) -> tuple[object, ...]:
-    """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
-
-    The map is a tree of its residuals: a jitted function may return it, or take it.
-    Types: the cotangent of an integer is float0, in and out.
-    Errors: ArgumentError if a result is not an array; TransformError, when the pullback is
-            called, for a cotangent unlike its output.
-
-    >>> import rune, rune.numpy as rnp
-    >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
-    (Array(3., f32[], cpu:0), Array(2., f32[], cpu:0))
-    """
-    main = Aux(function) if has_aux else function
-    leaves, flat = flatten("vjp", main, primals)
-    outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
-    pull: VjpFunction[*tuple[Any, ...]] = VjpFunction.of(linear, leaves, outs, flat)
-    result = tree.unflatten(flat.out_tree, outs)
-    return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)
-
-
-class VjpFunction(LinearNode, Generic[*Xs]):
-    """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
-    Call it any number of times."""
-
-    def __call__(self, cotangents: object) -> tuple[*Xs]:
-        """One cotangent tree per argument. Errors: TransformError names the path that differs."""
-        form = self.form
-        cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
-        in_cts = iter(pull_back(self.linear, cts))
-        # The linear map has inputs for differentiable leaves alone; integers get float0.
-        filled_cts = [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types]
-        return tree.unflatten(form.treedef, filled_cts)
-
-
-tree.register_node_class(VjpFunction)
-
-
-def pull_back(linear: LinearMap, cotangents: Sequence[Value | None]) -> list[Array | None]:
-    """Cotangents of the active inputs, None for zero."""
-    count = len(linear.residuals)
-    # The linear program takes the residuals first, which are known, then the tangents.
-    mask = [False] * count + [True] * (len(linear.program.inputs) - count)
-    values = [*linear.residuals, *(None for _ in mask[count:])]
-    read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
-    return backward(linear.program, mask, values, read)

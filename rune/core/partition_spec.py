@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rune.core.axes import Name
+from rune.core.abstract_mesh import Name
 
 Part = Name | tuple[Name, ...] | None
 
