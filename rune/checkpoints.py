@@ -28,7 +28,7 @@ import numpy as np
 
 from rune import locks, processes
 from rune import tree as trees_of
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.distributed import checkpoints as blocks
 from rune.errors import ArgumentError, FileError, FileWarning, user_frame
 from rune.files import open as open_file
@@ -226,7 +226,7 @@ class Manager:
             elif self._stored(step).exists():  # or another process has removed it
                 _warn(f"rune: a checkpoint is passed over ({problems[0]})")
 
-    def _load(self, step: int, like: Any, device: object) -> Any:
+    def _load(self, step: int, like: object, device: object) -> object:
         path = self._stored(step)
         if path.suffix:
             return trees.load(path, like, device)
@@ -274,7 +274,7 @@ def _as_array(leaf: object) -> object:
     return as_array(host, host.dtype)
 
 
-def _as_number(like: object, value: Any) -> Any:
+def _as_number(like: object, value: Array) -> object:
     return type(like)(value.item()) if isinstance(like, bool | int | float | complex) else value
 
 
