@@ -18,7 +18,7 @@ from rune import tracebacks as _tracebacks
 from rune import tree_files as _tree_files
 from rune.absent import MissingName as _MissingName
 from rune.array import Array
-from rune.backends import devices, effects_barrier, memory_stats, missing, work_stats
+from rune.backends import Device, devices, effects_barrier, memory_stats, missing, work_stats
 from rune.control import (
     Checkpoints,
     GrowingResiduals,
@@ -164,6 +164,7 @@ __all__ = [
     "Array",
     "ArrayType",
     "Checkpoints",
+    "Device",
     "GrowingResiduals",
     "NamedSharding",
     "P",

@@ -1,16 +1,21 @@
 """rune.checkpoints: the states of a training run in a folder, so that it goes on where it was.
 
     folder/step_000000120.safetensors       the tree of step 120 (rune.tree.save)
+    folder/step_000000120/                  the same of several processes (rune.distributed)
 
 A file has its name from the one rename that ends its writing, when the disk has all of it. So what
 was reported as saved is there whatever becomes of the process, and what was not is the old state or
 the new one. Writing is done by a thread, from a snapshot that is taken when `save` is called.
+Several processes write together, each its own blocks, and the first one commits; what they read
+they agree upon.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import threading
 import time
 import warnings
@@ -19,7 +24,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from rune import locks
+import numpy as np
+
+from rune import locks, processes
+from rune import tree as trees_of
+from rune.array import Array, as_array
+from rune.distributed import checkpoints as blocks
 from rune.errors import ArgumentError, FileError, FileWarning, user_frame
 from rune.files import open as open_file
 from rune.files import trees
@@ -28,7 +38,7 @@ from rune.files.atomic import PARTIAL
 __all__ = ["Checkpoint", "Manager"]
 
 T = TypeVar("T")
-_NAME = re.compile(r"step_(\d{9,18})\.safetensors")
+_NAME = re.compile(r"step_(\d{9,18})(\.safetensors)?")
 _ABANDONED_S = 3600  # a partial file of that age was left by a process that died
 
 
@@ -50,7 +60,8 @@ class Manager:
     folder: made if it is not there
     keep:   how many checkpoints stay, the newest ones; None: all
     At the end of a `with` block all are written. One is written at a time: `save` waits for the one
-    before it. Arrays over several processes are for rune.distributed.save_checkpoint.
+    before it. Of several processes (rune.distributed), which share the folder, all call each
+    method; `save` is then done when it returns, and leaves are arrays and numbers.
 
     Errors: ArgumentError if `keep` is not a positive number; OSError.
 
@@ -94,6 +105,8 @@ class Manager:
         Errors: those of rune.tree.save; an error of the checkpoint before this one, once.
         """
         path = self.path(step)
+        if processes.current().count > 1:
+            return self._save_together(path, tree, metadata)
         texts = {"step": str(step), **trees.checked_metadata(metadata)}
         snapshot = trees.source_tree(tree).snapshot()
         with self._lock:
@@ -103,6 +116,19 @@ class Manager:
             self._pending = thread, saving
             thread.start()
         return saving
+
+    def _save_together(self, path: Path, tree: object, metadata: Mapping[str, str] | None) -> Future[Path]:
+        if metadata:
+            raise ArgumentError(
+                "save: cannot note metadata of several processes", hint="save them as a leaf of the tree"
+            )
+        blocks.save_checkpoint(path, trees_of.map(_as_array, tree))
+        if processes.current().index == 0:
+            self._prune()
+        _messages("pruned", "")
+        saved: Future[Path] = Future()
+        saved.set_result(path)
+        return saved
 
     def wait(self) -> None:
         """Wait until all is written. Errors: that of writing, if it was not raised yet."""
@@ -131,7 +157,7 @@ class Manager:
         """Remove all but the newest checkpoints. Torn files do not count, and are left alone."""
         sound = [step for step in self._descending() if self._problem(step) is None]
         for step in sound[self.keep :] if self.keep else ():
-            self.path(step).unlink(missing_ok=True)
+            _remove(self._stored(step))
 
     def _remove_abandoned(self) -> None:
         for file in self.folder.glob(f".step_*{PARTIAL}"):
@@ -141,10 +167,18 @@ class Manager:
     # --- reading ----------------------------------------------------------------------------
 
     def path(self, step: int) -> Path:
-        """The file of a step. Errors: ArgumentError if the step is not an integer of at least 0."""
+        """The file of a step, of several processes its folder.
+
+        Errors: ArgumentError if the step is not an integer of at least 0.
+        """
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < 10**18:
             raise ArgumentError(f"Manager: cannot count the step {step!r} (an int from 0 on required)")
-        return self.folder / f"step_{step:09}.safetensors"
+        return self.folder / f"step_{step:09}{'' if processes.current().count > 1 else '.safetensors'}"
+
+    def _stored(self, step: int) -> Path:
+        """What is there of a step, whoever wrote it: a folder, or else a file."""
+        folder = self.path(step).with_suffix("")
+        return folder if folder.is_dir() else folder.with_suffix(".safetensors")
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -164,7 +198,7 @@ class Manager:
                 those of rune.tree.load. A newer file that is torn gives a FileWarning.
         """
         if step is not None:
-            return Checkpoint(step, trees.load(self.path(step), like, device))
+            return Checkpoint(step, self._load(step, like, device))
         for checkpoint in self._restored(like, device):
             return checkpoint
         raise ArgumentError(
@@ -182,26 +216,75 @@ class Manager:
 
     def _restored(self, like: object, device: object) -> Iterator[Checkpoint[Any]]:
         """The checkpoints that are whole, newest first, with a warning for the others."""
-        for step in self._descending():
-            try:
-                yield Checkpoint(step, trees.load(self.path(step), like, device))
-            except FileNotFoundError:
-                continue  # another process has removed it
-            except FileError as error:
-                _warn(f"rune: a checkpoint is passed over ({error.message})")
+        for step in json.loads(_messages("steps", json.dumps([*self._descending()]))[0]):
+            world = processes.current()
+            problems = [
+                text for text in _messages("problem", self._problem(step, (world.index, world.count)) or "") if text
+            ]
+            if not problems:
+                yield Checkpoint(step, self._load(step, like, device))
+            elif self._stored(step).exists():  # or another process has removed it
+                _warn(f"rune: a checkpoint is passed over ({problems[0]})")
+
+    def _load(self, step: int, like: object, device: object) -> object:
+        path = self._stored(step)
+        if path.suffix:
+            return trees.load(path, like, device)
+        if like is None:
+            raise ArgumentError(
+                f"restore: cannot read {path} without a tree (several processes wrote it)", hint="give like="
+            )
+        arrays = blocks.load_checkpoint(path, trees_of.map(_as_array, like), device)
+        return trees_of.map(_as_number, like, arrays)
 
     def _descending(self) -> Iterator[int]:
-        """The steps of all files, newest first."""
+        """The steps of all files and folders, newest first."""
         named = (_NAME.fullmatch(file.name) for file in self.folder.iterdir())
-        return iter(sorted((int(match[1]) for match in named if match), reverse=True))
+        return iter(sorted({int(match[1]) for match in named if match}, reverse=True))
 
-    def _problem(self, step: int) -> str | None:
-        """What is wrong with the file of a step; None if nothing is."""
+    def _problem(self, step: int, part: tuple[int, int] | None = None) -> str | None:
+        """What is wrong with what is there of a step; None if nothing is.
+
+        part: (number, count), the files of a folder whose checksums are compared as well
+        """
+        path = self._stored(step)
+        if not path.suffix:
+            return blocks.damage(path, part)
         try:
-            open_file(self.path(step))
-        except (FileError, FileNotFoundError) as error:
+            open_file(path)
+        except FileError as error:
+            return error.message
+        except FileNotFoundError as error:
             return str(error)
         return None
+
+
+def _messages(topic: str, text: str) -> list[str]:
+    """What each process says of the checkpoints of a folder."""
+    messages = processes.converse("restore", f"manager {topic}", text.encode())
+    return [bytes(message).decode() for message in messages.values()]
+
+
+def _as_array(leaf: object) -> object:
+    """A Python number as an array of 64 bits, a NumPy array in its own dtype."""
+    number = trees.NUMBERS.get(type(leaf))
+    if number is None and not isinstance(leaf, np.ndarray | np.generic):
+        return leaf
+    host = np.asarray(leaf, number)
+    return as_array(host, host.dtype)
+
+
+def _as_number(like: object, value: Array) -> object:
+    return type(like)(value.item()) if isinstance(like, bool | int | float | complex) else value
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint; of a folder first the name that lets it count."""
+    if path.suffix:
+        path.unlink(missing_ok=True)
+    else:
+        (path / blocks.PUBLISHED).unlink(missing_ok=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _warn(text: str) -> None:

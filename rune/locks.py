@@ -19,8 +19,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from _thread import interrupt_main
+from collections import deque
 from collections.abc import Callable
+from functools import partial, reduce
 from importlib import import_module
+from operator import methodcaller
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +33,7 @@ Lock = Any  # of threading: a plain or a reentrant one
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Lock] = []
 _taken: list[Lock] = []  # for the fork under way
+_releases: list[map[object]] = []  # of those, as far as they are still to be done
 
 
 def lock() -> Lock:
@@ -79,34 +84,43 @@ def load(name: str) -> ModuleType:
 
 
 def _acquire() -> None:
-    """Take all that are held over forks.
+    """Take all that are held over forks, though interrupts come meanwhile.
 
     It waits for a lock only while it has no other, so that no thread waits for this one meanwhile.
     """
-    first = 0
-    while True:
-        order = [*_held[first:], *_held[:first]]
-        order[0].acquire()
-        busy = next((k for k, other in enumerate(order) if k and not other.acquire(False)), None)
-        if busy is None and len(order) == len(_held):  # loading a library adds its lock
-            _taken[:] = order
-            return
-        for other in order[:busy]:
-            other.release()
-        first = (first + (busy or 0)) % len(order)
+    first = interrupts = 0
+    _taken.clear()
+    while len(_taken) < len(_held):  # loading a library adds its lock
+        try:
+            first = _attempt(first)
+        except KeyboardInterrupt:
+            interrupts += 1
+    if interrupts:  # an error here would be printed and forgotten: it is heard after the fork
+        interrupt_main()
 
 
-def _release() -> None:
-    while _taken:
-        _taken.pop().release()
+def _attempt(first: int) -> int:
+    """Wait for one lock, and take the others that are free; the number of one that was busy."""
+    _release()
+    _taken.clear()
+    _releases[:] = [map(methodcaller("release"), _taken)]
+    order = [*_held[first:], *_held[:first]]
+    # What takes a lock notes it in the same call, so that no interrupt comes in between.
+    _taken.extend(filter(methodcaller("acquire"), order[:1]))
+    _taken.extend(filter(methodcaller("acquire", False), order[1:]))
+    return next((k for k, lock in enumerate(_held) if lock not in _taken), 0)
+
+
+# Releases what is in `_taken`, each once: one call without any step of the interpreter, at which an
+# interrupt could come.
+_release = partial(reduce, deque.extend, _releases, deque[object](maxlen=0))  # type: ignore[call-overload]
 
 
 def _renew() -> None:
-    """In a child: free what threads held that are not here. What this thread holds, it gives back.
+    """In a child: free what threads held that are not here.
 
     By the protocol that the interpreter's own library has for its locks (threading, logging).
     """
-    _release()
     for lock in list(_renewed):
         is_owned = getattr(lock, "_is_owned", None)
         if is_owned is None or not is_owned():
@@ -114,4 +128,7 @@ def _renew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_renew)
+    os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
+    # Whatever an interrupt left undone, the second time does.
+    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=_renew)

@@ -40,10 +40,10 @@ def save(path: str | os.PathLike[str], tree: object, metadata: Mapping[str, str]
 
 
 @overload
-def load(path: str | os.PathLike[str], like: None = None, *, device: object = None) -> Any: ...
+def load(path: str | os.PathLike[str], like: None = None, *, device: object = None, part: str | None = None) -> Any: ...
 @overload
-def load(path: str | os.PathLike[str], like: T, *, device: object = None) -> T: ...
-def load(path: str | os.PathLike[str], like: object = None, *, device: object = None) -> Any:
+def load(path: str | os.PathLike[str], like: T, *, device: object = None, part: str | None = None) -> T: ...
+def load(path: str | os.PathLike[str], like: object = None, *, device: object = None, part: str | None = None) -> Any:
     """The tree that was saved in a file, which is read when somebody computes with it.
 
     path:   of a .safetensors or .npz file, of whichever program
@@ -53,13 +53,15 @@ def load(path: str | os.PathLike[str], like: object = None, *, device: object = 
             a dict by name.
     device: where the arrays go, as `device_put` takes it: a device or a sharding, or a tree prefix
             of them. Each device reads its own block of the file alone. None leaves them free.
+    part:   the name of a part of the tree, "params.layers.0": what stands there is loaded, and
+            `like` is a tree like it
 
     On the CPU an array is a view of the file, so that loading takes no time, and a file may be
     larger than the memory. It may be replaced or removed meanwhile, but not be shortened.
 
     Errors: FileNotFoundError; FileError for a damaged file; ArgumentError for another suffix, for a
-            leaf that the file lacks or has in another shape or dtype, by its name, and for nodes
-            of other classes without `like`; those of `device_put`, with the name of the leaf.
+            part or leaf that the file lacks or has in another shape or dtype, by its name, and for
+            nodes of other classes without `like`; those of `device_put`, with the name of the leaf.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +70,7 @@ def load(path: str | os.PathLike[str], like: object = None, *, device: object = 
     ...     rune.tree.load(path, like=(rune.random.key(0), [rnp.ones((2, 2))]))[0]
     Array([0, 7], key<fry>[], cpu:0)
     """
-    return locks.load("rune.files.trees").load(path, like, device)
+    return locks.load("rune.files.trees").load(path, like, device, part)
 
 
 def attach() -> None:

@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -317,3 +317,70 @@ def test_no_lock_is_in_the_hands_of_this_thread_after_a_fork_has_begun_and_ended
     locks._release()
 
     assert not any(k._is_owned() for k in locks._held)
+
+
+def fork_interrupted(functions: Collection[CodeType], step: int, is_taken: Callable[[], bool]) -> tuple[bool, bool]:
+    """Fork, with an interrupt at a step of some functions.
+
+    Whether they have so many steps, and whether a lock is taken then, here or in the child.
+    """
+    steps, parent, came, child = 0, os.getpid(), False, -1
+
+    def at_step(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal steps, came
+        if frame.f_code not in functions:
+            return None
+        frame.f_trace_opcodes = True
+        steps += 1
+        if steps == step:
+            came = True
+            raise KeyboardInterrupt
+        return at_step
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(at_step)
+        child = os.fork()
+    except KeyboardInterrupt:  # it is heard after the fork, in the parent
+        pass
+    finally:
+        sys.settrace(before)
+        if os.getpid() != parent:
+            os._exit(2 * is_taken() + came)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return came or bool(code & 1), is_taken() or bool(code & 2)
+
+
+@can_fork
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
+def test_an_interrupt_at_any_step_of_taking_locks_for_a_fork_leaves_none_taken():
+    functions = [locks._acquire.__code__, locks._attempt.__code__]
+    came, step = True, 0
+    while came:
+        step += 1
+        came, is_taken = fork_interrupted(functions, step, lambda: any(k._is_owned() for k in locks._held))
+        assert not is_taken, f"at step {step}"
+    assert step > 20
+
+
+@can_fork
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("step", [1, 7, 101])
+def test_an_interrupt_while_a_child_frees_locks_leaves_none_of_other_threads_taken(step: int):
+    lock, parent, leave = locks.lock(), os.getpid(), threading.Event()
+    arrived = threading.Event()
+
+    def hold() -> None:
+        with lock:
+            arrived.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    arrived.wait()
+    came, is_taken = fork_interrupted([locks._renew.__code__], step, lambda: os.getpid() != parent and lock.locked())
+    leave.set()
+    thread.join()
+
+    assert came
+    assert not is_taken

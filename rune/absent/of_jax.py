@@ -11,7 +11,7 @@ MISSING: Table = {
         """,
     "Use `rune.ref`, where it is beside what else is for references.": "empty_ref free_ref",
     "Use `rune.devices()`, which lists them by name; the first is the default.": """
-        Device default_backend device_count local_device_count local_devices memory
+        default_backend device_count local_device_count local_devices memory
         """,
     "Use `rune.configure(check_keys=True)`.": "debug_key_reuse",
     "Global flags. `rune.configure` and its short forms (`rune.device`, `rune.enable_x64`, "

@@ -146,6 +146,26 @@ def _place(like: object, where: Place | None) -> Place | None:
     return where
 
 
+def damage(path: str | os.PathLike[str], part: tuple[int, int] | None = None) -> str | None:
+    """What is wrong with a checkpoint; None if nothing is.
+
+    part: (number, count), the files whose checksums are compared; None: sizes alone
+    """
+    try:
+        version = _published(Path(path))
+        stored = [(array, block) for array in _index(version) for block in array.blocks]
+        for number, (array, block) in enumerate(stored):
+            if part is not None and number % part[1] == part[0]:
+                _bytes_of(version, array, block)
+            elif (version / block.file).stat().st_size != _nbytes(array, block):
+                return f"{version / block.file} is damaged"
+    except DistributedError as error:
+        return error.message
+    except OSError as error:
+        return str(error)
+    return None
+
+
 # --- writing ------------------------------------------------------------------------------------
 
 
@@ -246,6 +266,10 @@ def _bytes_of(version: Path, stored: StoredArray, block: StoredBlock) -> np.ndar
     """Errors: DistributedError if the file is not what was written."""
     file, dtype = version / block.file, dtypes.FROM_SHORT[stored.dtype]
     data = file.read_bytes() if file.exists() else b""
-    if len(data) != math.prod(block.shape) * dtype.itemsize or zlib.crc32(data) != block.crc32:
+    if len(data) != _nbytes(stored, block) or zlib.crc32(data) != block.crc32:
         raise DistributedError(f"load_checkpoint: cannot read {stored.path} ({file} is damaged)")
     return np.frombuffer(data, np.uint8).view(dtype).reshape(block.shape)
+
+
+def _nbytes(stored: StoredArray, block: StoredBlock) -> int:
+    return math.prod(block.shape) * dtypes.FROM_SHORT[stored.dtype].itemsize

@@ -31,7 +31,7 @@ from rune.transforms.tree_difference import shown
 from rune.tree import KeyPath, TreeDef
 
 Blocks = Iterator[tuple[Block, np.ndarray]]
-_NUMBERS = {bool: dtypes.bool_, int: dtypes.i64, float: dtypes.f64, complex: dtypes.c128}
+NUMBERS = {bool: dtypes.bool_, int: dtypes.i64, float: dtypes.f64, complex: dtypes.c128}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ def source_tree(values: object) -> Saved:
 
 
 def _source(path: str, leaf: object) -> Source:
-    if isinstance(leaf, bool | int | float | complex) and type(leaf) in _NUMBERS:
-        return _number(path, leaf, _NUMBERS[type(leaf)])
+    if isinstance(leaf, bool | int | float | complex) and type(leaf) in NUMBERS:
+        return _number(path, leaf, NUMBERS[type(leaf)])
     if type(leaf) is Array:
         return Source(Leaf(leaf.type), _readable(path, leaf))
     if isinstance(leaf, Tracer):
@@ -216,10 +216,10 @@ def _write_block(file: BinaryIO, entry: Entry, index: Block, stored: np.ndarray)
 # --- reading ------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str], like: object = None, device: object = None) -> Any:
+def load(path: str | os.PathLike[str], like: object = None, device: object = None, part: str | None = None) -> Any:
     """Read a tree; rune.tree.load has what it says."""
     file = open_file(path)
-    treedef, names = _noted(file) if like is None else _as_like(file, like)
+    treedef, names = _noted_part(file, part) if like is None else _as_like(file, like, part)
     places = wheres("load", "device", device, tree.unflatten(treedef, names))
     if like is not None:
         places = [_place_of(leaf) if where is None else where for leaf, where in zip(tree.leaves(like), places)]
@@ -251,17 +251,51 @@ def _noted(file: File) -> tuple[TreeDef, list[str]]:
     return treedef, names
 
 
-def _as_like(file: File, like: object) -> tuple[TreeDef, list[str]]:
+def _noted_part(file: File, part: str | None) -> tuple[TreeDef, list[str]]:
+    """The structure of what is under a name, and its leaves' names. Errors: as of `_noted`."""
+    if part is None:
+        return _noted(file)
+    if file.notes.nodes is None:
+        inside = {name[len(part) + 1 :]: name for name in file if name.startswith(f"{part}.")}
+        subtree: object = inside or (part if part in file else None)
+    else:
+        subtree = _under(tree.unflatten(*_noted(file)), part)
+    if subtree is None:
+        raise ArgumentError(f"load: cannot find the part {part} in {file.path} ({_some(file, {})})")
+    names, treedef = tree.flatten(subtree)
+    return treedef, names
+
+
+def _under(node: object, part: str) -> object:
+    """What stands under a name in a tree; None if nothing does."""
+    if tree.all_leaves([node]):
+        return None
+    for key, child in tree.flatten_one_level_with_keys(node)[0]:
+        name = name_of((key,))
+        if name == part:
+            return child
+        if part.startswith(f"{name}."):
+            subtree = _under(child, part[len(name) + 1 :])
+            if subtree is not None:
+                return subtree
+    return None
+
+
+def _as_like(file: File, like: object, part: str | None) -> tuple[TreeDef, list[str]]:
     """The structure of `like`, and the names of its leaves in the file. Errors: ArgumentError."""
     pairs, treedef = tree.flatten_with_path(like)
     named = _by_name("load", pairs)
+    count = len(file)
+    if part is not None:
+        named = {f"{part}.{name}" if pair[0] else part: pair for name, pair in named.items()}
+        count = sum(name == part or name.startswith(f"{part}.") for name in file)
     for name, (path, leaf) in named.items():
         wanted, saved = _wanted(tree.keystr(path), opened(leaf)), file.leaves.get(name)
         if saved is None:
             raise ArgumentError(f"load: cannot find the leaf {name} in {file.path} ({_some(file, named)})")
         if (saved.type.strong(), saved.is_number) != (wanted.type.strong(), wanted.is_number):
             raise ArgumentError(f"load: cannot read the leaf {name} as {wanted} ({file.path} has {saved})")
-    if len(named) != len(file):
+    if len(named) != count:
         raise ArgumentError(
             f"load: cannot read {file.path} as {shown(treedef)} (it has more: {_some(file, named)})",
             hint="rune.files.open(path)[name] reads an array alone",
@@ -277,7 +311,7 @@ def _some(file: File, named: Mapping[str, object]) -> str:
 
 def _wanted(path: str, leaf: object) -> Leaf:
     """What a leaf of `like` asks for. Errors: ArgumentError if it has no shape and dtype."""
-    number = _NUMBERS.get(type(leaf))
+    number = NUMBERS.get(type(leaf))
     if number is not None:
         return Leaf(ArrayType((), number), is_number=True)
     if isinstance(leaf, Array | np.ndarray | np.generic):

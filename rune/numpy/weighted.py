@@ -18,25 +18,14 @@ from rune.typing import ArrayLike
 
 
 @overload
-def average(
-    a: ArrayLike,
-    axis: Axis = None,
-    weights: ArrayLike | None = None,
-    returned: Literal[False] = False,
-    keepdims: bool = False,
-) -> Array: ...
+def average(a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., *, keepdims: bool = ...) -> Array: ...
 @overload
 def average(
-    a: ArrayLike,
-    axis: Axis = None,
-    weights: ArrayLike | None = None,
-    *,
-    returned: Literal[True],
-    keepdims: bool = False,
+    a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., *, returned: Literal[True], keepdims: bool = ...
 ) -> tuple[Array, Array]: ...
 @overload
 def average(
-    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., returned: bool = ..., keepdims: bool = ...
 ) -> Any: ...
 def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False

@@ -24,6 +24,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("rune.as_jax",),
     ("rune",),
+    ("rune.checkpoints",),  # of one process by rune.files, of several by rune.distributed
     (
         "rune.nn",
         "rune.optim",
@@ -35,7 +36,6 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "rune.exporting",
     ),
     ("rune.checkify", "rune.image", "rune.sparse", "rune.test_util", "rune.profiler", "rune.ref"),
-    ("rune.checkpoints",),
     ("rune.tree_files",),
     ("rune.files",),
     ("rune.array_methods",),

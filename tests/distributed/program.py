@@ -8,14 +8,17 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from rune import distributed
+from rune import distributed, make_array_from_callback
 from rune import numpy as rnp
+from rune.checkpoints import Manager
+from rune.sharding import NamedSharding, P, make_mesh
 
 STEPS, DEADLINE, FAULTY = 5, 2.0, 1  # the process that goes wrong
 
@@ -56,6 +59,38 @@ def checkpoints() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def manager() -> None:
+    """Arrays cut over all processes, saved and resumed together; what is torn is passed over."""
+    rows = NamedSharding(make_mesh((distributed.process_count(),), ("rows",)), P("rows"))
+    folder = Path(tempfile.gettempdir()) / f"rune-manager-{os.environ.get('PMIX_NAMESPACE', 'alone')}"
+
+    def state(step: int) -> dict[str, Any]:
+        numbers = np.full((6, 2), step, "f")
+        w = make_array_from_callback(numbers.shape, rows, lambda i: rnp.asarray(numbers[i]))
+        return {"w": w, "step": step, "rate": 0.1 * step}
+
+    try:
+        with Manager(folder, keep=2) as steps:
+            assert steps.resume(state(0)).step == 0
+            for step in (1, 2, 3):
+                steps.save(step, state(step)).result()
+            assert steps.steps == (2, 3), steps.steps
+        distributed.sync_global_devices("all are saved")
+        if distributed.process_index() == 0:
+            (block, *_) = sorted((folder / "step_000000003").glob("*/0.*"))
+            block.write_bytes(block.read_bytes()[:-1] + b"!")
+        distributed.sync_global_devices("one is damaged")
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            step, tree = Manager(folder).resume(state(0))
+        assert (step, tree["step"], tree["rate"]) == (2, 2, 0.2)
+        assert all((shard.data.numpy() == 2).all() for shard in tree["w"].addressable_shards)
+        assert any("is damaged" in str(w.message) for w in warned)
+        distributed.sync_global_devices("all have read")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def fail() -> NoReturn:
     """An error of the user's program."""
     raise ValueError("the data are bad")
@@ -86,7 +121,7 @@ def send_another_type() -> None:
     distributed.process_allgather(np.zeros(4, "f"))
 
 
-PROGRAMS: dict[str, Callable[[], object]] = {f.__name__: f for f in (exchanges, checkpoints)}
+PROGRAMS: dict[str, Callable[[], object]] = {f.__name__: f for f in (exchanges, checkpoints, manager)}
 FAULTS: dict[str, Callable[[], object]] = {
     f.__name__: f for f in (fail, leave, die, hang, call_another, send_another_type)
 }

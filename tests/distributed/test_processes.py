@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.distributed.faults import IN_SHORT, MPIRUN, require_fault, run
+from tests.distributed.kills import kills
 from tests.distributed.program import PROGRAMS
 
 pytestmark = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install 'rune-ml[distributed]'")
@@ -15,6 +16,10 @@ def test_processes_do_together_what_each_expects(program: str):
     done = run((1, 1, 1), "program", program)
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_processes_reported_as_saved_is_there_after_one_of_them_is_killed():
+    assert kills(2) == {"kills": 2}
 
 
 @pytest.mark.parametrize("devices", [(2, 2), (1, 3, 2)], ids=str)

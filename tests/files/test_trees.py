@@ -335,3 +335,31 @@ def test_an_array_that_cannot_be_cut_is_named(tmp_path: Path):
     mesh = make_mesh((1,), ("data",))
     with pytest.raises(TypeError, match="load: cannot place w"):
         saved(path, {"w": rnp.ones(3)}, device=NamedSharding(mesh, P("data", None)))
+
+
+def test_a_part_of_a_tree_is_loaded_by_its_name(tmp_path: Path):
+    path = tmp_path / "tree.safetensors"
+    rune.tree.save(path, {"a": [{"w": rnp.ones(3), "n": 2}, (rnp.zeros(2), None)], "a.1": rnp.ones(1)})
+
+    assert rune.tree.load(path, part="a.0.n") == 2
+    assert rune.tree.structure(rune.tree.load(path, part="a.1")) == rune.tree.structure((0, None))
+    assert rune.tree.load(path, {"w": rnp.zeros(3), "n": 0}, part="a.0")["n"] == 2
+    assert float(rune.tree.load(path, rnp.zeros(2), part="a.1.0")[0]) == 0.0
+
+
+@pytest.mark.parametrize("part", ["", "a", "layers.2", "layers.0.w.x", "layers.", "layer"])
+def test_a_part_that_a_file_has_not_is_an_error_that_names_it(tmp_path: Path, part: str):
+    path = tmp_path / "tree.safetensors"
+    rune.tree.save(path, {"layers": [{"w": rnp.ones(3)}, rnp.ones(2)]})
+
+    with pytest.raises(ArgumentError, match=r"cannot find the (part|leaf)"):
+        rune.tree.load(path, part=part)
+    with pytest.raises(ArgumentError, match=r"cannot find the (part|leaf)"):
+        rune.tree.load(path, [rnp.ones(3)], part=part)
+
+
+def test_a_part_of_a_file_without_a_tree_is_a_dict_by_what_is_left_of_names(tmp_path: Path):
+    np.savez(tmp_path / "state.npz", **{"layers.0.w": np.ones(3, "f"), "layers.0.b": np.ones(1, "f"), "x": np.ones(2)})
+
+    assert sorted(rune.tree.load(tmp_path / "state.npz", part="layers.0")) == ["b", "w"]
+    assert rune.tree.load(tmp_path / "state.npz", part="x").shape == (2,)
