@@ -4,7 +4,7 @@ A docstring is paragraphs, entries and examples:
 
     x:       what it is        ->   a row of a list: the name, and what it is
     an example with prompts    ->   a block of code, and one of what it prints
-    sums      add, mean        ->   as it is, where every line has columns
+    sums      add, mean        ->   as it is, where every line has columns, or is indented
     anything else              ->   a paragraph, as the first one is in any case
 """
 
@@ -18,6 +18,7 @@ from itertools import groupby
 ENTRY = re.compile(r"(?P<names>[*\w.\"]+(?:, [*\w.\"]+)*):\s+(?P<text>\S.*)")
 COLUMNS = re.compile(r"\S {2,}\S")
 SPECIAL = re.compile(r"([*_<\[\]#|])")  # of Markdown, outside code
+INDENT = "    "  # of lines that stand apart, code or columns
 PROMPTS = (">>> ", "... ", ">>>", "...")
 
 
@@ -38,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Lines with columns."""
+    """Lines with columns, or apart from the text."""
 
     lines: tuple[str, ...]
 
@@ -78,7 +79,8 @@ def _of_block(lines: Sequence[str]) -> Iterator[Part]:
     if lines and lines[0].lstrip().startswith(">>>"):
         yield Example(tuple(line.strip() if line.strip() in PROMPTS else line for line in lines))
         return
-    if all(COLUMNS.search(line) and not ENTRY.fullmatch(line) for line in lines):
+    is_aside = all(line.startswith(INDENT) for line in lines)
+    if is_aside or all(COLUMNS.search(line) and not ENTRY.fullmatch(line) for line in lines):
         yield Table(tuple(lines))
         return
     pending: list[str] = []

@@ -31,7 +31,8 @@ from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
 WIDTH = 88  # of a signature
-LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
+# A link to a file, and no picture, which begins with `!`.
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
 def pages() -> list[Path]:

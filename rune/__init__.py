@@ -68,11 +68,12 @@ from rune.transforms.custom.rules import SymbolicZero, zero_from_primal
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.custom.vmap import custom_vmap
 from rune.transforms.derivatives.directional import jvp, linearize
-from rune.transforms.derivatives.grad import grad, value_and_grad, vjp
+from rune.transforms.derivatives.grad import grad, value_and_grad
 from rune.transforms.derivatives.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.derivatives.two_passes import fwd_and_bwd
+from rune.transforms.derivatives.vjp import vjp
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.inspect.live_arrays import live_arrays

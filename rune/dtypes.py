@@ -181,6 +181,8 @@ _KINDS: dict[type, frozenset[np.dtype]] = {
     np.complexfloating: COMPLEX,
     extended: KEYS,
     prng_key: KEYS,
+    np.flexible: frozenset(),
+    np.character: frozenset(),
 }
 
 

@@ -47,8 +47,7 @@ def configure(**changes: Any) -> Setting[Config]:
                    broadcast
     cpu_devices:   how many devices the CPU is, cpu:0, cpu:1, ..., which share its cores; said once,
                    before the first array
-    xla_flags:     where that was not said, `--xla_force_host_platform_device_count=8` in the
-                   variable XLA_FLAGS does, as it is when the first array is made
+    xla_flags:     XLA_FLAGS may say so, too: --xla_force_host_platform_device_count=8
     device:        a device or its name: where new arrays are, and what is computed of them alone
     symbolic:      "declared"; "auto": axes that change become symbolic in jit
     compiled_bytes:  how much of traces and machine code is kept (1 GiB); what was not used for
@@ -67,8 +66,7 @@ def configure(**changes: Any) -> Setting[Config]:
     call. What is returned may be kept, and entered later or again; until it is entered it is a
     statement, for other threads from when this one goes on to use rune. It is also a decorator of
     functions. An environment variable for each, RUNE_X64=1, RUNE_CHECK_NANS=1, RUNE_DEVICE=...,
-    says what a process begins with; words for True and False are 1, true, yes, on and 0, false,
-    no, off.
+    says what a process begins with; a switch is 1, true, yes, on or 0, false, no, off.
 
     Errors: ArgumentError for a setting that does not exist, or a value it cannot have; DeviceError
             for a device that is not there, and another number of devices of a CPU in use.

@@ -19,7 +19,7 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.transforms.derivatives.directional import jvp, linearize
-from rune.transforms.derivatives.grad import vjp
+from rune.transforms.derivatives.vjp import vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 

@@ -76,7 +76,8 @@ make_venv() {
 
 # Software drivers, so that the tests run every executor without a GPU: Vulkan on the CPU (also under
 # WebGPU), the validator of SPIR-V, and the validation layer. Debian's PoCL joins them where that of
-# the wheel has a compiler too old for the processor.
+# the wheel has a compiler too old for the processor, and its browser, which looks at pages (Ubuntu's is
+# a snap, and no package).
 DRIVERS="libvulkan1 mesa-vulkan-drivers spirv-tools vulkan-validationlayers"
 
 opencl_works() {
@@ -90,6 +91,7 @@ drivers() {
     fi
     absent=""
     opencl_works || DRIVERS="$DRIVERS pocl-opencl-icd"
+    ! grep -q '^ID=debian' /etc/os-release || DRIVERS="$DRIVERS chromium"
     for package in $DRIVERS; do
         dpkg -s "$package" 2>/dev/null | grep -q "^Status:.* installed" || absent="$absent $package"
     done

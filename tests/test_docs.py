@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from docs.docstrings import Entry, Example, Paragraph, Table, markdown, parts
 from docs.rooms import ROOMS, public_names, room
@@ -15,8 +18,11 @@ from docs.rooms import ROOMS, public_names, room
 pytest.importorskip("material", reason="the site is drawn by mkdocs-material")
 
 from docs.site import HERE, pages
+from tests.support.browser import CHROMIUM, DARK, PHONE, WHY_NOT, Shot, browser
 
 SITE = HERE / "site.py"
+READABLE = (Path(__file__).parent / "looking" / "readable.js").read_text()
+SHOWN = ("", "tutorial/6-training", "guide/from-jax", "reference/rune.optim")  # of each kind
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +85,31 @@ def test_what_a_page_says_is_found_by_the_search(site: Path):
     assert "reference/rune.nn/#rune.nn.softmax" in index
 
 
+def test_every_picture_is_on_its_page(site: Path):
+    shown = {p: re.findall(r'<img [^>]*src="([^"]+)"', p.read_text()) for p in _pages(site)}
+    written = sum(len(re.findall(r"!\[", p.read_text())) for p in pages())
+
+    assert sum(map(len, shown.values())) >= written > 0
+    assert [s for p, files in shown.items() for s in files if not (p.parent / s).exists()] == []
+
+
+def _is_dark(shot: Shot) -> bool:
+    return bool(np.median(Image.open(io.BytesIO(shot.png)).convert("L").reduce(2)) < 128)
+
+
+@pytest.mark.skipif(not CHROMIUM, reason=WHY_NOT)
+def test_pages_are_read_in_a_browser_dark_and_on_a_phone(site: Path, tmp_path: Path):
+    question = f"({READABLE})('.md-content')"
+    with browser(tmp_path / "profile") as chromium:
+        for place in SHOWN:
+            phone, dark = chromium.look((site / place / "index.html").as_uri(), [PHONE, DARK], question)
+            assert phone.answer["overflow"] <= 0, place
+            for shot in (phone, dark):
+                assert shot.answer["texts"] > 20
+                assert (shot.answer["faint"], shot.answer["broken"]) == ([], []), place
+            assert [_is_dark(shot) for shot in (phone, dark)] == [False, True]
+
+
 # --- docstrings -----------------------------------------------------------------------------------
 
 
@@ -91,6 +122,13 @@ def test_a_docstring_is_paragraphs_entries_tables_and_examples():
         Paragraph("More."),
         Table(("sums   add", "means  mean")),
         Example((">>> f(1)", "2")),
+    ]
+
+
+def test_lines_that_are_indented_stay_lines():
+    assert parts("Adam.\n\n    state = init(x)\n    y = step(state)") == [
+        Paragraph("Adam."),
+        Table(("    state = init(x)", "    y = step(state)")),
     ]
 
 

@@ -267,9 +267,6 @@ NAMES: Mapping[str, Table] = {
             ad api bcoo bcsr coo csr linalg random transform util
             """,
     },
-    "jax.experimental.sparse.linalg": {
-        "Not written; `jax.scipy.sparse.linalg` solves by products.": "lobpcg_standard spsolve"
-    },
     "jax.experimental.topologies": {_FLAGS: "get_attached_topology get_topology_desc make_mesh TopologyDescription"},
     "jax.experimental.transfer": {_PROCESSES: "make_error_array"},
     "jax.experimental.xla_metadata": {_XLA: "set_xla_metadata"},

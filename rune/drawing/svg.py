@@ -40,7 +40,8 @@ class Picture:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.height:.0f}" '
             f'viewBox="0 0 {self.width:.0f} {self.height:.0f}" font-family="monospace" font-size="11" '
-            f'fill="currentColor" role="img"><title>{html.escape(self.title)}</title>{style}{self.body}</svg>'
+            f'fill="currentColor" role="img" style="max-width: none">'
+            f"<title>{html.escape(self.title)}</title>{style}{self.body}</svg>"
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:

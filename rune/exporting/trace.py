@@ -18,7 +18,7 @@ from rune.exporting.storable import storable
 from rune.transforms.arguments import as_value, require_callable
 from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.derivatives.grad import vjp
+from rune.transforms.derivatives.vjp import vjp
 from rune.tree.treedef import TreeDef
 
 

@@ -29,7 +29,7 @@ from rune.errors import ArgumentError, MissingRule, RuneError
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.compile.jit import jit
 from rune.transforms.derivatives.directional import jvp
-from rune.transforms.derivatives.grad import vjp
+from rune.transforms.derivatives.vjp import vjp
 
 LANES = 3
 # Relative error of results, and of derivatives by finite differences, by the size of a dtype.

@@ -332,7 +332,11 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     integer = ops.trunc(x)
     infinite = ops.eq(ops.abs(x), constant(np.inf, x))
     fraction = ops.select(infinite, constant(0, x), ops.sub(x, integer))
-    return ops.copysign(fraction, x), integer
+    # A zero takes the sign of x; sums, unlike copysign, keep the derivative 1 there.
+    zero = constant(0, x)
+    is_negative = ops.lt(ops.copysign(constant(1, x), x), zero)
+    signed = ops.select(is_negative, ops.neg(ops.sub(zero, fraction)), ops.add(fraction, zero))
+    return signed, integer
 
 
 @composite

@@ -10,6 +10,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, together, value
@@ -325,7 +326,16 @@ def nanvar(
     """
     refuse("nanvar", out=out)
     x, mask = _number("nanvar", a)
-    return var(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where), mean=mean)
+    mask = _both(mask, where)
+    variance = var(x, axis, dtype, None, ddof, keepdims, where=mask, mean=mean)
+    return variance if mask is None else _where_enough(variance, type_of(x).shape, mask, axis, ddof, keepdims)
+
+
+def _where_enough(variance: Array, shape: Shape, mask: ArrayLike, axis: Axis, ddof: float, keepdims: bool) -> Array:
+    """NaN where no degree of freedom is left, as in NumPy."""
+    numbers = r.sum(broadcast_to("nanvar", mask, shape), axis, type_of(variance).dtype, keepdims=keepdims)
+    is_enough = ops.gt(numbers, constant(ddof, numbers))
+    return ops.select(is_enough, variance, constant(np.nan, variance))
 
 
 def nanstd(
@@ -351,7 +361,9 @@ def nanstd(
     """
     refuse("nanstd", out=out)
     x, mask = _number("nanstd", a)
-    return std(x, axis, dtype, None, ddof, keepdims, where=_both(mask, where), mean=mean)
+    mask = _both(mask, where)
+    deviation = std(x, axis, dtype, None, ddof, keepdims, where=mask, mean=mean)
+    return deviation if mask is None else _where_enough(deviation, type_of(x).shape, mask, axis, ddof, keepdims)
 
 
 def _nan_extremum(

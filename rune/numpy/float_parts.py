@@ -114,6 +114,8 @@ def _power_of_two(exponent: ArrayLike, like: ArrayLike, layout: _Layout) -> Arra
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from 0, with the sign of x; NaN of infinities.
 
+    Of f16 it is that to the next larger number, as NumPy has it.
+
     Shapes: any, kept. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
@@ -122,6 +124,9 @@ def spacing(x: ArrayLike, /) -> Array:
     True
     """
     x = floating("spacing", value("spacing", x))
+    if type_of(x).dtype == dtypes.f16:
+        step = ops.sub(ops.nextafter(x, constant(np.inf, x)), x)
+        return ops.select(c.is_finite(x), step, constant(np.nan, x))
     size = ops.abs(x)
     step = ops.sub(ops.nextafter(size, constant(np.inf, x)), size)
     signed_step = ops.select(ops.lt(x, constant(0, x)), ops.neg(step), step)

@@ -18,6 +18,7 @@ from rune.dims import Dim, Size, UndecidedComparison, at_most
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, value
 from rune.numpy.averages import mean
+from rune.numpy.creation import asarray
 from rune.numpy.functional import apply_along_axis
 from rune.numpy.joining import repeated
 from rune.numpy.order_statistics import median
@@ -126,16 +127,17 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
 def _pad_constant(x: ArrayLike, widths: list, fill: Any) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
-    if np.ndim(fill) == 0:
+    fills = asarray(fill) if isinstance(fill, list | tuple) else value("pad", fill)
+    if rank(fills) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
         number = promote.as_type(fill, x_type.dtype, x_type.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)
-    fills = np.broadcast_to(np.asarray(fill), (x_type.ndim, 2))
+    fills = promote.broadcast_to("pad", fills, (x_type.ndim, 2))
     for axis, pair in enumerate(widths):
         for side, width in enumerate(pair):
             at = tuple(width if i == axis else 0 for i in range(x_type.ndim))
             low, high = (at, zeros) if side == 0 else (zeros, at)
-            number = fills[axis, side].astype(x_type.dtype)
+            number = promote.as_type(fills[axis, side], x_type.dtype, name="pad")
             x = ops.pad(x, number, low=low, high=high, interior=zeros)
     return x
 

@@ -30,7 +30,7 @@ from rune.typing import ArrayLike
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
-    Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1.
+    Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1; of no roots [], as in NumPy.
     Types:  bools and integers become floats.
     Errors: ShapeError for another rank, or a matrix that is not square.
 
@@ -45,6 +45,8 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         return monic if type_of(x).dtype in dtypes.COMPLEX else c.real(monic)
     if rank(x) > 1:
         raise ShapeError(f"poly: cannot take {type_of(x)} (roots, or a square matrix, required)")
+    if shape == (0,):
+        return zeros((), type_of(inexact("poly", x)).dtype) + 1
     return _product(inexact("poly", c.reshape(x, -1)))
 
 

@@ -270,8 +270,11 @@ def _numbers(starts: ArrayLike, positions: ArrayLike) -> Array:
 
 def _counts(starts: ArrayLike, size: Size | None) -> Array:
     """How long each run is; 0 past the last."""
+    if size is not None:  # the run after the last one that is asked for ends that
+        edges = flat_positions("unique", starts, size + 1)
+        return ops.sub(edges[1:], edges[:-1])
     (count,) = type_of(starts).shape
-    first = flat_positions("unique", starts, size)
+    first = flat_positions("unique", starts, None)
     end = size_value(count, type_of(first).dtype)
     if type_of(first).shape[0] == 0:
         return first

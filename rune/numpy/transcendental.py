@@ -123,20 +123,26 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     finite = ops.mul(large, ops.sqrt(ops.add(one, ops.mul(ratio, ratio))))
     infinity = constant(np.inf, large)
     either = ops.logical_or(ops.eq(x1, infinity), ops.eq(x2, infinity))
-    mean = ops.mul(constant(0.5, large), ops.add(large, small))  # 0, or NaN; slopes of 1/2 at 0
-    return ops.select(either, infinity, ops.select(ops.eq(large, zero), mean, finite))
+    mean = ops.mul(constant(0.5, large), ops.add(large, small))  # 0, with slopes of 1/2
+    both = ops.eq(ops.add(large, small), zero)  # of the two the larger is 0 beside a NaN, too
+    return ops.select(either, infinity, ops.select(both, mean, finite))
 
 
 def _ordered(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     """The larger and (smaller - larger), which is 0 for equal infinities.
 
-    Chosen by select, not by maximum, so that a tie differentiates as the smooth function does.
+    Chosen by select, not by maximum, so that a tie differentiates as the smooth function does;
+    of equal infinities, whose difference is NaN, the larger one is the mean.
     """
     above = ops.gt(c.real(x1), c.real(x2))
     high, low = ops.select(above, x1, x2), ops.select(above, x2, x1)
     size = ops.abs(high)
     same = ops.logical_and(ops.eq(high, low), ops.eq(size, constant(np.inf, size)))
-    return high, ops.select(same, constant(0, high), ops.sub(low, high))
+    gap = ops.select(same, constant(0, high), ops.sub(low, high))
+    if type_of(high).dtype in dtypes.COMPLEX:
+        return high, gap
+    half = constant(0.5, high)
+    return ops.select(same, ops.add(ops.mul(half, high), ops.mul(half, low)), high), gap
 
 
 @composite

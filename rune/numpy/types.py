@@ -331,7 +331,7 @@ def common_type(*arrays: ArrayLike) -> np.dtype:
 
 
 def isscalar(element: ArrayLike) -> bool:
-    """Whether `element` is a Python scalar or has rank 0.
+    """Whether `element` is a Python scalar or a text, or has rank 0.
 
     Shapes: any -> a Python bool.
     Errors: none.
@@ -342,4 +342,4 @@ def isscalar(element: ArrayLike) -> bool:
     """
     if isinstance(element, Operators | np.ndarray | np.generic):
         return len(element.shape) == 0
-    return dtypes.scalar_type(element) is not None
+    return isinstance(element, str | bytes) or dtypes.scalar_type(element) is not None

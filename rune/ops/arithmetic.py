@@ -243,19 +243,13 @@ copysign: Primitive = _same(
     "copysign",
     "floating",
     np.copysign,
-    # +1 where the signs agree: y / x without dividing by zero.
-    lambda da, a, b, y: mul(da, copysign(literal_like(1, a), mul_signs(a, b))),
+    # |a| with the sign of b.
+    lambda da, a, b, y: mul(_abs_jvp(da, a, y), copysign(literal_like(1, b), b)),
     ZERO,
 )
 nextafter = _same(
     "nextafter", "floating", scalars.nextafter, NOT_DIFFERENTIABLE("nextafter steps between numbers"), ZERO
 )
-
-
-def mul_signs(a: Value, b: Value) -> Array:
-    """A number with the sign of a times the sign of b, zeros' signs included."""
-    one = literal_like(1, a)
-    return mul(copysign(one, a), copysign(one, b))
 
 
 # --- logic and bits ---------------------------------------------------------------------------

@@ -260,9 +260,10 @@ class AtIndex(Generic[A]):
         return modular(self._x, self._index) if how.get("mode") == "wrap" else self._index
 
     def _elements(self, x: V, how: How) -> V:
-        """The elements to be changed; those out of bounds are clamped, and without gradient."""
-        mode = "clip" if how.get("mode") == "clip" else "promise_in_bounds"
-        return read(x, self._within(how), mode, 0, how.get("wrap_negative_indices", True))
+        """The elements to be changed; out of bounds 1, where most functions are smooth."""
+        mode = how.get("mode")
+        mode = mode if mode in ("clip", "promise_in_bounds") else "fill"
+        return read(x, self._within(how), mode, 1, how.get("wrap_negative_indices", True))
 
     def _changed(self, function: Callable[[A], A], how: How) -> A:
         """function(elements) in the place of distinct elements."""

@@ -203,13 +203,17 @@ def _shift(x: Value, by: int, axis: int, fill: Value, from_end: bool) -> Array:
 def _doubling_jvp(combine: Rule, identity: Callable[[Value], Value]) -> JvpRule:
     def rule(dx: Value, x: Value, y: Value, *, axis: int, reverse: bool) -> Value:
         value, tangent, by = x, dx, 1
+        zeros = broadcast(zero_like(x), shape=type_of(x).shape, axes=())
         most = bounds(type_of(x).shape[axis])[1]
         if most is None:
             raise ShapeError(f"jvp: cannot scan {type_of(x)} (axis {axis} has no upper bound)")
         while by < most:
             before = _shift(value, by, axis, identity(x), reverse)
             d_before = _shift(tangent, by, axis, zero_like(dx), reverse)
-            value, tangent = combine(before, d_before, value, tangent)
+            value, joined = combine(before, d_before, value, tangent)
+            # Where nothing is before, 0 times infinity is no tangent, and -inf ties with nothing.
+            alone = _shift(zeros, by, axis, literal_like(1, x), reverse)
+            tangent = select(eq(alone, zeros), joined, tangent)
             by *= 2
         return tangent
 

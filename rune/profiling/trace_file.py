@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -80,8 +81,13 @@ def _complete(event: Event, number: int, start: float) -> Record:
         "tid": number,
         "ts": max(0.0, (event.start - start) * MICROSECONDS),
         "dur": event.seconds * MICROSECONDS,
-        "args": {**{k: v for k, v in more.items() if v}, **event.details},
+        "args": {**{k: v for k, v in more.items() if v}, **{k: _readable(v) for k, v in event.details.items()}},
     }
+
+
+def _readable(detail: object) -> object:
+    """A detail as JSON has it, which knows no NaN: readers refuse a whole file for one."""
+    return str(detail) if isinstance(detail, float) and not math.isfinite(detail) else detail
 
 
 def _counter(level: Level, start: float) -> Record:
@@ -98,7 +104,7 @@ def _counter(level: Level, start: float) -> Record:
 def write(path: str | os.PathLike[str], contents: Mapping[str, object]) -> Path:
     """Write the file, compressed if its name ends in `.gz`."""
     file = Path(path)
-    text = json.dumps(contents, default=str)  # what spans say may be anything
+    text = json.dumps(contents, default=str, allow_nan=False)  # what spans say may be anything
     if file.suffix == ".gz":
         file.write_bytes(gzip.compress(text.encode()))
     else:

@@ -41,7 +41,11 @@ def implementation(impl: Any) -> str:
     """
     name = DEFAULT if impl is None else getattr(impl, "impl", impl)
     if name not in dtypes.KEY_OF:
-        raise ArgumentError(f"key: cannot use {impl!r} (one of {', '.join(dtypes.KEY_OF)})")
+        of_xla = "its bits are those of one device and one version of XLA; philox4x32 has the same everywhere"
+        raise ArgumentError(
+            f"key: cannot use {impl!r} (one of {', '.join(dtypes.KEY_OF)})",
+            hint=of_xla if name in ("rbg", "unsafe_rbg") else None,
+        )
     return name
 
 

@@ -114,4 +114,5 @@ def _cell(devices: Iterable[Device], number: int, grid: Grid) -> str:
 def array_html(shape: Sequence[int], sharding: Sharding, contents: str) -> str:
     """What a notebook shows of a sharded array: its blocks, and its text below."""
     title = f'<div style="font: 12px monospace">{html.escape(f"{sharding!r}")}</div>'
-    return f"<div>{title}{html_table(grid_of('array', shape, sharding))}<pre>{html.escape(contents)}</pre></div>"
+    text = f'<pre style="font-family: monospace">{html.escape(contents)}</pre>'
+    return f"<div>{title}{html_table(grid_of('array', shape, sharding))}{text}</div>"

@@ -91,7 +91,7 @@ def test_residuals_that_no_step_changes_are_computed_once_before_the_loop(expect
             return %3
           }, carries=1, consts=1, length=9, reverse=false, unroll=1}
           %3: f32*[] = exp %0
-          %4: f32*[] = scan %3, 1.0: f32[] {body=program transpose_jvp_lambda_unknown(%0: f32*[], %1: f32*[]) {
+          %4: f32*[] = scan %3, 1.0: f32*[] {body=program transpose_jvp_lambda_unknown(%0: f32*[], %1: f32*[]) {
             %2: f32*[] = mul %1, %0
             return %2
           }, carries=1, consts=1, length=9, reverse=true, unroll=1}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import queue
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -17,8 +16,8 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from tests.support.browser import CHROMIUM, WHY_NOT
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 FLAGS = "--headless=new --no-sandbox --disable-gpu-sandbox --enable-unsafe-webgpu --use-webgpu-adapter=swiftshader"
 FLAGS += " --enable-features=Vulkan,WebGPU --no-first-run"
 SECONDS = 90
@@ -81,7 +80,7 @@ def function(x: Any, i: Any) -> Any:
     return rune.nn.softmax(x), rows, grown[2], rune.cond(i > 2, rnp.sin, rnp.cos, total), (x * 2).astype("bf16"), x > 0
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no browser here")
+@pytest.mark.skipif(not CHROMIUM, reason=WHY_NOT)
 def test_the_page_of_a_folder_agrees_with_its_vectors(tmp_path: Path):
     x = rnp.cos(rnp.arange(35.0)).reshape(5, 7)
     rune.export.source(function, target="wgsl", name="shown")(x, 5).save(tmp_path / "folder")

@@ -60,8 +60,8 @@ def test_a_cache_gives_what_the_whole_text_gives(name: str, tmp_path: Path):
 
     near(LOGITS[name][-1], logits, relative=1e-4, why="a few layers in f32")
     text = np.concatenate([TOKENS, np.asarray(block)])
-    whole = np.asarray(model.logits(params, text[None], config))[0]
-    assert whole[len(TOKENS) - 1 : -1].argmax(-1).tolist() == np.asarray(block).tolist()
+    logits_of_all = np.asarray(model.logits(params, text[None], config))[0]
+    assert logits_of_all[len(TOKENS) - 1 : -1].argmax(-1).tolist() == np.asarray(block).tolist()
 
 
 # --- formulas -----------------------------------------------------------------------------------
@@ -119,9 +119,9 @@ def sizes_of(config: Config) -> Sizes:
 @pytest.mark.parametrize("kind", FORMULAS)
 @pytest.mark.parametrize(("heads", "groups", "head"), [(5, 1, 6), (6, 3, 10)])
 def test_logits_are_those_of_the_formulas(kind: str, heads: int, groups: int, head: int):
-    seen = (llm_config.SLIDING, llm_config.FULL, llm_config.SLIDING)
+    views = (llm_config.SLIDING, llm_config.FULL, llm_config.SLIDING)
     counts = {"num_hidden_layers": 3, "num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": head}
-    config = Config(**SHAPE, **counts, model_type=kind, layer_types=seen, **FORMULAS[kind])
+    config = Config(**SHAPE, **counts, model_type=kind, layer_types=views, **FORMULAS[kind])
     shapes = model.shapes(config)
     listed = {n: [*leaf.shape] for n, leaf in zip(checkpoint.names(shapes), rune.tree.leaves(shapes))}
     arrays = other.drawn(listed, config.family.norm_origin)

@@ -109,3 +109,10 @@ def test_what_cannot_be_is_refused():
         initializers.normal()(KEY, (3,), "int32")
     with pytest.raises(ShapeError, match=r"he_normal: cannot use 2\.5 as a shape"):
         initializers.he_normal()(KEY, 2.5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "bool", "float16"])
+def test_what_is_not_drawn_may_have_any_dtype(dtype: str):
+    constants = [initializers.zeros, initializers.ones, initializers.constant(1)]
+
+    assert [i(KEY, (3,), dtype).dtype for i in constants] == [np.dtype(dtype)] * 3

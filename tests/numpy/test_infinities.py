@@ -86,3 +86,44 @@ def test_derivatives_of_quantiles_are_the_distances_between_neighbours():
     assert derivative(lambda q: rnp.quantile(x, q), 0.2) == 3
     assert derivative(lambda q: rnp.quantile(x, q), 0.5) == 6
     assert rune.grad(lambda x: rnp.quantile(x, 0.5))(x).tolist() == [0, 0.5, 0.5, 0]
+
+
+LIMITS = [0.0, -0.0, 1.0, -1.0, 1e30, 3e38, -3e38, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("f", [rnp.hypot, rnp.logaddexp, rnp.logaddexp2], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("x", LIMITS)
+@pytest.mark.parametrize("y", LIMITS)
+def test_the_slopes_of_a_symmetric_function_are_symmetric_and_undefined_where_it_is(f: Any, x: float, y: float):
+    a, b = np.float32(x), np.float32(y)
+    value, slopes = f(a, b), rune.grad(f, (0, 1))(a, b)
+
+    close(slopes, rune.grad(f, (0, 1))(b, a)[::-1], ulps=4, why="roundings")
+    assert not np.isnan(value) or np.isnan(slopes).all()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["cumprod", "cummax", "cummin"])
+@pytest.mark.parametrize("first", LIMITS)
+def test_the_first_of_a_running_result_is_an_element_and_has_its_tangent(name: str, reverse: bool, first: float):
+    x = np.array([first, 2.0, 0.5, -1.0, 3.0], np.float32)[:: -1 if reverse else 1]
+    _, tangents = rune.jvp(lambda v: getattr(rune.lax, name)(v, reverse=reverse), (x,), (np.full_like(x, 7),))
+
+    assert tangents[-1 if reverse else 0] == 7
+
+
+def test_the_fraction_of_a_number_grows_with_it():
+    x = np.array([-3.0, -2.5, -1.0, -0.0, 0.0, 1.0, 2.5], np.float32)
+
+    same(rune.vmap(rune.grad(lambda v: rnp.modf(v)[0]))(x), np.ones(7, np.float32))
+
+
+@pytest.mark.parametrize("where", [None, [True, False, True, True, True]])
+@pytest.mark.parametrize("ddof", [0, 1, 2, 3, 4, 5, 6])
+@pytest.mark.filterwarnings("ignore")
+def test_a_variance_of_numbers_without_freedom_is_undefined_as_in_numpy(ddof: int, where: Any):
+    x = np.array([[1.0, np.nan, 3.0, np.nan, 5.5], [1.0, 2.0, 3.0, 7.0, 5.0]], np.float32)
+    how: dict[str, Any] = {"ddof": ddof, "axis": 1} | ({} if where is None else {"where": np.array(where)})
+
+    close(rnp.nanvar(x, **how), np.nanvar(x, **how), ulps=4, why="sums in another order")
+    close(rnp.nanstd(x, **how), np.nanstd(x, **how), ulps=4, why="sums in another order")

@@ -303,3 +303,15 @@ def test_sums_of_integers_have_the_default_width(name: str):
 
     assert narrow == ["i32"] * 4 + ["i64"] + ["u32"] * 3 + ["u64"]
     assert wide == ["i64"] * 5 + ["u64"] * 4
+
+
+NARROW = [np.dtype(d) for d in ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32")]
+
+
+@pytest.mark.parametrize("second", NARROW, ids=str)
+@pytest.mark.parametrize("first", NARROW, ids=str)
+def test_where_64_bits_are_truncated_no_two_types_of_32_have_them(first: np.dtype, second: np.dtype):
+    wide = rnp.promote_types(first, second)
+
+    with rune.configure(wide_dtypes="truncated"):
+        assert (rnp.ones(1, first) + rnp.ones(1, second)).dtype == dtypes.canonicalize_dtype(wide)

@@ -160,3 +160,14 @@ def test_repeat_to_a_size_cuts_off_or_shows_the_last_element_again(size: int, sh
     same(ROWS[shown], rune.jit(repeated)(ROWS, COUNTS))
     same(np.stack([repeated(array(ROWS), array(c)) for c in some]), batched)
     np.testing.assert_array_equal(gradient[:, 0], np.bincount(shown, minlength=3))
+
+
+@pytest.mark.parametrize("size", range(8))
+def test_counts_of_distinct_elements_are_those_of_all_up_to_the_size(size: int):
+    x = np.array([3, 0, 4, 2, 4, 4, 0])
+    expected = np.zeros(8, int)
+    expected[:4] = np.unique(x, return_counts=True)[1]
+
+    _, counts = rnp.unique(array(x), return_counts=True, size=size)
+
+    assert counts.tolist() == expected[:size].tolist()

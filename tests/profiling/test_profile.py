@@ -321,6 +321,14 @@ def test_memory_is_a_counter_in_the_file(trace: dict[str, Any]):
     assert all(isinstance(e["args"]["bytes"], int) and e["args"]["bytes"] >= 0 for e in counters)
 
 
+def test_a_detail_that_is_no_number_leaves_the_file_readable(tmp_path: Path):
+    with rune.debug.profile() as p, rune.profiler.TraceAnnotation("step", loss=float("nan")):
+        pass
+    text = p.save(tmp_path / "trace.json").read_text()
+    (event,) = events(json.loads(text, parse_constant=pytest.fail), "X")
+    assert event["args"]["loss"] == "nan"
+
+
 def test_a_compressed_file_has_the_same_events(tmp_path: Path):
     import gzip
 

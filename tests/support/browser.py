@@ -1,39 +1,40 @@
 """A real browser, without a window: pages are opened, measured by JavaScript, and photographed.
 
-Chromium is spoken to by its DevTools protocol over tornado's web socket (which ipykernel brings). It
-resolves no name, so that a page shows what it is without a network.
+Chromium is spoken to by its DevTools protocol. It resolves no name, so that a page shows what it is
+without a network.
 
 Source: https://chromedevtools.github.io/devtools-protocol
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import shutil
+import socket
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 WHY_NOT = "no browser here: apt install chromium"
 FLAGS = ("--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu", "--hide-scrollbars")
 FLAGS += ("--remote-debugging-port=0", "--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files")
 SECONDS = 30  # for any one step
-MOST_BYTES = 64 << 20  # of an answer, which may be a picture
-TALLEST = 12_000  # pixels of a photograph
+UPGRADE = (
+    "GET /{path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+TALLEST = 6_000  # pixels of a photograph
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a reader looks at a page: the width of the window in pixels, and the colours asked for."""
+    """How a reader looks at a page: the width of the window [px], and the colours asked for."""
 
     width: int = 1200
     dark: bool = False
@@ -61,13 +62,12 @@ class Browser:
     address: str  # http://127.0.0.1:port
 
     def look(self, url: str, views: Sequence[View], question: str) -> list[Shot]:
-        """Open a page once, and ask it an expression of JavaScript in each view."""
-        return asyncio.run(_look(self.address, url, views, question))
-
-    def ask(self, url: str, question: str) -> Any:
-        """Open a page, and give what an expression of JavaScript is there."""
-        (shot,) = self.look(url, [LIGHT], question)
-        return shot.answer
+        """Open a page for each view, and ask it an expression of JavaScript."""
+        shots = []
+        for view in views:
+            with _opened(self.address, url, view) as page:
+                shots.append(page.see(view, question))
+        return shots
 
 
 @contextmanager
@@ -84,56 +84,85 @@ def browser(folder: Path) -> Iterator[Browser]:
         process.communicate(timeout=SECONDS)
 
 
+class _Socket:
+    """Texts to and from the browser: a WebSocket (RFC 6455) without extensions."""
+
+    def __init__(self, url: str):
+        host, _, path = url.removeprefix("ws://").partition("/")
+        name, port = host.split(":")
+        self.stream = socket.create_connection((name, int(port)), SECONDS)
+        self.reader = self.stream.makefile("rb")
+        self.stream.sendall(UPGRADE.format(path=path, host=host).encode())
+        while self.reader.readline().strip():
+            pass
+
+    def send(self, text: str) -> None:
+        data = text.encode()
+        size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        self.stream.sendall(b"\x81" + size + bytes(4) + data)  # masked with zeros: as it is
+
+    def receive(self) -> str:
+        data, is_last = b"", False
+        while not is_last:
+            head, length = self.reader.read(2)
+            if length > 125:
+                length = int.from_bytes(self.reader.read(2 if length == 126 else 8), "big")
+            data, is_last = data + self.reader.read(length), head & 0x80 != 0
+        return data.decode()
+
+    def close(self) -> None:
+        self.reader.close()
+        self.stream.close()
+
+
 class _Page:
-    """A tab: commands, and the events that came between their answers."""
+    """A tab: commands and their answers."""
 
-    def __init__(self, socket: WebSocketClientConnection):
-        self.socket, self.number = socket, 0
+    def __init__(self, url: str):
+        self.socket, self.number = _Socket(url), 0
 
-    async def call(self, method: str, **params: object) -> Mapping[str, Any]:
+    def call(self, method: str, **params: object) -> Mapping[str, Any]:
         self.number += 1
-        await self.socket.write_message(json.dumps({"id": self.number, "method": method, "params": params}))
-        while True:
-            message = await self.hear()
-            if message.get("id") == self.number:
-                assert "error" not in message, f"{method}: {message['error']}"
-                return message["result"]
+        self.socket.send(json.dumps({"id": self.number, "method": method, "params": params}))
+        answer = self.hear(lambda message: message.get("id") == self.number)
+        assert "error" not in answer, f"{method}: {answer['error']}"
+        return answer["result"]
 
-    async def hear(self) -> Mapping[str, Any]:
-        text = await asyncio.wait_for(self.socket.read_message(), SECONDS)
-        assert text is not None, "the browser has gone"
-        return json.loads(text)
+    def hear(self, is_wanted: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
+        """The next message of a kind; others are passed over."""
+        return next(m for m in iter(lambda: json.loads(self.socket.receive()), None) if is_wanted(m))
 
-    async def ask(self, question: str) -> Any:
-        answer = await self.call("Runtime.evaluate", expression=question, returnByValue=True, awaitPromise=True)
+    def ask(self, question: str) -> Any:
+        answer = self.call("Runtime.evaluate", expression=question, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def see(self, view: View, question: str) -> Shot:
+        """Ask, and photograph."""
+        self.ask("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => 0)")
+        answer = self.ask(question)
+        height = min(TALLEST, self.ask("document.documentElement.scrollHeight"))
+        clip = {"x": 0, "y": 0, "width": view.width, "height": height, "scale": 1}
+        drawn = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True, optimizeForSpeed=True)
+        return Shot(answer, base64.b64decode(drawn["data"]))
 
-async def _look(address: str, url: str, views: Sequence[View], question: str) -> list[Shot]:
+
+@contextmanager
+def _opened(address: str, url: str, view: View) -> Iterator[_Page]:
+    """A tab with a page that is loaded: some pages choose their colours then."""
     request = urllib.request.Request(f"{address}/json/new?about:blank", method="PUT")
-    tab = json.loads(urllib.request.urlopen(request, timeout=SECONDS).read())
-    socket = await websocket_connect(tab["webSocketDebuggerUrl"], max_message_size=MOST_BYTES)
+    with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        tab = json.load(answer)
+    page = _Page(tab["webSocketDebuggerUrl"])
     try:
-        page = _Page(socket)
-        await page.call("Page.enable")
-        await page.call("Page.navigate", url=url)
-        while (await page.hear()).get("method") != "Page.loadEventFired":
-            pass
-        return [await _in_view(page, view, question) for view in views]
+        page.call("Page.enable")
+        scheme = {"name": "prefers-color-scheme", "value": view.scheme}
+        page.call("Emulation.setEmulatedMedia", features=[scheme])
+        size = {"width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        page.call("Emulation.setDeviceMetricsOverride", **size)
+        page.call("Page.navigate", url=url)
+        page.hear(lambda message: message.get("method") == "Page.loadEventFired")
+        yield page
     finally:
-        socket.close()
+        page.socket.close()
         urllib.request.urlopen(f"{address}/json/close/{tab['id']}", timeout=SECONDS).close()
-
-
-async def _in_view(page: _Page, view: View, question: str) -> Shot:
-    scheme = {"name": "prefers-color-scheme", "value": view.scheme}
-    await page.call("Emulation.setEmulatedMedia", features=[scheme])
-    size = {"width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": view.width < 600}
-    await page.call("Emulation.setDeviceMetricsOverride", **size)
-    await page.ask("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => 0)")
-    answer = await page.ask(question)
-    height = min(TALLEST, await page.ask("document.documentElement.scrollHeight"))
-    clip = {"x": 0, "y": 0, "width": view.width, "height": height, "scale": 1}
-    drawn = await page.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-    return Shot(answer, base64.b64decode(drawn["data"]))

@@ -20,7 +20,7 @@ from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
 
 _FLOATS, _WORDS = [dtypes.f32, dtypes.f64], [dtypes.i32, dtypes.u32]
-_THREADS = 256  # of a block, where the kernel leaves the choice
+_THREADS = 256  # of a block at most, where the kernel leaves the choice
 # What every device from compute capability 7.5 on has.
 TARGET = Target(
     name="cuda:0",
@@ -51,7 +51,8 @@ class _Launches:
         points = math.prod(evaluate(x, {}) for x in kernel.grid)
         if points == 0:
             return []
-        threads = math.prod(kernel.workgroup) if kernel.workgroup else _THREADS
+        # A kernel of one point asks for no bounds, so another thread would do its work again.
+        threads = math.prod(kernel.workgroup) if kernel.workgroup else min(points, _THREADS)
         blocks = points if kernel.workgroup else -(-points // threads)
         first = len(self.words)
         self.words += [f"(unsigned long long){pointer(p)}" for p in places]

@@ -219,7 +219,7 @@ def _jvp(da: Value, a: Value, factor: Value) -> Array:
     """L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with a halved diagonal."""
     inside = adjoint(triangular_solve(factor, hermitian(da), lower=True, unit_diagonal=False))
     inside = adjoint(triangular_solve(factor, inside, lower=True, unit_diagonal=False))
-    return matmul(factor, half_lower(inside))
+    return lower_triangle(matmul(factor, half_lower(inside)))  # of NaN, too, 0 above
 
 
 def half_lower(x: Value) -> Array:

@@ -29,7 +29,7 @@ from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.shares import each_own, summed
 from rune.transforms.custom.vjp import custom_vjp
-from rune.transforms.derivatives.grad import vjp
+from rune.transforms.derivatives.vjp import vjp
 from rune.typing import ArrayLike
 
 Residuals = tuple[Array, Array, Array, tuple[Array, ...]]  # the solution, its start and times, other arguments

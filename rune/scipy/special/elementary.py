@@ -76,7 +76,13 @@ def times_log(x: Array, y: Array) -> Array:
     return rnp.where(is_zero, 0.0, x * rnp.log(rnp.where(is_zero, 1.0, y)))
 
 
-times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * x / y)
+def _quotient(x: Array, y: Array) -> Array:
+    """x / y, and 0 where x is: the slope of a product that is 0 there for every y."""
+    is_zero = (x == 0) & ~rnp.isnan(y)
+    return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
+
+
+times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * _quotient(x, y))
 
 
 @custom_jvp
@@ -85,7 +91,7 @@ def _times_log1p(x: Array, y: Array) -> Array:
     return rnp.where(is_zero, 0.0, x * rnp.log1p(rnp.where(is_zero, 1.0, y)))
 
 
-_times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * x / (1.0 + y))
+_times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * _quotient(x, 1.0 + y))
 
 
 @elementwise
@@ -118,6 +124,15 @@ def xlog1py(x: Array, y: Array) -> Array:
     return _times_log1p(x, y)
 
 
+@custom_jvp
+def _entropy(x: Array) -> Array:
+    return rnp.where(x < 0, -rnp.inf, -times_log(x, rnp.where(x < 0, 1.0, x)))
+
+
+# By parts it would be inf / inf far out.
+_entropy.defjvps(lambda t, y, x: t * rnp.where(x < 0, 0.0, -rnp.log(rnp.where(x < 0, 1.0, x)) - 1.0))
+
+
 @elementwise
 def entr(x: Array) -> Array:
     """-x log(x), 0 at 0 and -inf below.
@@ -129,7 +144,7 @@ def entr(x: Array) -> Array:
     >>> entr(0.5)
     Array(0.3465736, f32*[], cpu:0)
     """
-    return rnp.where(x < 0, -rnp.inf, -times_log(x, rnp.where(x < 0, 1.0, x)))
+    return _entropy(x)
 
 
 @elementwise

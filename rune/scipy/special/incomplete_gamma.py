@@ -135,8 +135,10 @@ def _slope_in_a(a: Array, x: Array) -> Array:
 
 
 def density(a: Array, x: Array) -> Array:
-    """x**(a - 1) exp(-x) / Γ(a)."""
-    return poisson(a, x) * (a / x)
+    """x**(a - 1) exp(-x) / Γ(a); at x = 0 it is infinite, 1 or 0, by a."""
+    at = rnp.where(x == 0, 1.0, x)
+    start = rnp.where(a < 1, rnp.inf, rnp.where(a == 1, 1.0, 0.0))
+    return rnp.where((x == 0) & (a > 0), start, poisson(a, at) * (a / at))
 
 
 lower.defjvps(lambda t, y, a, x: t * _slope_in_a(a, x), lambda t, y, a, x: t * density(a, x))

@@ -201,7 +201,7 @@ def _sici(x: Array) -> tuple[Array, Array]:
     cosine = square * polynomial(square, _CI) + _EULER_GAMMA + rnp.log(near)
     cosine = rnp.where(size <= 4.0, cosine, far[1])
     cosine = rnp.where(x == -rnp.inf, rnp.nan, cosine)
-    return rnp.copysign(sine, x), rnp.where(x < 0, rnp.nan, cosine)
+    return rnp.copysign(sine, x), cosine
 
 
 @_sici.defjvp
@@ -214,7 +214,7 @@ def _sici_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Arra
 
 @elementwise
 def sici(x: Array) -> tuple[Array, Array]:
-    """Si(x) and Ci(x); Ci is NaN below 0, where it is complex.
+    """Si(x) and Ci(x); below 0, where Ci is complex, its real part, which is Ci(-x).
 
     Shapes: any, kept by both. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
@@ -242,7 +242,11 @@ _FRESNEL_S, _FRESNEL_C = _fresnel_terms(1), _fresnel_terms(0)
 
 def _half_turns(x: Array) -> tuple[Array, Array]:
     """sin and cos of πx²/2, the square taken in two parts. Source: Dekker 1971, section 5."""
-    spread = x * (2.0**12 + 1.0 if rnp.finfo(x.dtype).bits == 32 else 2.0**27 + 1.0)
+    is_single = rnp.finfo(x.dtype).bits == 32
+    # Far out every number is a multiple of 4, and its square overflows.
+    is_even = (rnp.abs(x) >= (2.0**25 if is_single else 2.0**54)) & (rnp.abs(x) < rnp.inf)
+    x = rnp.where(is_even, 0.0, x)
+    spread = x * (2.0**12 + 1.0 if is_single else 2.0**27 + 1.0)
     coarse = spread - (spread - x)
     fine = (x - coarse) * (x + coarse)
     turns = rnp.remainder(coarse * coarse, 4.0) + rnp.remainder(fine, 4.0)
@@ -261,7 +265,7 @@ def _fresnel_far(x: Array) -> tuple[Array, Array]:
     g = quotient(near, tables.FRESNEL_G_NEAR), quotient(far, tables.FRESNEL_G_FAR)
     f = rnp.where(is_near, *f) * inverse * (1 / math.pi)
     g = rnp.where(is_near, *g) * inverse * square * (1 / math.pi**2)
-    sine, cosine = _half_turns(rnp.where(x > 1e17, 0.0, x))
+    sine, cosine = _half_turns(rnp.where(x == rnp.inf, 0.0, x))
     return 0.5 - f * cosine - g * sine, 0.5 + f * sine - g * cosine
 
 

@@ -163,6 +163,16 @@ def _log_narrow_mass(middle: Array, width: Array) -> Array:
     return rnp.log(width) - 0.5 * m - 0.5 * math.log(2 * math.pi) + rnp.log1p(h * more)
 
 
+def _truncnorm_share(y: Array, a: Array, b: Array, low: Array, high: Array) -> Array:
+    """The mass of [low, high] as a share of that of [a, b], where one end of the first is y."""
+    is_some = low < high
+    share = rnp.exp(_log_mass(rnp.where(is_some, low, a), rnp.where(is_some, high, b)) - _log_mass(a, b))
+    # A mass of 0 has no logarithm: to first order it is the width times the density.
+    width = rnp.where(is_some, 0.0, high - low)
+    start = width * rnp.exp(-0.5 * y * y - 0.5 * math.log(2 * math.pi) - _log_mass(a, b))
+    return rnp.where(is_some, share, start)
+
+
 def _truncnorm_ppf(q: Array, a: Array, b: Array) -> Array:
     is_right = a > 0
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
@@ -204,8 +214,8 @@ truncnorm = Continuous(
     inside=_truncnorm_inside,
     valid=lambda a, b: a < b,
     log_density=lambda y, a, b: -0.5 * y * y - 0.5 * math.log(2 * math.pi) - _log_mass(a, b),
-    lower=lambda y, a, b: rnp.exp(_log_mass(a, y) - _log_mass(a, b)),
-    upper=lambda y, a, b: rnp.exp(_log_mass(y, b) - _log_mass(a, b)),
+    lower=lambda y, a, b: _truncnorm_share(y, a, b, a, y),
+    upper=lambda y, a, b: _truncnorm_share(y, a, b, y, b),
     log_lower=lambda y, a, b: _log_mass(a, y) - _log_mass(a, b),
     log_upper=lambda y, a, b: _log_mass(y, b) - _log_mass(a, b),
     quantile=_truncnorm_ppf,

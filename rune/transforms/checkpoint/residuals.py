@@ -16,7 +16,7 @@ from rune.core.types import ArrayType
 from rune.transforms.arguments import require_callable
 from rune.transforms.checkpoint.policies import name_primitive
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.derivatives.grad import vjp
+from rune.transforms.derivatives.vjp import vjp
 from rune.transforms.programs.make_program import make_program
 
 Residual = tuple[ArrayType, str]

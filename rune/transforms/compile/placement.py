@@ -207,7 +207,7 @@ def device_get(values: object) -> Any:
     """A tree with every array as a NumPy array; all copies start before the first is awaited.
 
     Keys, which are not numbers to NumPy, stay rune arrays, in the host's memory.
-    Errors: none of its own; leaves that are not arrays become NumPy data.
+    Numbers and whatever else is not an array stay what they are. Errors: none of its own.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_get([rnp.arange(3)])
@@ -219,7 +219,7 @@ def device_get(values: object) -> Any:
 
 def _start_numpy(value: object) -> Callable[[], object]:
     if type(value) is not Array:
-        return lambda: np.asarray(value)
+        return lambda: np.asarray(value) if hasattr(value, "__array__") else value
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 

@@ -11,7 +11,7 @@ on several devices is lowered in its parts, which `rune.explain` shows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from rune import dims, tree
@@ -21,6 +21,7 @@ from rune.core.interpreter import Tracer
 from rune.core.program import OpenProgram, Program
 from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
 from rune.sharding.shardings import SingleDeviceSharding
@@ -46,7 +47,9 @@ class Called(Protocol):
     device: str | Device | None
     marked: Marked
 
-    def fitting(self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, statics: Statics) -> tuple[Trace, Any]:
+    def fitting(
+        self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, statics: Statics
+    ) -> tuple[Trace, list[Value]]:
         """The trace for arguments of these types, and its hidden inputs."""
         ...
 
@@ -177,7 +180,7 @@ class Traced(Stage):
         lowering = None
         if not needs_stages(program):
             lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
-        return Lowered(*(getattr(self, f.name) for f in fields(Stage)), where, lowering)
+        return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
 
 
 def trace(jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Traced:
@@ -220,7 +223,8 @@ class Lowered(Stage):
         executable = None
         if self.lowering is not None:
             executable = compiled(self.traced.program, self.device, self.traced.donated, self.jitted.schedules)
-        return Compiled(*(getattr(self, f.name) for f in fields(Lowered)), executable)
+        stage = (self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree)
+        return Compiled(*stage, self.device, self.lowering, executable)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as it is compiled, after all that simplifies it.

@@ -29,10 +29,11 @@ from rune.transforms.custom.vjp import custom_lin
 from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
 from rune.transforms.derivatives.directional import jvp
 from rune.transforms.derivatives.flat_functions import Aux, flatten
-from rune.transforms.derivatives.grad import grad, pull_back
+from rune.transforms.derivatives.grad import grad
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
 from rune.transforms.derivatives.signatures import P
 from rune.transforms.derivatives.tangents import filled, filled_as
+from rune.transforms.derivatives.vjp import pull_back
 
 Mode = Literal["forward", "reverse"]
 

@@ -84,7 +84,7 @@ def filled(primal: Value, tangent: Value | None) -> Value:
     return zeros(type) if is_differentiable(primal) else float0_zeros(type)
 
 
-def weak_as(type: ArrayType, tangent: Value) -> Any:
+def weak_as(type: ArrayType, tangent: Value) -> Value:
     """The tangent, weak if a value of this type is: so the derivative of a Python number is."""
     return convert(tangent, dtype=type.dtype, weak=True) if type.weak and not type_of(tangent).weak else tangent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rune.errors import ArgumentError
 from rune.transforms.compile.jit import jit
-from rune.transforms.derivatives.grad import vjp
+from rune.transforms.derivatives.vjp import vjp
 
 Forward = Callable[..., tuple]
 Backward = Callable[..., Any]

@@ -28,7 +28,7 @@ STYLE = """<style>
 .rune-explain .picture { overflow-x: auto; }
 .rune-explain .steps { overflow: auto; max-height: 480px; }
 .rune-explain table { border-collapse: collapse; font-family: monospace; font-size: 12px; }
-.rune-explain th, .rune-explain td { padding: 2px 12px; text-align: right; }
+.rune-explain th, .rune-explain td { padding: 2px 12px; text-align: right; white-space: nowrap; }
 .rune-explain th { border-bottom: 1px solid #8888; }
 .rune-explain .name { text-align: left; }
 .rune-explain .share { width: 90px; padding: 2px 6px; text-align: left; }

@@ -10,7 +10,7 @@ import pytest
 
 from tests.as_jax.promotion.make_weak_derivatives import CALLS, line
 
-STORED = dict(
+STORED: dict[str, str] = dict(
     zip(CALLS, Path(__file__).with_name("weak_derivatives_jax_0_10_2.txt").read_text().splitlines(), strict=True)
 )
 

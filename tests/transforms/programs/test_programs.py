@@ -187,11 +187,11 @@ def test_jit_of_grad_is_one_program(expect: Any):
         program,
         """
         program jit_grad_lambda(%0: f32*[]) {
-          %1: f32[] = jit %0 {program=program grad_lambda(%0: f32*[]) {
+          %1: f32*[] = jit %0 {program=program grad_lambda(%0: f32*[]) {
             %1: f32*[] = mul %0, %0
-            %2: f32[] = mul 1.0: f32[], %0
-            %3: f32[] = mul 1.0: f32[], %0
-            %4: f32[] = add %2, %3
+            %2: f32*[] = mul 1.0: f32*[], %0
+            %3: f32*[] = mul 1.0: f32*[], %0
+            %4: f32*[] = add %2, %3
             return %4
           }}
           return %1

@@ -5,6 +5,7 @@ The lines of the texts beside this file are expressions in JAX's names and these
 x y f32[3,5] normal   p q f32[3,5] in (0.05, 0.95)   v w f32[5]   m n f32[4,4]   s f32[4,4] positive
 z c64[3,5]   a c64[4,4]   t f32[2,3,6,5]   e f32[]   h f16[3,5]   i j i32[3,5]   k i32[5] in 0..4
 u u8[3,5]   b c bool[3,5]   key a random key
+S i8[3,5]   W u32[3,5] in 0..9   F bf16[3,5]   O f32[0,5]   T f32[7,11]
 
 and, in hard.txt, capitals for values at limits: NaN, infinities, -0.0, the largest.
 X f32[17]   Y f32[9]   H f16[17]   G bf16[17]   Z c64[17]   I i32[17]   J i32[9]   U u32[17]
@@ -23,22 +24,36 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.as_jax.surface.functions.limits import LIMITS
 
 FOLDER = Path(__file__).parent
 LANES = 3
-FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "additions", "hard")
+# Unusual arguments, of which one lane is stored: small integers and floats, no elements, one
+# number, odd sizes, axes from the end, masks, indices out of bounds and what becomes of them.
+UNUSUAL = tuple(f"more_{n}" for n in "indexing reductions shapes elementwise orders lax names".split())
+FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "additions", "hard", *UNUSUAL)
 _SHAPES = {
-    **dict.fromkeys("xypqzhijubc", (3, 5)),
+    **dict.fromkeys("xypqzhijubcSWF", (3, 5)),
     **dict.fromkeys("vwk", (5,)),
     **dict.fromkeys("mnsa", (4, 4)),
     "t": (2, 3, 6, 5),
     "e": (),
+    "O": (0, 5),
+    "T": (7, 11),
 }
-_DTYPES = {"z": np.complex64, "a": np.complex64, "h": np.float16, "u": np.uint8}
-_INEXACT = set("xypqvwmnszateh") | set("XYHGZE")
+_DTYPES = {"z": np.complex64, "a": np.complex64, "h": np.float16, "F": ml_dtypes.bfloat16}
+# The integers of a letter: dtype, the least, and the one beyond the greatest.
+_INTEGERS = {
+    **dict.fromkeys("ij", (np.int32, -7, 8)),
+    "k": (np.int32, 0, 5),
+    "u": (np.uint8, 0, 256),
+    "S": (np.int8, -5, 6),
+    "W": (np.uint32, 0, 9),
+}
+_INEXACT = set("xypqvwmnszatehFOT") | set("XYHGZE")
 _USED = re.compile(r"(?<![\w.'\"])(?:key|[a-zA-Z])(?![\w'\"])(?!=[^=])")
 _MODULES = {
     "jnp": "jax.numpy",
@@ -82,11 +97,12 @@ def expressions(family: str) -> list[Expression]:
 
 def _expression(family: str, text: str) -> Expression:
     letters = tuple(sorted(set(_USED.findall(text)) & {*_SHAPES, *LIMITS, "key"}))
-    return Expression(family, text, letters, eval(f"lambda {', '.join(letters)}: ({text})", _scope()))
+    return Expression(family, text, letters, eval(f"lambda {', '.join(letters)}: ({text})", scope()))
 
 
 @cache
-def _scope() -> dict[str, Any]:
+def scope() -> dict[str, Any]:
+    """The modules by the names that expressions give them."""
     modules = {name: import_module(module) for name, module in _MODULES.items()}
     for name in ("ndimage", "integrate", "interpolate", "cluster.vq", "fft", "spatial.transform"):
         import_module(f"jax.scipy.{name}")
@@ -99,23 +115,28 @@ def _scope() -> dict[str, Any]:
 def lanes(letter: str) -> Any:
     """The values of a letter, [LANES, ...]; of f32 unless it is said otherwise."""
     if letter == "key":
-        random = _scope()["random"]
-        return _scope()["jnp"].stack([random.key(k) for k in range(LANES)])
+        random = scope()["random"]
+        return scope()["jnp"].stack([random.key(k) for k in range(LANES)])
     if letter in LIMITS:
         return np.stack([np.roll(LIMITS[letter], lane, 0) for lane in range(LANES)])
     draws = np.random.default_rng(ord(letter))
     shape = (LANES, *_SHAPES[letter])
-    if letter in "ijk":
-        low, high = (0, 5) if letter == "k" else (-7, 8)
-        return draws.integers(low, high, shape).astype(np.int32)
-    if letter in "ubc":
-        return draws.integers(0, 256, shape).astype(np.uint8) if letter == "u" else draws.random(shape) < 0.6
+    if letter in _INTEGERS:
+        dtype, low, high = _INTEGERS[letter]
+        return draws.integers(low, high, shape).astype(dtype)
+    if letter in "bc":
+        return draws.random(shape) < 0.6
     if letter in "pq":
         return draws.uniform(0.05, 0.95, shape).astype(np.float32)
     values = draws.normal(size=shape) + (1j * draws.normal(size=shape) if letter in "za" else 0)
     if letter == "s":
         values = values @ values.swapaxes(1, 2) + np.eye(4)
     return values.astype(_DTYPES.get(letter, np.float32))
+
+
+def first_lane(letter: str) -> Any:
+    """The values of a letter in the first lane, as an array; None of what is no letter."""
+    return _array(letter) if letter in {*_SHAPES, *LIMITS, "key"} else None
 
 
 def direction(letter: str) -> np.ndarray:
@@ -133,29 +154,33 @@ def value(e: Expression, lane: int) -> Any:
 
 def arguments(e: Expression, lane: int) -> list[Any]:
     """The values of its letters in one lane, as arrays."""
-    return [_scope()["jnp"].asarray(lanes(letter)[lane]) for letter in e.letters]
+    return [_array(letter, lane) for letter in e.letters]
+
+
+def _array(letter: str, lane: int = 0) -> Any:
+    return scope()["jnp"].asarray(lanes(letter)[lane])
 
 
 def mapped(e: Expression) -> Any:
     """The values in all lanes, by vmap."""
-    return _scope()["jax"].vmap(e.function)(*(_scope()["jnp"].asarray(lanes(letter)) for letter in e.letters))
+    return scope()["jax"].vmap(e.function)(*(scope()["jnp"].asarray(lanes(letter)) for letter in e.letters))
 
 
 def compiled(e: Expression) -> Any:
     """The value in the first lane, by jit."""
-    return _scope()["jax"].jit(e.function)(*arguments(e, 0))
+    return scope()["jax"].jit(e.function)(*arguments(e, 0))
 
 
 def slope(e: Expression) -> Any:
     """The tangents of inexact results along `direction`, in the first lane."""
-    _, tangents = _scope()["jax"].jvp(*_closed(e), [direction(e.letters[k]) for k in e.inexact])
+    _, tangents = scope()["jax"].jvp(*_closed(e), [direction(e.letters[k]) for k in e.inexact])
     return tangents
 
 
 def gradient(e: Expression) -> Any:
     """The gradient, by every inexact letter, of a weighted sum of the results."""
     f, primals = _closed(e)
-    return _scope()["jax"].grad(lambda *xs: _weighted(f(*xs)), tuple(range(len(primals))))(*primals)
+    return scope()["jax"].grad(lambda *xs: _weighted(f(*xs)), tuple(range(len(primals))))(*primals)
 
 
 def _closed(e: Expression) -> tuple[Callable[..., Any], list[Any]]:
@@ -165,7 +190,7 @@ def _closed(e: Expression) -> tuple[Callable[..., Any], list[Any]]:
     def f(*xs: Any) -> list[Any]:
         places = dict(zip(e.inexact, xs, strict=True))
         results = e.function(*(places.get(k, x) for k, x in enumerate(held)))
-        jax = _scope()["jax"]
+        jax = scope()["jax"]
         return [x for x in map(jax.numpy.asarray, jax.tree.leaves(results)) if is_inexact(x)]
 
     return f, [held[k] for k in e.inexact]
@@ -173,7 +198,7 @@ def _closed(e: Expression) -> tuple[Callable[..., Any], list[Any]]:
 
 def is_inexact(x: Any) -> bool:
     """Whether it has a floating or complex dtype."""
-    return bool(_scope()["jnp"].issubdtype(x.dtype, _scope()["jnp"].inexact))
+    return bool(scope()["jnp"].issubdtype(x.dtype, scope()["jnp"].inexact))
 
 
 def _weighted(leaves: list[Any]) -> Any:

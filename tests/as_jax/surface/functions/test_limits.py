@@ -2,13 +2,13 @@
 
 NaN, infinities and the signs of zeros are where JAX has them, integers are equal, and other numbers
 agree to a few ulps; where JAX has 0, a denormal is right. hard_differences.txt has the expressions
-of hard.txt that differ on purpose, with reasons. A run tries all values, and a share of them by
-vmap and jit; RUNE_TEST_WHOLE=1 tries all.
+of hard.txt that differ on purpose, with reasons, and hard_slopes.txt those whose tangents do.
+A run tries all values and tangents, and a share by vmap and jit; RUNE_TEST_WHOLE=1 tries all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import jax
@@ -18,9 +18,12 @@ import pytest
 from tests.as_jax.surface.functions.letters import FOLDER, WAYS, Expression, expressions, is_inexact
 from tests.as_jax.surface.functions.test_functions import expected, is_tried
 
+Same = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-def disagreements(e: Expression, way: str) -> Iterator[str]:
+
+def disagreements(e: Expression, way: str, same: Same | None = None) -> Iterator[str]:
     """Where answers differ, and how."""
+    same = same or is_same
     answers = [np.asarray(x) for x in jax.tree.leaves(WAYS[way](e))]
     wanted = expected(e, way)
     assert wanted is not None
@@ -28,7 +31,7 @@ def disagreements(e: Expression, way: str) -> Iterator[str]:
         yield f"{e.text}: {way}: {[(x.dtype, x.shape) for x in answers]} for {[(x.dtype, x.shape) for x in wanted]}"
         return
     for x, y in zip(answers, wanted, strict=True):
-        wrong = ~is_same(x, y)
+        wrong = ~same(x, y)
         if wrong.any():
             yield f"{e.text}: {way}: at {np.argwhere(wrong).tolist()}: {x[wrong]} for {y[wrong]}"
 
@@ -49,6 +52,18 @@ def is_same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(is_zero, signs, is_near | (x == y) | (np.isnan(x) & np.isnan(y)))
 
 
+def is_same_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where two tangents agree: a slope loses digits in its formula, and its zeros have no sign."""
+    if np.issubdtype(x.dtype, np.complexfloating):
+        return is_same_slope(np.real(x), np.real(y)) & is_same_slope(np.imag(x), np.imag(y))
+    is_half, is_float16 = y.dtype.itemsize == 2, y.dtype == np.float16
+    tiny = 6.2e-5 if is_float16 else float(np.finfo(np.float32).tiny)
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    with np.errstate(all="ignore"):
+        is_near = np.abs(x - y) <= (1e-2 if is_half else 1e-4) * np.abs(y) + 4 * tiny
+    return is_near | (x == y) | (np.isnan(x) & np.isnan(y))
+
+
 def wide(x: np.ndarray) -> bool:
     """Whether it was widened from 16 bits or fewer."""
     return x.dtype == np.float32
@@ -59,9 +74,9 @@ CANCELLED = {"jnp.mean(I)", "jnp.nanmean(I)"}
 
 
 @cache
-def on_purpose() -> frozenset[str]:
+def on_purpose(file: str = "hard_differences.txt") -> frozenset[str]:
     """The expressions that differ for a reason."""
-    lines = (FOLDER / "hard_differences.txt").read_text().splitlines()
+    lines = (FOLDER / file).read_text().splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
@@ -80,3 +95,13 @@ def test_the_answers_at_limits_are_those_of_jax(way: str):
     chosen = [e for e in expressions("hard") if is_tried(e, way) and e.text not in others]
 
     assert [line for e in chosen for line in disagreements(e, way)] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tangents_at_limits_are_those_of_jax_but_for_the_table():
+    lines = [e for e in expressions("hard") if expected(e, "jvp") is not None]
+    wrong = {e.text: line for e in lines for line in disagreements(e, "jvp", is_same_slope)}
+    table = on_purpose("hard_slopes.txt")
+
+    assert [line for text, line in wrong.items() if text not in table] == []
+    assert [text for text in table if text not in wrong] == []

@@ -1,0 +1,87 @@
+"""Reverse mode: vjp linearizes a function and transposes the linear map.
+
+The forward pass runs once and keeps exactly the residuals that the transposed map reads. As in
+JAX, the transposed map is linear over the complex numbers, without conjugation: the gradient of a
+real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goes along its conjugate.
+`grad` asks for one row: the map at the cotangent 1 (grad.py, which has all its signatures).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Literal, TypeVarTuple, overload
+
+from rune import dtypes, tree
+from rune.array import Array
+from rune.core.interpreter import is_differentiable
+from rune.core.values import Value
+from rune.transforms.arguments import refuse_other
+from rune.transforms.derivatives.flat_functions import Aux, flatten
+from rune.transforms.derivatives.linear_functions import LinearNode
+from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
+from rune.transforms.derivatives.signatures import A, Gradient, R
+from rune.transforms.derivatives.tangents import cotangents_of, filled_as
+from rune.transforms.derivatives.transpose import backward
+
+Xs = TypeVarTuple("Xs")  # the primals
+
+
+@overload
+def vjp(function: Gradient[...], *primals: *Xs) -> tuple[Any, VjpFunction[*Xs]]: ...
+@overload
+def vjp(
+    function: Callable[..., R], *primals: *Xs, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
+) -> tuple[R, VjpFunction[*Xs]]: ...
+@overload
+def vjp(
+    function: Callable[..., tuple[R, A]], *primals: *Xs, has_aux: Literal[True], reduce_axes: Sequence[object] = ()
+) -> tuple[R, VjpFunction[*Xs], A]: ...
+def vjp(
+    function: Callable[..., object], *primals: object, has_aux: bool = False, reduce_axes: Sequence[object] = ()
+) -> tuple[object, ...]:
+    """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
+
+    The map is a tree of its residuals: a jitted function may return it, or take it.
+    reduce_axes: () alone, as in `grad`.
+    Types: the cotangent of an integer is float0, in and out.
+    Errors: ArgumentError if a result is not an array, and for `reduce_axes`; TransformError, when
+            the pullback is called, for a cotangent unlike its output.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
+    (Array(3., f32*[], cpu:0), Array(2., f32*[], cpu:0))
+    """
+    refuse_other("vjp", reduce_axes=(tuple(reduce_axes), ()))
+    main = Aux(function) if has_aux else function
+    leaves, flat = flatten("vjp", main, primals)
+    outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
+    pull: VjpFunction[*tuple[Any, ...]] = VjpFunction.of(linear, leaves, outs, flat)
+    result = tree.unflatten(flat.out_tree, outs)
+    return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)
+
+
+class VjpFunction(LinearNode, Generic[*Xs]):
+    """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
+    Call it any number of times."""
+
+    def __call__(self, cotangents: object) -> tuple[*Xs]:
+        """One cotangent tree per argument. Errors: TransformError names the path that differs."""
+        form = self.form
+        cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
+        in_cts = iter(pull_back(self.linear, cts))
+        # The linear map has inputs for differentiable leaves alone; integers get float0.
+        filled_cts = [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types]
+        return tree.unflatten(form.treedef, filled_cts)
+
+
+tree.register_node_class(VjpFunction)
+
+
+def pull_back(linear: LinearMap, cotangents: Sequence[Value | None]) -> list[Array | None]:
+    """Cotangents of the active inputs, None for zero."""
+    count = len(linear.residuals)
+    # The linear program takes the residuals first, which are known, then the tangents.
+    mask = [False] * count + [True] * (len(linear.program.inputs) - count)
+    values = [*linear.residuals, *(None for _ in mask[count:])]
+    read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
+    return backward(linear.program, mask, values, read)

@@ -1,0 +1,62 @@
+"""The names of a library called jax that the expressions and calls of the tests speak of."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.as_jax.surface.compare import of_rune, stored
+from tests.as_jax.surface.functions.letters import FAMILIES, expressions, scope
+from tests.as_jax.surface.objects.said import import_modules, lines
+
+_NOTHING = object()  # what is no chain of names
+_CALLS = Path(__file__).with_name("calls.py")
+
+
+def untested() -> Iterator[tuple[str, str]]:
+    """Sections and names that are there and that no expression, object or call has.
+
+    A second name of the same thing is tested with the first; of objects any mention of an attribute
+    counts. Modules are not names of their own.
+    """
+    values, attributes = _spoken()
+    ours = of_rune()
+    for title, names in stored().items():
+        for name in names:
+            if name in ours.get(title, {}) and not _is_spoken(title, name, values, attributes):
+                yield title, name
+
+
+def _is_spoken(title: str, name: str, values: dict[Any, Any], attributes: frozenset[str]) -> bool:
+    if not title.startswith("jax"):
+        return name in attributes
+    value = getattr(import_module(title), name)
+    return inspect.ismodule(value) or _identity(value) in values
+
+
+def _identity(value: Any) -> Any:
+    """What two names of one thing share: a method is another object each time it is read."""
+    return value if inspect.ismethod(value) else id(value)
+
+
+@cache
+def _spoken() -> tuple[dict[Any, Any], frozenset[str]]:
+    """Values by their identities, and names of attributes."""
+    import_modules()
+    texts = [e.text for family in FAMILIES for e in expressions(family)]
+    trees = [*map(ast.parse, [*texts, *lines(), _CALLS.read_text()])]
+    attributes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+    values = [v for v in map(_value, attributes) if v is not _NOTHING]
+    return {_identity(v): v for v in values}, frozenset(n.attr for n in attributes)
+
+
+def _value(node: ast.expr) -> Any:
+    """What a chain of names is, from a module on."""
+    if isinstance(node, ast.Name):
+        return scope().get(node.id, _NOTHING)
+    return getattr(_value(node.value), node.attr, _NOTHING) if isinstance(node, ast.Attribute) else _NOTHING

@@ -1,0 +1,96 @@
+"""Expressions whose answers are told as text: objects, types, trees, programs, and what they hold.
+
+The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from tests.as_jax.surface.functions.letters import first_lane, scope
+
+FOLDER = Path(__file__).parent
+ANSWERS = FOLDER / "jax_0_10_2.json"
+_MODULES = """
+    example_libraries.optimizers example_libraries.stax experimental.checkify experimental.jet
+    experimental.mesh_utils experimental.multihost_utils experimental.shard_map extend.backend
+    extend.core interpreters.ad interpreters.batching interpreters.partial_eval scipy.optimize
+    scipy.sparse.linalg
+    ad_checkpoint api_util custom_batching custom_derivatives dlpack dtypes errors export flatten_util
+    image profiler ref stages test_util
+    """.split()
+
+
+def lines() -> list[str]:
+    """The expressions."""
+    return (FOLDER / "objects.txt").read_text().splitlines()
+
+
+def import_modules() -> None:
+    """Import the modules that the expressions speak of."""
+    for module in _MODULES:
+        import_module(f"jax.{module}")
+
+
+def value(line: str) -> Any:
+    """What an expression gives in the names of the jax that is imported."""
+    import_modules()
+    code = compile(line, line, "eval")
+    letters = {name: first_lane(name) for name in _names(code)}
+    names = scope() | {name: array for name, array in letters.items() if array is not None}
+    return eval(code, names)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names that are read in an expression and in its functions."""
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return {*code.co_names}.union(*map(_names, inner))
+
+
+def told(x: Any) -> Any:
+    """A value as numbers, texts, lists and dictionaries; of other objects what they print."""
+    if isinstance(x, np.integer):
+        return int(x)
+    if x is None or isinstance(x, bool | str | int):
+        return x
+    if isinstance(x, float | np.floating):
+        return _rounded(float(x))
+    if isinstance(x, bytes):
+        return x.hex()
+    if isinstance(x, slice):
+        return f"{x.start}:{x.stop}:{x.step}"
+    if isinstance(x, tuple | list):
+        return [told(v) for v in x]
+    if isinstance(x, dict):
+        return {str(k): told(v) for k, v in x.items()}
+    if isinstance(x, np.dtype):
+        return str(x.name)
+    if isinstance(x, type):
+        return x.__name__
+    return _array(x) if hasattr(x, "shape") and hasattr(x, "dtype") else str(x)
+
+
+def _array(x: Any) -> Any:
+    kind = f"{x.dtype.name}{[*x.shape]}"
+    if not hasattr(x, "__array__"):
+        return kind
+    values = np.asarray(x)
+    if values.dtype.kind in "bui":
+        return [kind, values.tolist()]
+    wide = values.astype(np.complex64 if values.dtype.kind == "c" else np.float32).view(np.float32)
+    return [kind, [_rounded(float(v)) for v in wide.ravel()]] if values.dtype != jax_float0() else kind
+
+
+def jax_float0() -> np.dtype:
+    """The type of derivatives by integers."""
+    return import_module("jax").float0
+
+
+def _rounded(x: float) -> str:
+    """Four digits: the libraries round otherwise."""
+    return f"{x:.4g}" if abs(x) > 1e-5 or x == 0 else f"{x:.1e}"

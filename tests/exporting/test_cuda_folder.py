@@ -1,0 +1,76 @@
+"""The CUDA folder, run: its host and its kernels by g++, on the blocks of the emulated device.
+
+What is not the folder's own is CUDA's runtime (tests/cuda_emulator/runtime) and what a launch is
+called. Nothing here says that a GPU gives the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.exporting.source import Folder
+from tests import cuda_emulator
+from tests.exporting.test_source import CASES, X, loops, moved
+
+needs_gxx = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))
+EMULATOR = Path(cuda_emulator.__file__).parent
+_LAUNCH = re.compile(r"(\w+)<<<(\d+), (\d+), (\d+)>>>\((.*)\);")
+_HOST = ("-O1", "-w", "-std=gnu++17", "-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fwrapv")
+
+
+def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
+    """What the program of a folder says."""
+    folder.save(path)
+    name = folder.name
+    host, kernels = (path / f"{name}.cu").read_text(), (path / f"{name}_kernels.cu").read_text()
+    launched = _LAUNCH.sub(r"launch(kernel_\1, \2, \3, \4, \5);", host)
+    assert "<<<" not in launched
+    (path / f"{name}.cpp").write_text(launched)
+    (path / f"{name}_kernels.cu").write_text(cuda_emulator.host_source(kernels))
+    includes = ["-I", str(EMULATOR / "runtime"), "-I", str(EMULATOR)]
+    lines = [
+        ["cc", "-std=c11", "-c", "main.c", f"{name}_weights.c"],
+        ["g++", *_HOST, *includes, "-c", f"{name}.cpp", str(EMULATOR / "blocks.cpp")],
+        ["g++", "main.o", f"{name}_weights.o", f"{name}.o", "blocks.o", "-lm", "-pthread", "-o", name],
+    ]
+    for line in lines:
+        subprocess.run(line, cwd=path, check=True, timeout=300)
+    return subprocess.run([f"./{name}"], cwd=path, capture_output=True, text=True, timeout=300)
+
+
+def moments(x: Any) -> Any:
+    return rune.nn.softmax(rnp.sin(x)), rnp.cumsum(x, 1), rnp.argmax(x, 0), rnp.sort(x, 0)
+
+
+def together(x: Any, i: Any) -> Any:
+    return (*moments(x), *loops(x, i), *moved(x))
+
+
+# One folder has most of what there is, as g++ needs seconds for each.
+SOME = CASES if "RUNE_TEST_WHOLE" in os.environ else [(together, (X, 5))]
+
+
+@needs_gxx
+@pytest.mark.parametrize(("function", "args"), SOME)
+def test_a_cuda_folder_agrees_with_its_vectors(function: Any, args: tuple, tmp_path: Path):
+    run = built(rune.export.source(function, target="cuda", name="tested")(*args), tmp_path)
+
+    assert run.stdout.endswith("ok\n"), run.stdout + run.stderr
+    assert run.stdout.count("difference") == len(rune.tree.leaves(function(*args)))
+
+
+def test_no_thread_does_the_work_of_a_kernel_of_one_point_again():
+    counting = rune.export.source(
+        lambda i: rune.while_loop(lambda n: n < i, lambda n: n + 1, 0), target="cuda", name="counting"
+    )
+
+    shapes = {launch[1:3] for launch in _LAUNCH.findall(str(counting(5).files["counting.cu"]))}
+    assert shapes == {("1", "1")}
