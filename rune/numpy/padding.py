@@ -127,7 +127,7 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
 def _pad_constant(x: ArrayLike, widths: list, fill: Any) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
-    fills = asarray(fill) if isinstance(fill, list | tuple) else value("pad", fill)
+    fills = asarray(fill, dtype=x_type.dtype) if isinstance(fill, list | tuple) else value("pad", fill)
     if rank(fills) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
         number = promote.as_type(fill, x_type.dtype, x_type.weak, "pad")
