@@ -316,8 +316,8 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     choicelist = listed("select", "choicelist", choicelist)
     if len(condlist) != len(choicelist):
         raise ArgumentError(f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices")
-    out = value("select", default)
+    out = default  # as it is: made an array before it meets the choices, a number would lose digits
     conditions = values("select", condlist)
     for condition, choice in reversed(list(zip(conditions, choicelist, strict=True))):
         out = where(condition, choice, out)
-    return out
+    return value("select", out)

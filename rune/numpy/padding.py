@@ -124,15 +124,27 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
 
+def _are_numbers(fill: object) -> bool:
+    if isinstance(fill, list | tuple):
+        return all(map(_are_numbers, fill))
+    return isinstance(fill, bool | int | float | complex | np.generic)
+
+
 def _pad_constant(x: ArrayLike, widths: list, fill: Any) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
-    fills = asarray(fill) if isinstance(fill, list | tuple) else value("pad", fill)
+    if isinstance(fill, list | tuple):
+        fills = np.asarray(fill) if _are_numbers(fill) else asarray(fill)
+    else:
+        fills = value("pad", fill)
     if rank(fills) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
         number = promote.as_type(fill, x_type.dtype, x_type.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)
-    fills = promote.broadcast_to("pad", fills, (x_type.ndim, 2))
+    if isinstance(fills, np.ndarray):
+        fills = np.broadcast_to(fills, (x_type.ndim, 2))  # with all digits
+    else:
+        fills = promote.broadcast_to("pad", fills, (x_type.ndim, 2))
     for axis, pair in enumerate(widths):
         for side, width in enumerate(pair):
             at = tuple(width if i == axis else 0 for i in range(x_type.ndim))
