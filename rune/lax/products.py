@@ -11,12 +11,15 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import laid_out, listed, value
+from rune.numpy.types import finfo
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
@@ -84,8 +87,10 @@ def dot_general(
     preferred_element_type:  the dtype of sums and result; that of the operands by default
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
-    Types:  one dtype, kept, or preferred_element_type; a sum of bools is whether any is true.
-    Errors: DtypeError for operands of different dtypes, ShapeError for sizes that differ.
+    Types:  that of the operand whose dtype holds more, or preferred_element_type; a sum of bools is
+            whether any is true.
+    Errors: DtypeError for operands of dtypes of which neither holds more, as i8 and f8 do not;
+            ShapeError for sizes that differ.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -107,13 +112,32 @@ def dot_general(
         (given_axes("dot_general", a, ca), given_axes("dot_general", b, cb)),
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),
     )
-    if preferred_element_type is None:
-        return laid_out(_batch_first(a, b, numbers), out_sharding)
-    wanted = dtypes.as_dtype(preferred_element_type)
-    if type_of(a).dtype != type_of(b).dtype:
-        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (dtypes differ)")
-    wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
+    kind = _wider(a, b)
+    wanted = kind if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
+    wide = wanted if wanted.itemsize > kind.itemsize else kind
     return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted), out_sharding)
+
+
+def _wider(a: Array, b: Array) -> np.dtype:
+    """The dtype of a product of two: that of the operand with more to hold, as XLA has it.
+
+    Errors: DtypeError for dtypes of which neither holds more than the other.
+    """
+    first, second = type_of(a).dtype, type_of(b).dtype
+    if first == second:
+        return first
+    if (held := _held(first)) == (other := _held(second)):
+        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (neither dtype holds more)")
+    return first if held > other else second
+
+
+def _held(dtype: np.dtype) -> tuple[int, ...]:
+    """What a dtype can hold: imaginary parts, exponents, digits, bits, signs."""
+    if dtype in dtypes.INEXACT:
+        limits = finfo(dtype)
+        return dtype in dtypes.COMPLEX, limits.maxexp, limits.nmant
+    bits = 1 if dtype == dtypes.bool_ else dtypes.itemsize_bits(dtype)
+    return False, -1, -1, bits, dtype not in dtypes.UNSIGNED
 
 
 def _batch_first(a: ArrayLike, b: ArrayLike, numbers: Any) -> Any:

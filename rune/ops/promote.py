@@ -301,8 +301,8 @@ def apply(primitive: Primitive, *values: Any) -> Any:
                 return primitive(a, scalar)
         else:
             type_of_a = getattr(a, "type", None)
-            same = type_of_a is not None and type_of_a is getattr(b, "type", None)
-            if same and type_of_a.dtype is not dtypes.bool_:  # type: ignore[union-attr]
+            is_same = isinstance(type_of_a, ArrayType) and type_of_a is getattr(b, "type", None)
+            if is_same and type_of_a.dtype is not dtypes.bool_:  # type: ignore[union-attr]
                 return primitive(a, b)
     operands = promoted(primitive.name, *values)
     if primitive in _OF_BOOL and type_of(operands[0]).dtype == dtypes.bool_:
@@ -314,9 +314,9 @@ def apply(primitive: Primitive, *values: Any) -> Any:
 _OF_BOOL = {add: logical_or, mul: logical_and}
 
 
-def _adapted(name: str, scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
+def _adapted(name: str, scalar: Scalar, type: object) -> np.ndarray | None:
     """The common case of a number beside an array of its kind: a literal of the array's dtype."""
-    if type is None or type.weak:
+    if not isinstance(type, ArrayType) or type.weak:
         return None
     if type.dtype in dtypes.FLOATING:
         is_integer = scalar.__class__ is int

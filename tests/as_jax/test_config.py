@@ -144,3 +144,21 @@ def test_a_process_begins_with_variables_of_jax():
 def test_a_variable_without_a_meaning_is_refused():
     with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
         flags.begin({"JAX_ENABLE_X64": "maybe"})
+
+
+def test_options_are_read_off_the_command_line(monkeypatch: pytest.MonkeyPatch):
+    arguments = ["--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--jax_compilation_cache_max_size=7"]
+    others = ["--depth=3", "--jax_no_such_option=1", "--", "--jax_debug_nans=1"]
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments, *others])
+
+    jax.config.parse_flags_with_absl()
+
+    assert jax.config.jax_enable_x64
+    assert jax.config.jax_numpy_rank_promotion == "warn"
+    assert jax.config.jax_compilation_cache_max_size == 7
+    assert not jax.config.jax_debug_nans
+
+
+def test_an_option_of_the_command_line_without_a_meaning_is_refused():
+    with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
+        flags.begin_by_arguments(["--jax_enable_x64=maybe"])

@@ -84,7 +84,7 @@ class GrowingResiduals:
     ...     lambda c: c < 10.0, lambda c: 2.0 * c, x, reverse=rune.GrowingResiduals()
     ... )
     >>> rune.grad(doubled)(1.0)
-    Array(16., f32[], cpu:0)
+    Array(16., f32*[], cpu:0)
     """
 
 

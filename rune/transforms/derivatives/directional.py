@@ -103,7 +103,7 @@ def linearize(function: Callable[..., object], *primals: object, has_aux: bool =
 
     >>> import rune, rune.numpy as rnp
     >>> rune.linearize(lambda x: x * x, 3.0)[1](1.0)
-    Array(6., f32[], cpu:0)
+    Array(6., f32*[], cpu:0)
     """
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("linearize", main, primals)

@@ -131,7 +131,7 @@ def vjp(function: Callable[..., object], *primals: object, has_aux: bool = False
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
-    (Array(3., f32[], cpu:0), Array(2., f32[], cpu:0))
+    (Array(3., f32*[], cpu:0), Array(2., f32*[], cpu:0))
     """
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("vjp", main, primals)
