@@ -10,7 +10,8 @@ seconds are those of the processor, so that others who use the machine count les
 is timed, the losses and the decoded tokens of all are compared.
 
 train    a step of gradient descent on 8 x 128 tokens, f32
-decode   tokens one after the other with a cache: rune's has a symbolic length; JAX's is masked
+decode   tokens one after the other with a cache: rune's has a symbolic length; JAX's is masked.
+         rune and one of JAX's rows draw 16 tokens in a call, the others call for each
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,13 +31,14 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
-LIBRARIES = ("rune", "torch", "torch compiled", "jax")
+LIBRARIES = ("rune", "torch", "torch compiled", "jax", "jax scanned")
 RATE, CONTEXT, BATCH, DECODED = 0.01, 128, 8, 64
+AT_ONCE = 16  # tokens of one call, where they are drawn on the device
 SIZES = {
     "small": (512, 128, 344, 4, 4, 2, 32, 256),  # that which the example trains
     "medium": (2048, 512, 1376, 8, 8, 4, 64, 256),
 }
-Call = Callable[[], Any]
+TASKS = ("train", "decode")
 Bench = tuple[Callable[[np.ndarray], float], Callable[[int], list[int]]]  # loss of a step, decoded tokens
 
 
@@ -70,11 +72,13 @@ def with_rune(arrays: Mapping[str, np.ndarray], size: str) -> Bench:
 
     ready = model.decoder(params, config)
 
+    key = rune.random.key(0)
+
     def decode(count: int) -> list[int]:
         prefix, cache = np.array([7], np.int32), model.empty_cache(config)
-        for _ in range(count):
-            cache, logits = ready.step(cache, prefix)
-            prefix = np.append(prefix, np.int32(np.asarray(logits).argmax()))
+        for _ in range(count // model.BLOCK):
+            cache, block = ready.continued(cache, prefix, key, np.float32(0))
+            prefix = np.append(prefix, np.asarray(block))
         return prefix.tolist()
 
     return lambda tokens: float(step(params, tokens)[0]), decode
@@ -83,8 +87,8 @@ def with_rune(arrays: Mapping[str, np.ndarray], size: str) -> Bench:
 # --- JAX ----------------------------------------------------------------------------------------
 
 
-def with_jax(arrays: Mapping[str, np.ndarray], size: str) -> Bench:
-    """The same in JAX, as its users write it."""
+def with_jax(arrays: Mapping[str, np.ndarray], size: str, scanned: bool) -> Bench:
+    """The same in JAX, as its users write it: token by token, or AT_ONCE in a scan."""
     import jax
     import jax.numpy as jnp
 
@@ -141,14 +145,29 @@ def with_jax(arrays: Mapping[str, np.ndarray], size: str) -> Bench:
         logits = forward(w, token[None], place[None], attend)
         return longer, logits[0]
 
-    one = jax.jit(one, donate_argnums=1)
+    def several(w: Any, cache: Any, token: Any, place: Any) -> tuple[Any, Any]:
+        def next_one(carry: tuple[Any, Any], place: Any) -> tuple[tuple[Any, Any], Any]:
+            cache, logits = one(w, carry[0], carry[1], place)
+            token = jnp.argmax(logits).astype("int32")
+            return (cache, token), token
+
+        (cache, _), tokens = jax.lax.scan(next_one, (cache, token), place + jnp.arange(AT_ONCE))
+        return cache, tokens
+
+    several = jax.jit(several, donate_argnums=1)
+    one_at_a_time = jax.jit(one, donate_argnums=1)
 
     def decode(count: int) -> list[int]:
         cache = {f"{name}{n}": jnp.zeros((capacity, groups, head)) for name in "kv" for n in range(layers)}
         tokens = [7]
-        for place in range(count):
-            cache, logits = one(weights, cache, np.int32(tokens[-1]), np.int32(place))
-            tokens.append(int(np.asarray(logits).argmax()))
+        while len(tokens) <= count:
+            token, place = np.int32(tokens[-1]), np.int32(len(tokens) - 1)
+            if scanned:
+                cache, block = several(weights, cache, token, place)
+                tokens += np.asarray(block).tolist()
+            else:
+                cache, logits = one_at_a_time(weights, cache, token, place)
+                tokens.append(int(np.asarray(logits).argmax()))
         return tokens
 
     return lambda tokens: float(step(weights, tokens)[0]), decode
@@ -236,7 +255,7 @@ def work(library: str, folder: Path, size: str, cores: int) -> None:
     if library.startswith("torch"):
         step, decode = with_torch(arrays, size, compiled="compiled" in library)
     else:
-        step, decode = (with_rune if library == "rune" else with_jax)(arrays, size)
+        step, decode = with_rune(arrays, size) if library == "rune" else with_jax(arrays, size, "scanned" in library)
     tokens = text(size)
     print(json.dumps({"loss": step(tokens), "tokens": decode(DECODED)}), flush=True)
     for line in sys.stdin:
@@ -279,6 +298,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--task", nargs="*", default=TASKS, choices=TASKS)
     parser.add_argument("--library", nargs="*", default=LIBRARIES, choices=LIBRARIES)
     parser.add_argument("--work", nargs=2, metavar=("LIBRARY", "FOLDER"))
     options = parser.parse_args()
@@ -297,21 +317,21 @@ def main() -> None:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
             )
         try:
-            compare(workers, options.rounds)
+            compare(workers, options.rounds, options.task)
         finally:
             for worker in workers.values():
                 worker.kill()
                 worker.communicate()
 
 
-def compare(workers: Mapping[str, subprocess.Popen[str]], rounds: int) -> None:
+def compare(workers: Mapping[str, subprocess.Popen[str]], rounds: int, tasks: Sequence[str]) -> None:
     """Time in turns. Errors: AssertionError for results that differ."""
     first = {library: asked(worker, "") for library, worker in workers.items()}
     reference = next(iter(first.values()))
     for library, answer in first.items():
         assert abs(answer["loss"] / reference["loss"] - 1) < 1e-4, (library, answer["loss"], reference["loss"])
         assert answer["tokens"] == reference["tokens"], library
-    for task in ("train", "decode"):
+    for task in tasks:
         speeds: dict[str, list[float]] = {library: [] for library in workers}
         for number in range(rounds):
             order = [*workers][number % len(workers) :] + [*workers][: number % len(workers)]

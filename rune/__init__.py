@@ -35,6 +35,7 @@ from rune.control.caches import clear_caches
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
+from rune.errors import RuneError as _RuneError
 from rune.scopes import named_call, named_scope
 from rune.settings import (
     check_tracer_leaks,
@@ -121,7 +122,7 @@ if TYPE_CHECKING:
     from rune.transforms.placement.plans import plan_sharding
     from rune.transforms.tuning.tune import tune
 
-_tracebacks.install()
+_tracebacks.install((_RuneError, _MissingName))
 _array_methods.attach()
 _tree_files.attach()
 make_jaxpr = make_program

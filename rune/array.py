@@ -456,9 +456,7 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
     """
     refuse_mask("array", value)
     host = dtypes.native(np.asarray(value))
-    target = dtype or (dtypes.canonical(host.dtype) if host.dtype in dtypes.ANY else None)
-    if target is None:
-        raise DtypeError(f"array: cannot hold {type(value).__name__} (dtype {host.dtype})")
+    target = dtype or dtypes.on_arrival(host.dtype, type(value).__name__)
     if target in dtypes.KEYS and host.dtype != target:
         raise DtypeError(f"array: cannot make {dtypes.short(target)} of {host.dtype}")
     dtypes.require_whole("array", host.dtype, target)

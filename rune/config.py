@@ -6,10 +6,10 @@ the two a call is shows only after it: it waits until its thread asks for settin
 its result is dropped or shown, and only then it is a statement. So no thread ever sees a setting of
 another's block. RUNE_X64=1, RUNE_CHECK_NANS=1, ... say what a process begins with.
 
-Settings are part of every cache key, so none goes stale. All but five: `symbolic` says which
+Settings are part of every cache key, so none goes stale. All but six: `symbolic` says which
 traces are made, `cache_dir` where compiled code is kept, `compiled_bytes` how much of it,
-`cpu_devices` how many devices there are, `log_compiles` what is told of it, and what is in a trace
-does not depend on them.
+`cpu_devices` and `xla_flags` how many devices there are, `log_compiles` what is told of it, and
+what is in a trace does not depend on them.
 
 >>> with setting(check_nans=True):
 ...     current().check_nans
@@ -209,7 +209,8 @@ def variable() -> ContextVar[Scope]:
     return _scope
 
 
-_NEUTRAL = {n: getattr(Config(), n) for n in ("symbolic", "cache_dir", "compiled_bytes", "cpu_devices", "log_compiles")}
+_NEUTRAL_NAMES = ("symbolic", "cache_dir", "compiled_bytes", "cpu_devices", "xla_flags", "log_compiles")
+_NEUTRAL = {n: getattr(Config(), n) for n in _NEUTRAL_NAMES}
 
 
 @functools.cache

@@ -333,6 +333,22 @@ def canonical(dtype: np.dtype) -> np.dtype:
     return _NARROW.get(dtype, dtype)
 
 
+# What makes numbers of data that are none, by NumPy's kind of dtype.
+_TO_NUMBERS = dict.fromkeys("US", "number the labels: np.unique(labels, return_inverse=True)[1]")
+_TO_NUMBERS |= dict.fromkeys("mM", "count from a start: (times - times[0]) / np.timedelta64(1, 's')")
+_TO_NUMBERS["O"] = "arrays hold numbers: take df.select_dtypes('number') of a table, float('nan') for None"
+
+
+def on_arrival(dtype: np.dtype, kind: str) -> np.dtype:
+    """The dtype that host data of `dtype` get where none is asked for.
+
+    Errors: DtypeError for what is no number, with what to do; `kind` names it.
+    """
+    if dtype not in ANY:
+        raise DtypeError(f"array: cannot hold {kind} (dtype {dtype})", hint=_TO_NUMBERS.get(dtype.kind))
+    return canonical(dtype)
+
+
 # Edges of JAX's promotion lattice: each type points at the types directly above it. The weak
 # types "i*", "f*", "c*" are those of Python scalars.
 _Node = np.dtype | str
@@ -411,7 +427,11 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     >>> promote((i32, False), (f32, True)), promote((i64, False), (f32, True))
     ((dtype('float32'), True), (dtype('float64'), True))
     """
-    return _promoted(types, config.current().promotion)
+    dtype, weak = _promoted(types, config.current().promotion)
+    # Where 64 bits are truncated none come of 32 either: i8 and u32 meet in i32, as in JAX.
+    if dtype in _NARROW and not any(d in _NARROW for d, _ in types):
+        dtype = available(dtype)
+    return dtype, weak
 
 
 @functools.cache

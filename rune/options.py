@@ -35,10 +35,12 @@ class Config:
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
+    python_integers: str = "checked"  # "wrapped": one that an operand's dtype cannot hold wraps
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
     log_compiles: bool = False  # tell the logger "rune" of traces and compilations
     cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor
+    xla_flags: bool = False  # the variable XLA_FLAGS says how many they are, if nothing else does
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
     compiled_bytes: int = 1 << 30  # of traces and machine code that are kept
@@ -50,6 +52,7 @@ class Config:
 
 
 WIDE_DTYPES = ("honoured", "truncated")
+PYTHON_INTEGERS = ("checked", "wrapped")
 PROMOTIONS = ("standard", "strict")
 RANK_PROMOTIONS = ("allow", "warn", "raise")
 SYMBOLIC = ("declared", "auto")
@@ -57,6 +60,7 @@ SEARCHES = ("stored", "off", "full")  # or seconds
 _LEAST = {"cpu_devices": 1}  # of other integers it is 0
 _CHOICES = {
     "wide_dtypes": WIDE_DTYPES,
+    "python_integers": PYTHON_INTEGERS,
     "promotion": PROMOTIONS,
     "rank_promotion": RANK_PROMOTIONS,
     "symbolic": SYMBOLIC,

@@ -31,6 +31,7 @@ def configure(**changes: Any) -> Setting[Config]:
     x64:           64-bit defaults for values without a dtype
     wide_dtypes:   "honoured"; "truncated": an explicit dtype of 64 bits means that of 32, with a
                    warning, unless x64 is set, as in JAX
+    python_integers: "checked"; "wrapped": where the dtype is too narrow, upper bits go, as in JAX
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    a random key that is used twice is an error
     check_leaks:   a traced value that is kept after its transformation is an error
@@ -46,6 +47,8 @@ def configure(**changes: Any) -> Setting[Config]:
                    broadcast
     cpu_devices:   how many devices the CPU is, cpu:0, cpu:1, ..., which share its cores; said once,
                    before the first array
+    xla_flags:     where that was not said, `--xla_force_host_platform_device_count=8` in the
+                   variable XLA_FLAGS does, as it is when the first array is made
     device:        a device or its name: where new arrays are, and what is computed of them alone
     symbolic:      "declared"; "auto": axes that change become symbolic in jit
     compiled_bytes:  how much of traces and machine code is kept (1 GiB); what was not used for

@@ -12,7 +12,6 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any
 
-from rune.errors import RuneError
 from rune.frames import PACKAGE, is_passed_over
 
 NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
@@ -45,14 +44,14 @@ def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackTy
     return shortened
 
 
-def install() -> None:
-    """Shorten what Python prints of an uncaught error of rune, and what IPython prints."""
+def install(kinds: tuple[type[BaseException], ...]) -> None:
+    """Shorten what Python, and IPython, print of uncaught errors of these kinds."""
     if os.environ.get("RUNE_TRACEBACK") == "full":
         return
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, RuneError):  # Python's own hook prints what the error carries
+        if isinstance(error, kinds):  # Python's own hook prints what the error carries
             error.__traceback__ = trace = _shortened(error, trace)
         before(kind, error, trace)
 
@@ -60,7 +59,7 @@ def install() -> None:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
-        shell.set_custom_exc((RuneError,), _show_in_notebook)
+        shell.set_custom_exc(kinds, _show_in_notebook)
 
 
 def _show_in_notebook(

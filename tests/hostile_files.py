@@ -97,7 +97,7 @@ def broken(file: bytes, draw: random.Random) -> bytes:
 
 def forged(file: bytes, draw: random.Random) -> bytes:
     """The file with other contents, and the digest of these."""
-    content = weights.decode(file)
+    content = weights.decode(np.frombuffer(file, np.uint8))
     arrays, texts = dict(content.arrays), dict(content.texts)
     key = draw.choice([*texts, *[t for t in texts if t.startswith("program")] * 4])
     for _ in range(draw.randint(1, 2)):

@@ -56,6 +56,16 @@ def test_all_lines_are_shown_where_that_is_asked_for(tmp_path: Path):
     assert NOTE not in text
 
 
+def test_a_name_that_is_missing_is_shown_without_the_lookup(tmp_path: Path):
+    path = tmp_path / "script.py"
+    path.write_text("import rune.numpy as rnp\nrnp.nanmeen\n")
+    environment = {"PYTHONPATH": str(Path(rune.__file__).parents[1])}
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment)
+
+    assert "did you mean rune.numpy.nanmean?" in done.stderr
+    assert "rune/absent" not in done.stderr
+
+
 def test_who_catches_an_error_finds_its_whole_traceback():
     with pytest.raises(rune.errors.ShapeError) as caught:
         rune.numpy.linalg.inv(rune.numpy.ones((2, 3)))

@@ -3,7 +3,8 @@
     python examples/llm/generate.py llm-output "The following example"
     python examples/llm/generate.py llm-output "The following example" --bits 4
 
-The folder may be that of any model of Llama's kind whose tokenizer.json llm_tokenizer.py reads.
+The folder may be that of any model of llm_config.FAMILIES whose tokenizer.json llm_tokenizer.py
+reads.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import llm_checkpoint as checkpoint
 import llm_model as model
@@ -21,26 +21,18 @@ from llm_model import Decoder
 from llm_tokenizer import Tokenizer
 
 import rune
-import rune.numpy as rnp
-
-
-@rune.jit
-def sample(key: Any, logits: Any, temperature: Any, least: Any) -> Any:
-    """A token drawn from those that have a share `least` of the likeliest's probability."""
-    scaled = logits / temperature
-    return rune.random.categorical(key, rnp.where(scaled < rnp.max(scaled) + rnp.log(least), -rnp.inf, scaled))
 
 
 def continuation(decoder: Decoder, prompt: Sequence[int], count: int, seed: int, temperature: float) -> Iterator[int]:
     """Up to `count` tokens that follow the prompt; at temperature 0 the likeliest ones."""
     prefix, key = np.array(prompt, np.int32), rune.random.key(seed)
-    cache, logits = decoder.prefill(model.empty_cache(decoder.config), prefix)
-    for number in range(min(count, decoder.config.max_position_embeddings - len(prompt))):
-        if number:
-            cache, logits = decoder.step(cache, prefix)
-        chosen = sample(rune.random.fold_in(key, number), logits, temperature, 0.05) if temperature else logits.argmax()
-        prefix = np.append(prefix, np.int32(chosen))
-        yield int(chosen)
+    places = decoder.config.max_position_embeddings - len(prompt)
+    cache, _ = decoder.prefill(model.empty_cache(decoder.config), prefix)
+    for remaining in range(min(count, places), 0, -model.BLOCK):
+        cache, block = decoder.continued(cache, prefix, key, np.float32(temperature))
+        chosen = np.asarray(block)[:remaining]
+        prefix = np.append(prefix, chosen)
+        yield from chosen.tolist()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,8 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             tokens.append(token)
             times.append(time.perf_counter())
     print(tokenizer.decode([*prompt, *tokens]))
-    # The first calls of both programs, and of drawing, compile.
-    print(f"{len(tokens)} tokens, {counts.compiles} programs compiled, {per_second(times[3:]):.0f} tokens a second")
+    # Tokens come in blocks, and the first one waits until both programs are compiled.
+    speed = model.BLOCK * per_second(times[1 :: model.BLOCK])
+    print(f"{len(tokens)} tokens, {counts.compiles} programs compiled, {speed:.0f} tokens a second")
 
 
 def per_second(times: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
 """Checkpoints in the layout of real ones.
 
-    config.json                        sizes
+    config.json                        sizes, llm_config.py reads it
     tokenizer.json                     llm_tokenizer.py reads it
     model.safetensors                  all parameters; or several files, and
     model.safetensors.index.json       {"weight_map": {name: file}}
@@ -11,45 +11,20 @@ mapped, and brought to float32 one after the other.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import llm_config
 import llm_model as model
-from llm_model import Config, Params
+from llm_config import Config, UnknownModel
+from llm_model import Params
 
 import rune
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-# What this decoder is: other values of these mean another model.
-MEANING = {
-    "model_type": "llama",
-    "hidden_act": "silu",
-    "rope_scaling": None,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "sliding_window": None,
-}
 NOT_PARAMETERS = "rotary_emb.inv_freq"  # which older files have, and rotary angles are made of theta
-
-
-class UnknownModel(ValueError):
-    """A checkpoint of a model that this decoder is not."""
-
-
-def read_config(folder: Path) -> Config:
-    """The sizes of a checkpoint. Errors: UnknownModel for one of another kind."""
-    said = json.loads((folder / "config.json").read_text())
-    for name, value in MEANING.items():
-        if said.get(name, value) != value:
-            raise UnknownModel(f"{folder}: {name} is {said[name]!r}, and this decoder is for {value!r}")
-    heads = said["num_attention_heads"]
-    said = {"num_key_value_heads": heads, "head_dim": said["hidden_size"] // heads, **said}
-    defaults = {"rms_norm_eps": 1e-6, "tie_word_embeddings": False}  # of config.json, where it says nothing
-    names = [f.name for f in dataclasses.fields(Config)]
-    return Config(**{name: value for name, value in {**defaults, **said}.items() if name in names})
 
 
 def load(folder: Path, device: Any = None) -> tuple[Config, Params]:
@@ -57,7 +32,7 @@ def load(folder: Path, device: Any = None) -> tuple[Config, Params]:
 
     Errors: UnknownModel; KeyError for a parameter that no file has; ValueError for another shape.
     """
-    config = read_config(folder)
+    config = llm_config.read(folder)
     places = _weight_map(folder)
     files = {name: rune.files.open(folder / name) for name in sorted({*places.values()})}
 
@@ -90,8 +65,7 @@ def names(params: Params) -> list[str]:
 def save(folder: Path, config: Config, params: Params, files: int = 1) -> None:
     """Write a checkpoint, with the parameters in that many files."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = {**MEANING, **dataclasses.asdict(config), "torch_dtype": "float32"}
-    (folder / "config.json").write_text(json.dumps(said, indent=2))
+    llm_config.write(folder, config)
     arrays = dict(zip(names(params), rune.tree.leaves(params)))
     if files == 1:
         rune.tree.save(folder / SINGLE, arrays, metadata={"format": "pt"})

@@ -14,7 +14,7 @@ from typing import Any
 
 import llm_model as model
 import numpy as np
-from llm_model import Config
+from llm_config import Config
 
 import rune
 import rune.numpy as rnp

@@ -60,7 +60,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.sharding.AbstractMesh: abstract_device*",
     ),
     "`rune.distributed` finds the other processes by MPI.": ("jax.distributed.initialize: *",),
-    "Sum with `jax.lax.psum`.": ("jax.*: reduce_axes*",),
     "Say `static_argnums`.": ("jax.checkpoint: *", "jax.remat: *"),
     "A move copies; dropping the value frees its memory.": ("jax.device_put: *",),
     "None and () say the same.": ("jax.pmap: *_argnums*", "jax.shard_map: in_specs*"),

@@ -38,4 +38,7 @@ LAX: Table = {
         composite after_all create_token platform_dependent dce_sink stage rng_uniform Tolerance DotAlgorithm
         """,
 }
-CONFIG: Table = {"Use `rune.configure(check_nans=True)`, or another of its settings.": "update read jax_*"}
+CONFIG: Table = {
+    "Use `rune.configure(check_nans=True)`, or another of its settings; "
+    "`import rune.as_jax` brings `jax.config`.": "update read jax_*"
+}

@@ -15,6 +15,7 @@ from typing import Any
 
 from rune import dtypes
 from rune.core import interpreter
+from rune.core.no_sharding import is_unsaid
 from rune.core.types import ArrayType, Axes
 from rune.dims import Size
 from rune.errors import ArgumentError
@@ -55,7 +56,7 @@ def _type(
 
     Errors: ArgumentError for a sharding: a type does not include the layout of its values here.
     """
-    if sharding is not None:
+    if not is_unsaid(sharding):
         raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; types do not include layouts)")
     return ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
 

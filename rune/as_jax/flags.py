@@ -4,9 +4,9 @@
     with jax.enable_x64(True):                     for a block
     JAX_ENABLE_X64=1                               what a process begins with
 
-An option ACTS through a setting of rune; what is NOTED cannot change a result here (it tunes XLA,
-or says what JAX prints), so that any value is taken and read back; all others are there at their
-default, and another value is refused with the reason.
+An option ACTS through a setting of rune; what is NOTED is none of rune's (nearly all of it tunes
+XLA, or says what JAX prints, and cannot change a result here), so that any value is taken and read
+back; all others are there at their default, and another value is refused with the reason.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ ACTING: Mapping[str, Acting] = {
     "jax_num_cpu_devices": Acting(_cpu_devices, lambda s: s.cpu_devices, -1),
 }
 
-# How XLA compiles, what it stores, what JAX prints: options that cannot change a result here.
+# How XLA compiles, what it stores, what JAX prints: options that cannot change a result here, but
+# for one that `rune.as_jax` reads itself.
 NOTED: Mapping[str, Any] = {
     "jax2tf_associative_scan_reductions": False,
     "jax_allow_f16_reductions": True,
@@ -97,6 +98,7 @@ NOTED: Mapping[str, Any] = {
     "jax_default_matmul_precision": None,  # a product is computed in the precision of its dtype
     "jax_disable_most_optimizations": False,
     "jax_enable_compilation_cache": True,
+    "jax_enable_custom_prng": False,  # jax.random.PRNGKey reads it
     "jax_enable_pgle": False,
     "jax_exec_time_optimization_effort": 0.0,
     "jax_explain_cache_misses": False,
@@ -131,7 +133,6 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "jax_array_garbage_collection_guard": (None, "arrays in cycles are not watched"),
     "jax_auto_pcast": (True, "values vary along the axes of a mesh as they have to"),
     "jax_default_prng_impl": ("threefry2x32", _KEYS),
-    "jax_enable_custom_prng": (False, "jax.random.key makes typed keys, PRNGKey their words"),
     "jax_error_checking_behavior_divide": ("ignore", "rune.debug.checks finds NaN and infinities"),
     "jax_error_checking_behavior_nan": ("ignore", "jax_debug_nans finds NaN"),
     "jax_error_checking_behavior_oob": ("ignore", "rune.debug.checks(bounds=True) finds such indices"),
@@ -277,8 +278,14 @@ class Configuration:
         )
 
     def parse_flags_with_absl(self) -> None:
-        """Set what the command line asks for, as `--jax_enable_x64=1`. Errors: as begin."""
+        """Set what the command line asks for, as `--jax_enable_x64=1`; absl's flags count as read.
+
+        Errors: as begin.
+        """
         begin_by_arguments(sys.argv[1:])
+        absl_flags = sys.modules.get("absl.flags")
+        if absl_flags is not None and not absl_flags.FLAGS.is_parsed():
+            absl_flags.FLAGS.mark_as_parsed()
 
 
 _WORDS = {"1": True, "true": True, "y": True, "yes": True, "t": True, "on": True}

@@ -18,7 +18,7 @@ from rune.as_jax.zeros import UndefinedPrimal, tangent_zero, value_or_none
 from rune.core import interpreter
 from rune.core.axes import own_axis
 from rune.core.interpreter import bind
-from rune.core.primitive import Direct, Effect
+from rune.core.primitive import EXTENSION, Direct, Effect
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -63,7 +63,7 @@ class Primitive(Direct):
     >>> _ = mlir.register_lowering(cube_p, mlir.lower_fun(cube, multiple_results=False))
     >>> ad.defjvp(cube_p, lambda t, x: 3 * x**2 * t)
     >>> jax.jit(jax.grad(cube_p.bind))(2.0)
-    Array(12., f32[], cpu:0)
+    Array(12., f32*[], cpu:0)
     """
 
     __setattr__ = object.__setattr__  # libraries set `multiple_results` and attributes of their own
@@ -72,7 +72,7 @@ class Primitive(Direct):
     def __init__(self, name: str):
         super().__init__(
             name,
-            "extension",
+            EXTENSION,
             self._types,
             batch=self._batch,
             transpose=self._transpose,

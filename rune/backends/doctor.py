@@ -192,7 +192,10 @@ def abilities(target: Target) -> tuple[str, ...]:
     for operation, dtype in target.native:
         kinds_of.setdefault(operation, []).append(dtypes.short(dtype))
     lines = [f"{name} {' '.join(sorted(kinds))}" for name, kinds in sorted(kinds_of.items())]
-    return (f"{target.subgroup_threads} threads in step", *lines) if lines else ()
+    if not lines:
+        return ()
+    threads = target.subgroup_threads
+    return (f"{threads} threads in step" if threads > 1 else "each thread by itself", *lines)
 
 
 def _computed(device: Device) -> str:

@@ -8,20 +8,19 @@ they depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from rune.core.abstract_mesh import Name
 from rune.core.higher import calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current
 from rune.core.primitive import Collective, Primitive
 from rune.core.program import Equation, Program
 from rune.dims import Size
 from rune.errors import UnboundAxisError
-
-Name = Hashable
 
 
 @dataclass(frozen=True, slots=True)

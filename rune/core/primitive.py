@@ -72,7 +72,7 @@ class Zero(Enum):
     >>> from rune import extend
     >>> floor = extend.primitive("floor", types=lambda x: x, meaning=np.floor, jvp=[extend.ZERO])
     >>> rune.grad(lambda x: floor(x) + x)(1.5)
-    Array(1., f32[], cpu:0)
+    Array(1., f32*[], cpu:0)
     """
 
     ZERO = "zero"
@@ -93,6 +93,7 @@ class NOT_DIFFERENTIABLE:
     why: str
 
 
+EXTENSION = "extension"  # the family of operations that users define
 Rule = Callable[..., Any]
 JvpRule = Rule | Zero | NOT_DIFFERENTIABLE
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.core.no_sharding import NoSharding, is_unsaid
 from rune.dims import Dim, Size, product
 from rune.errors import ArgumentError, ShapeError
 
@@ -62,7 +63,7 @@ class ArrayType:
 
     def update(self, **changes: Any) -> ArrayType:
         """The type with another shape, dtype, weak_type, vma. Errors: ArgumentError for others."""
-        unknown = {n for n, v in changes.items() if n not in _UPDATES and not (n == "sharding" and v is None)}
+        unknown = {n for n, v in changes.items() if n not in _UPDATES and not (n == "sharding" and is_unsaid(v))}
         if unknown:
             raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} ({', '.join(_UPDATES)})")
         dtype = dtypes.as_dtype(changes["dtype"]) if "dtype" in changes else self.dtype
@@ -95,11 +96,10 @@ class ArrayType:
         return _intern(self.shape, self.dtype, False, self.varying) if self.weak else self
 
     def to_tangent(self) -> ArrayType:
-        """The type of its tangents: strong, and float0 for a value without a derivative.
-
-        Strong, because a weak tangent could change the dtype of a rule's result.
-        """
-        return _intern(self.shape, self.dtype if self.dtype in dtypes.INEXACT else dtypes.float0, False)
+        """The type of its tangents: weak as it is, and float0 for a value without a derivative."""
+        if self.dtype not in dtypes.INEXACT:
+            return _intern(self.shape, dtypes.float0, False)
+        return _intern(self.shape, self.dtype, self.weak)
 
     to_tangent_aval = to_ct_aval = to_cotangent_aval = at_least_vspace = to_tangent  # JAX's names
 
@@ -109,9 +109,9 @@ class ArrayType:
         return self.varying
 
     @property
-    def sharding(self) -> None:
-        """None: a type does not say how an array lies over devices."""
-        return None
+    def sharding(self) -> NoSharding:
+        """Nothing: a type does not say how an array lies over devices."""
+        return NoSharding.of_rank(self.ndim)
 
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from rune.errors import ArgumentError
 from rune.exporting.exported import Exported
 from rune.exporting.file import Stored, decode
 from rune.exporting.source import Folder, source
 from rune.exporting.trace import exported_function
 from rune.exporting.trees import register_node
+from rune.files.file import mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,18 @@ class Exporter:
     def load(self, file: str | os.PathLike[str] | bytes | bytearray) -> Exported:
         """The function in a file, or in the bytes of one. Nothing is executed until it is called.
 
+        The file is read once, for its digest, and mapped: its weights take no other memory. Whoever
+        writes into it meanwhile changes them; `save` writes another file in its place.
+
         Errors: CheckError "load: cannot read an exported file (<why>)" for another or a damaged
                 file; OSError if it does not exist.
         """
         if not isinstance(file, str | os.PathLike | bytes | bytearray):
             raise ArgumentError(f"load: cannot read {type(file).__name__} (a path, or the bytes of a file)")
-        content = bytes(file) if isinstance(file, bytes | bytearray) else Path(file).read_bytes()
-        return _chained(decode(content))
+        if isinstance(file, bytes | bytearray):
+            return _chained(decode(np.frombuffer(bytes(file), np.uint8)))
+        with Path(file).open("rb") as stream:
+            return _chained(decode(mapped(stream)))
 
     def source(
         self, function: Callable[..., object], target: str = "c", *, name: str | None = None

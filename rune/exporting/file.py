@@ -72,8 +72,8 @@ def encode(orders: Sequence[Stored]) -> bytes:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def decode(file: bytes) -> list[Stored]:
-    """The function and its derivatives.
+def decode(file: np.ndarray) -> list[Stored]:
+    """The function and its derivatives, from the bytes u8[n] of a file; weights are views of it.
 
     Errors: CheckError "load: cannot read ..." if it is another kind of file, or damaged.
     """
@@ -121,4 +121,4 @@ def _stored(
 
 
 def _weight(array: np.ndarray, type: ArrayType) -> Array:
-    return put(np.array(weights.as_type(array, type), order="C"), type, CPU)
+    return put(np.require(weights.as_type(array, type), requirements=["C", "ALIGNED"]), type, CPU)

@@ -24,10 +24,12 @@ from rune.control.while_loop.primitive import while_, while_linear
 from rune.core.check import check_program
 from rune.core.higher import called_once
 from rune.core.parse import parse as parse_text
-from rune.core.primitive import Primitive
+from rune.core.primitive import EXTENSION, Primitive, Rule
 from rune.core.program import Equation, Program, map_programs
 from rune.core.same import same_program
+from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, CheckError, RuneError, at_line
 from rune.ops import IndexDims
@@ -59,6 +61,7 @@ _PASSED_ON: Mapping[Primitive, frozenset[str]] = {
     while_: frozenset({"reverse"}),
     while_linear: frozenset("consts shared checkpoints linear_consts reverse".split()),
 }
+REWRITE = "leave it out of the function that is exported, or write it in operations of rune"
 _PLAIN = (bool, int, float, str, Dim, np.dtype, ArrayType, type(None))
 
 
@@ -102,8 +105,10 @@ def _equation(equation: Equation) -> Equation:
         called = called_once(primitive, equation.operands, equation.params)
         assert called is not None
         return replace(equation, primitive=jit_primitive, params={"program": storable(called)})
+    if primitive.family == EXTENSION and primitive.expand is not None:
+        return _expanded(equation, primitive.expand)
     if PRIMITIVES.get(primitive.name) is not primitive:
-        _refuse(equation, _why_not(primitive))
+        _refuse(equation, *_why_not(primitive))
     params = map_programs(equation.params, storable)
     for name, value in params.items():
         if not _is_value(value):
@@ -111,18 +116,32 @@ def _equation(equation: Equation) -> Equation:
     return replace(equation, params=params)
 
 
-def _why_not(primitive: Primitive) -> str:
+def _expanded(equation: Equation, expand: Rule) -> Equation:
+    """An operation of the user's as a call of what it is in rune's operations."""
+
+    def flat(*args: Value) -> list[Value]:
+        outs = expand(*args, **equation.params)
+        return list(outs) if equation.primitive.multiple_results else [outs]
+
+    types = tuple(x.type for x in equation.operands)
+    staged = stage(flat, types, equation.primitive.name)
+    if staged.captured:
+        _refuse(equation, "its expansion reads arrays that are not its operands", "make them operands")
+    return replace(equation, primitive=jit_primitive, params={"program": storable(staged.program)})
+
+
+def _why_not(primitive: Primitive) -> tuple[str, str]:
+    """Why a file has no such operation, and what to do."""
     if primitive.effect is not None:
-        return "it calls Python, or the host"
-    return "a file holds rune's own operations, on one device"
+        return "it calls Python, or the host", REWRITE
+    if primitive.family == EXTENSION:
+        return "a file holds no code of Python or C", "say with expand= what it is in operations of rune"
+    return "a file holds rune's own operations, on one device", REWRITE
 
 
-def _refuse(equation: Equation, why: str) -> NoReturn:
+def _refuse(equation: Equation, why: str, hint: str = REWRITE) -> NoReturn:
     with at_line(equation.frame):
-        raise ArgumentError(
-            f"export: cannot store {equation.primitive.name} ({why})",
-            hint="leave it out of the function that is exported, or write it in operations of rune",
-        )
+        raise ArgumentError(f"export: cannot store {equation.primitive.name} ({why})", hint=hint)
 
 
 def _is_value(value: object) -> bool:

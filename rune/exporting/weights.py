@@ -50,17 +50,20 @@ def encode(content: Content) -> bytes:
     return signed + data
 
 
-def decode(file: bytes) -> Content:
-    """The arrays, as views of the file, and the texts. Errors: CheckError, Unreadable."""
-    contents = safetensors.read(np.frombuffer(file, np.uint8))
+def decode(file: np.ndarray) -> Content:
+    """The arrays, as views of the bytes u8[n] of the file, and the texts.
+
+    Errors: CheckError, Unreadable.
+    """
+    contents = safetensors.read(file)
     texts, entries = dict(contents.metadata), contents.entries
     digest = texts.pop(_DIGEST, "")
     forms = {name: (entries[name].dtype, entries[name].shape) for name in sorted(entries)}
     signed, again = _layout(forms, {**texts, _DIGEST: digest})
-    if file[: len(signed)] != signed or again != {name: entries[name] for name in again}:
+    if file[: len(signed)].tobytes() != signed or again != {name: entries[name] for name in again}:
         refuse("its header is spelled otherwise")
     unsigned, _ = _layout(forms, texts)
-    if digest != _digest(unsigned, memoryview(file)[len(signed) :]):
+    if digest != _digest(unsigned, file[len(signed) :].data):
         refuse("its digest is of another content")
     return Content({name: _view(file, entry) for name, entry in entries.items()}, texts)
 
@@ -75,9 +78,8 @@ def _digest(header: bytes, data: bytes | memoryview) -> str:
     return digest.hexdigest()
 
 
-def _view(file: bytes, entry: Entry) -> np.ndarray:
-    bytes_ = np.frombuffer(file, np.uint8, entry.nbytes, entry.start)
-    return bytes_.view(entry.dtype).reshape(entry.shape)
+def _view(file: np.ndarray, entry: Entry) -> np.ndarray:
+    return file[entry.start : entry.start + entry.nbytes].view(entry.dtype).reshape(entry.shape)
 
 
 def refuse(why: str) -> NoReturn:

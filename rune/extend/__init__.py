@@ -13,7 +13,7 @@ The guide is docs/guide/your-own-operation.md.
 >>> from rune import extend
 >>> double = extend.primitive("double", expand=lambda x: x + x, meaning=lambda x: np.multiply(x, 2))
 >>> rune.grad(lambda x: double(x) * x)(3.0)
-Array(12., f32[], cpu:0)
+Array(12., f32*[], cpu:0)
 """
 
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO

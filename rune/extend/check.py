@@ -100,7 +100,7 @@ class _Trial:
 def check(operation: Primitive, samples: Iterable[Any], device: str | None = None) -> Report:
     """Try every rule of an operation on samples, and say what was tried.
 
-    samples: tuples of operands; a dict at the end of one holds parameters
+    samples: a tuple or list of operands each, or one operand; a dict at the end holds parameters
     device:  where the compiled operation runs
 
     Types: those that the operation takes, as they are in the samples.
@@ -122,7 +122,7 @@ def check(operation: Primitive, samples: Iterable[Any], device: str | None = Non
         raise ArgumentError(f"extend.check: cannot try {type(operation).__name__} (an operation required)")
     trial = _Trial(operation)
     for number, sample in enumerate(samples):
-        tried = _sample(number, sample if isinstance(sample, tuple) else (sample,))
+        tried = _sample(number, tuple(sample) if isinstance(sample, tuple | list) else (sample,))
         for rule in (_types, _meaning, _jit, _jvp, _transpose, _batch):
             try:
                 rule(trial, tried, device)

@@ -21,7 +21,7 @@ from rune.control.scan.scan import map as map_rows
 from rune.core.axes import own_axis
 from rune.core.interpreter import type_of
 from rune.core.lower import Library, always
-from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
+from rune.core.primitive import EXTENSION, NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
 from rune.core.source import Source
 from rune.core.staging import Staged, stage
 from rune.core.types import ArrayType
@@ -38,7 +38,6 @@ from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.transpose import backward
 from rune.transforms.eager import one_operation
 
-FAMILY = "extension"
 Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
 
 
@@ -116,7 +115,7 @@ def primitive(
     >>> rules = dict(types=lambda x: x, jvp=[lambda t, x, y: t * (1 - rnp.exp(-y))])
     >>> softplus = extend.primitive("softplus", meaning=lambda x: np.logaddexp(x, 0), **rules)
     >>> rune.jit(rune.grad(softplus))(0.0)
-    Array(0.5, f32[], cpu:0)
+    Array(0.5, f32*[], cpu:0)
     """
     _require(name, meaning or expand or native or sources, "one of meaning, expand, native and sources required")
     _require(name, types or expand, "types= or expand= has to say what its results are")
@@ -126,7 +125,7 @@ def primitive(
     reference = _foreign(name, native, type_rule) if native else meaning
     operation: Operation = Operation(
         name,
-        FAMILY,
+        EXTENSION,
         type_rule,
         reference,
         jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,

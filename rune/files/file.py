@@ -52,7 +52,7 @@ def open(path: str | os.PathLike[str]) -> File:
     return File(path)
 
 
-def _mapped(file: BinaryIO) -> np.ndarray:
+def mapped(file: BinaryIO) -> np.ndarray:
     """The bytes of a file, u8[n], which are read when they are asked for."""
     if not os.fstat(file.fileno()).st_size:
         return np.empty(0, np.uint8)
@@ -84,7 +84,7 @@ class File(Mapping[str, Array]):
         format = suffix("open", self.path)
         try:
             with builtins.open(self.path, "rb") as file:
-                self._buffer = _mapped(file)
+                self._buffer = mapped(file)
                 is_npz = format == ".npz"
                 contents = npz.read(file, self._buffer) if is_npz else safetensors.read(self._buffer)
             self._entries, metadata = contents.entries, dict(contents.metadata)

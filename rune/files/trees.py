@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import Tracer
+from rune.core.no_sharding import is_unsaid
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, FileError
 from rune.files import notes, npz, safetensors
@@ -292,4 +293,5 @@ def _wanted(path: str, leaf: object) -> Leaf:
 
 def _place_of(like: object) -> Where | None:
     """Where an array goes: to the place of a committed one, and where a ShapeDtypeStruct says."""
-    return getattr(like, "sharding", None) if getattr(like, "committed", True) else None
+    sharding = getattr(like, "sharding", None) if getattr(like, "committed", True) else None
+    return None if is_unsaid(sharding) else sharding

@@ -55,7 +55,7 @@ is_finite = unary(ROWS["is_finite"])
 abs = unary(ROWS["abs"])
 neg = unary(ROWS["neg"])
 sign = unary(ROWS["sign"])
-square = unary(Row("square", lambda x: ops.mul(x, x), "x · x.", "3.0", weak("9."), NUMBERS))
+square = unary(Row("square", ops.square, "x · x.", "3.0", weak("9."), NUMBERS))
 reciprocal = unary(
     Row(
         "reciprocal",

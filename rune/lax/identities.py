@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune import dtypes, ops, tree
+from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import Shape
 from rune.dims import Size
@@ -19,7 +20,7 @@ from rune.typing import ArrayLike
 T = TypeVar("T")  # an array, or a tree of arrays
 
 
-def stop_gradient(x: object) -> Any:
+def stop_gradient(x: T) -> T:
     """The values of a tree of arrays, constants of every derivative.
 
     Shapes: any, kept. Types: any, kept.
@@ -55,7 +56,7 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     return put_each(name, "", x, wheres(name, "shardings", shardings, x))
 
 
-def optimization_barrier(operand: object) -> Any:
+def optimization_barrier(operand: T) -> T:
     """The tree as it is; NumPy data in arrays of their own.
 
     No pass of rune changes what a program computes, so there is nothing to hold back; the name is
@@ -85,7 +86,7 @@ def dtype(x: ArrayLike) -> np.dtype:
     return type_of(value("dtype", x)).dtype
 
 
-def shape_as_value(shape: Shape) -> Any:
+def shape_as_value(shape: Shape) -> Array:
     """The sizes of a shape, symbolic ones too, as a vector.
 
     Shapes: N sizes -> [N]. Types: i32.
@@ -97,7 +98,7 @@ def shape_as_value(shape: Shape) -> Any:
     """
     sizes = shape_of("shape_as_value", shape)
     if not sizes:
-        return ops.fit(np.int32(0), (0,))
+        return ops.fit(value("shape_as_value", np.int32(0)), (0,))
     rows = [ops.reshape(_number(s), shape=(1,)) for s in sizes]
     return ops.concatenate(*rows, axis=0)
 

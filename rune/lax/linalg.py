@@ -7,7 +7,7 @@ Sides, transposes and adjoints are spelled by transposing, which costs nothing w
 from __future__ import annotations
 
 import typing as _typing
-from typing import Any
+from typing import Literal, overload
 
 from rune import dtypes, ops
 from rune.absent import of as _absent
@@ -152,7 +152,13 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     return permutation_of_pivots(c.astype(exchanges, dtypes.i32), rows)
 
 
-def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
+@overload
+def qr(x: ArrayLike, *, pivoting: Literal[False] = False, full_matrices: bool = True) -> tuple[Array, Array]: ...
+@overload
+def qr(x: ArrayLike, *, pivoting: Literal[True], full_matrices: bool = True) -> tuple[Array, Array, Array]: ...
+@overload
+def qr(x: ArrayLike, *, pivoting: bool, full_matrices: bool = True) -> tuple[Array, ...]: ...
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
     """Q with orthonormal columns and R upper triangular: x = Q R.
 
     pivoting:  gives i32 numbers p of columns as well, with x[:, p] = Q R and the size of R's
@@ -171,7 +177,7 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> t
     if not pivoting:
         return tuple(ops.linalg.qr(a, full_matrices=full_matrices))
     packed, taus, order = ops.linalg.geqp3(a)
-    return (*reflected(packed, taus, full_matrices=full_matrices), order)
+    return *reflected(packed, taus, full_matrices=full_matrices), order
 
 
 def geqrf(a: ArrayLike) -> tuple[Array, Array]:

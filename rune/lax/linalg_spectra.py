@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -109,6 +109,33 @@ def eig(
     return list(ops.linalg.eig(value("eig", x), **flags))
 
 
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> Array: ...
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> Any: ...
 def svd(
     x: ArrayLike,
     *,
@@ -116,7 +143,7 @@ def svd(
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: object = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """U, s and Vh with x = U diag(s) Vh, s descending; s alone without compute_uv.
 
     algorithm:  taken as in JAX; one algorithm serves each device.
@@ -144,13 +171,37 @@ def svd(
     return tuple(out) if compute_uv else out[0]
 
 
+@overload
+def schur(
+    x: ArrayLike,
+    *,
+    compute_schur_vectors: Literal[True] = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., object] | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def schur(
+    x: ArrayLike,
+    *,
+    compute_schur_vectors: Literal[False],
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., object] | None = None,
+) -> Array: ...
+@overload
+def schur(
+    x: ArrayLike,
+    *,
+    compute_schur_vectors: bool,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., object] | None = None,
+) -> Any: ...
 def schur(
     x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., object] | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """T and Z with x = Z T Zᴴ: real matrices quasi-triangular, complex ones triangular.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N]; T alone without compute_schur_vectors.

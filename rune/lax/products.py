@@ -11,15 +11,17 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import laid_out, listed, value
-from rune.numpy.types import finfo
+from rune.ops import scalars
+from rune.ops.complex_numbers import real_dtype
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
@@ -84,13 +86,12 @@ def dot_general(
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
-    preferred_element_type:  the dtype of sums and result; that of the operands by default
+    preferred_element_type:  the dtype of sums and result; by default that of the operand which
+                             says more (bf16 times f32 is f32, int8 times uint8 int8)
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
-    Types:  that of the operand whose dtype holds more, or preferred_element_type; a sum of bools is
-            whether any is true.
-    Errors: DtypeError for operands of dtypes of which neither holds more, as i8 and f8 do not;
-            ShapeError for sizes that differ.
+    Types:  any; a sum of bools is whether any is true.
+    Errors: ShapeError for sizes that differ; DtypeError where complex numbers would become real.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -112,32 +113,31 @@ def dot_general(
         (given_axes("dot_general", a, ca), given_axes("dot_general", b, cb)),
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),
     )
-    kind = _wider(a, b)
-    wanted = kind if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
-    wide = wanted if wanted.itemsize > kind.itemsize else kind
+    joint, wide = _dtypes_of_product(type_of(a).dtype, type_of(b).dtype)
+    wanted = joint if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
+    dtypes.require_whole("dot_general", wide, wanted)
+    wide = wanted if wanted.itemsize > wide.itemsize else wide
     return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted), out_sharding)
 
 
-def _wider(a: Array, b: Array) -> np.dtype:
-    """The dtype of a product of two: that of the operand with more to hold, as XLA has it.
+def _dtypes_of_product(a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
+    """The dtype of a product of numbers of two dtypes, and that in which it is computed.
 
-    Errors: DtypeError for dtypes of which neither holds more than the other.
+    It is that of the operand which says more: complex numbers, the greater exponents, the longer
+    mantissas, the more bits, a sign. Two half types are computed in f32.
+    Source: XLA, primitive_util.h, HigherPrecisionType.
     """
-    first, second = type_of(a).dtype, type_of(b).dtype
-    if first == second:
-        return first
-    if (held := _held(first)) == (other := _held(second)):
-        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (neither dtype holds more)")
-    return first if held > other else second
+    joint = max(a, b, key=_precision)
+    return joint, dtypes.f32 if a != b and {a, b} <= scalars.HALVES else joint
 
 
-def _held(dtype: np.dtype) -> tuple[int, ...]:
-    """What a dtype can hold: imaginary parts, exponents, digits, bits, signs."""
-    if dtype in dtypes.INEXACT:
-        limits = finfo(dtype)
-        return dtype in dtypes.COMPLEX, limits.maxexp, limits.nmant
-    bits = 1 if dtype == dtypes.bool_ else dtypes.itemsize_bits(dtype)
-    return False, -1, -1, bits, dtype not in dtypes.UNSIGNED
+def _precision(dtype: np.dtype) -> tuple[bool, int, int, int, bool]:
+    part = real_dtype(dtype)
+    is_float = part in dtypes.FLOATING
+    info = ml_dtypes.finfo(part) if is_float else None
+    exponents, mantissa = (int(info.maxexp), int(info.nmant)) if info is not None else (-1, -1)
+    bits = 1 if dtype == dtypes.bool_ else scalars.bit_width(part)
+    return dtype in dtypes.COMPLEX, exponents, mantissa, bits, dtype not in dtypes.UNSIGNED
 
 
 def _batch_first(a: ArrayLike, b: ArrayLike, numbers: Any) -> Any:
@@ -161,7 +161,7 @@ def dot(
 
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
-    Types:  one numeric dtype, kept, or preferred_element_type.
+    Types:  as dot_general.
     Errors: ShapeError for operands that are neither vectors nor matrices.
 
     >>> from rune import lax
@@ -184,9 +184,8 @@ def dot(
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Matrices times matrices, the leading axes being the same batch axes of both.
 
-    Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: one numeric dtype, kept.
-    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+    Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: as dot_general.
+    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

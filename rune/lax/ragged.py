@@ -57,10 +57,9 @@ def ragged_dot(
     out_sharding: a sharding that the result is given; None leaves it to others.
     Each row meets every matrix, and those of other groups count as zero: M·G·K·N products.
     Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
-    Types:  one numeric dtype, kept, or preferred_element_type.
-    Errors: ArgumentError if an argument is not an array; DtypeError for bools and operands of
-            different dtypes, and bools and complex numbers as `group_sizes`; ShapeError for shapes
-            that do not fit.
+    Types:  as dot_general.
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools, and for bools and
+            complex numbers as `group_sizes`; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -102,7 +101,7 @@ def ragged_dot_general(
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: group_sizes int[G]; the result's axes are G (contracted), the batch axes, the others of
             lhs, the others of rhs.
-    Types:  one numeric dtype, kept, or preferred_element_type.
+    Types:  numeric, as dot_general.
     Errors: ArgumentError for other than one ragged axis, or a group axis of rhs that is not wanted
             or none where there is one; ShapeError for shapes that do not fit.
 

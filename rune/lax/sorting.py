@@ -7,7 +7,7 @@ their real and then their imaginary part. The approximate forms are exact here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from rune import ops
 from rune.array import Array
@@ -19,7 +19,13 @@ from rune.ops.sorting import positions_like
 from rune.typing import ArrayLike
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array | tuple[Array, ...]:
     """An array in order along a dimension; or arrays, permuted alike by the first `num_keys`.
 
     Shapes: all alike, and kept. Ties keep their order, whatever is_stable says.
@@ -56,7 +62,8 @@ def sort_key_val(
     >>> lax.sort_key_val(rnp.array([2, 1]), rnp.array([5.0, 7.0]))[1]
     Array([7., 5.], f32[2], cpu:0)
     """
-    return sort((keys, values), dimension, is_stable)
+    ordered, permuted = sort((keys, values), dimension, is_stable)
+    return ordered, permuted
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:

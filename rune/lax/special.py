@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
-from typing import Any
 
 from rune import ops
 from rune.array import Array
@@ -18,10 +17,12 @@ from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
 
 
-def _special(name: str, rule: Callable[..., Array], doc: str, call: str, shown: str, operands: str = "x") -> Any:
+def _special(
+    name: str, rule: Callable[..., Array], doc: str, call: str, shown: str, operands: str = "x"
+) -> Callable[..., Array]:
     names = operands.split()
 
-    def function(*xs: ArrayLike, **named: object) -> Any:
+    def function(*xs: ArrayLike, **named: object) -> Array:
         arguments = [*xs, *(named.pop(n) for n in names[len(xs) :] if n in named)]
         if named:
             raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
@@ -30,7 +31,7 @@ def _special(name: str, rule: Callable[..., Array], doc: str, call: str, shown: 
         return rule(*alike(name, *arguments))
 
     function.__signature__ = Signature(  # type: ignore[attr-defined]
-        [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for n in names], return_annotation=Any
+        [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=ArrayLike) for n in names], return_annotation=Array
     )
     return docstrings.documented(function, name, doc, docstrings.alike(FLOATS), f"lax.{name}({call})", shown)
 

@@ -223,7 +223,7 @@ def gru(params: object, x: ArrayLike, h: ArrayLike | None = None) -> tuple[Array
     return _layers("gru", gru_cell, params, x, h, lambda state: state)
 
 
-def lstm(params: Any, x: ArrayLike, state: LSTMState | None = None) -> tuple[Any, LSTMState]:
+def lstm(params: Any, x: ArrayLike, state: LSTMState | None = None) -> tuple[Array, LSTMState]:
     """Layers of `lstm_cell`, as `rnn`; states are LSTMState.
 
     Shapes: as for `rnn`. Types: as for `rnn`.

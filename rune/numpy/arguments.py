@@ -17,6 +17,7 @@ from rune.array import Array, as_array
 from rune.backends import Device
 from rune.backends.shared.host_memory import machine_bytes
 from rune.core.interpreter import Tracer, type_of
+from rune.core.no_sharding import is_unsaid
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
@@ -203,8 +204,8 @@ def placed(x: Array, device: str | Device | None) -> Array:
 
 
 def laid_out(x: X, sharding: Sharding | None) -> X:
-    """`x` laid out on the devices of a mesh; unchanged for None. Errors: ShapeError."""
-    if sharding is None:
+    """`x` laid out on the devices of a mesh; unchanged where none is said. Errors: ShapeError."""
+    if is_unsaid(sharding):
         return x
     return put_each("out_sharding", "", x, wheres("out_sharding", "out_sharding", sharding, x))
 

@@ -196,7 +196,7 @@ def _rounding(name: str, row: Row) -> Unary:
 
 def _square(x: ArrayLike) -> Array:
     (x,) = promoted("square", x, kind="numeric")
-    return ops.mul(x, x)
+    return ops.square(x)
 
 
 def _reciprocal(x: Array) -> Array:
@@ -337,7 +337,7 @@ def nan_to_num(
     nan: ArrayLike = 0.0,
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
     Shapes: any, kept. Types: that of `x`.
@@ -347,16 +347,16 @@ def nan_to_num(
     >>> rnp.nan_to_num(rnp.array([rnp.nan, rnp.inf]), posinf=9.0)
     Array([0., 9.], f32[2], cpu:0)
     """
-    x = value("nan_to_num", x)
-    dtype = type_of(x).dtype
+    out: Array = value("nan_to_num", x)
+    dtype = type_of(out).dtype
     if dtype in dtypes.COMPLEX:
-        return c.by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), x)
+        return c.by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), out)
     if dtype not in dtypes.FLOATING:
-        return x
+        return out
     largest = float(finfo(dtype).max)
-    x = _replaced(x, ops.ne(x, x), nan)
-    x = _replaced(x, ops.eq(x, constant(np.inf, x)), largest if posinf is None else posinf)
-    return _replaced(x, ops.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
+    out = _replaced(out, ops.ne(out, out), nan)
+    out = _replaced(out, ops.eq(out, constant(np.inf, out)), largest if posinf is None else posinf)
+    return _replaced(out, ops.eq(out, constant(-np.inf, out)), -largest if neginf is None else neginf)
 
 
 def _replaced(x: ArrayLike, where: ArrayLike, by: ArrayLike) -> Array:

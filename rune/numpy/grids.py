@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -40,7 +40,13 @@ from rune.ops.promote import broadcast_to, constant
 from rune.typing import ArrayLike, DTypeLike
 
 
-def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+@overload
+def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: Literal[False] = False) -> Array: ...
+@overload
+def indices(dimensions: object, dtype: DTypeLike | None = None, *, sparse: Literal[True]) -> tuple[Array, ...]: ...
+@overload
+def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = False) -> Any: ...
+def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]:
     """The position along each axis, of every element of an array of a shape.
 
     Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.

@@ -35,7 +35,7 @@ _Listed = (list, tuple)
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin of each value: how many edges it has reached.
 
     Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend. Types: i32.

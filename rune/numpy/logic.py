@@ -55,7 +55,7 @@ def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Array]:
 
 
 def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
-    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return primitive(*_truths(name, (x1, x2)))
 
     example = f"rnp.{name}(rnp.arange(2), True)"
@@ -130,7 +130,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
-    def function(x: ArrayLike, /, out: None = None) -> Any:
+    def function(x: ArrayLike, /, out: None = None) -> Array:
         refuse(name, out=out)
         x = value(name, x)
         if type_of(x).dtype in dtypes.INEXACT:
@@ -301,7 +301,7 @@ def where(
     return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
 
 
-def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> ArrayLike:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The choice of the first condition that holds, else `default`.
 
     Shapes: broadcast together. Types: choices and default promoted together.
@@ -316,7 +316,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     choicelist = listed("select", "choicelist", choicelist)
     if len(condlist) != len(choicelist):
         raise ArgumentError(f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices")
-    out = default
+    out = value("select", default)
     conditions = values("select", condlist)
     for condition, choice in reversed(list(zip(conditions, choicelist, strict=True))):
         out = where(condition, choice, out)

@@ -10,7 +10,6 @@ from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.control import scan
 from rune.core.interpreter import Tracer, literal, type_of
-from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError, TracerArrayConversionError
 from rune.numpy.arguments import inexact, rank, value
@@ -60,7 +59,7 @@ def _product(roots: ArrayLike) -> Array:
     return scan(_with_root, one, roots)[0]
 
 
-def _with_root(p: Array, z: Array) -> tuple[Value | None, None]:
+def _with_root(p: Array, z: Array) -> tuple[Array, None]:
     """p times x - z; the coefficients of p come first."""
     return p - z * concatenate([p[:1] * 0, p[:-1]]), None
 

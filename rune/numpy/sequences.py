@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -25,6 +25,42 @@ from rune.ops.scalars import int_bounds, wrapped
 from rune.typing import ArrayLike, DTypeLike
 
 
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: Size = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: object = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: Size = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: object = None,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: Size = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: object = None,
+) -> Any: ...
 def linspace(
     start: Any,
     stop: Any,
@@ -35,7 +71,7 @@ def linspace(
     axis: int = 0,
     *,
     device: Any = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
@@ -169,7 +205,7 @@ def geomspace(
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Array | None:
+) -> Array:
     """Values in geometric progression from start to stop.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.

@@ -8,7 +8,7 @@ where there are fewer. Everything rests on one stable sort: the first element of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -114,6 +114,54 @@ def _columns(x: Array) -> list[Any]:
     return columns or [fit(value("unique", np.int32(0)), (count,))]
 
 
+_Yes: TypeAlias = Literal[True]
+_No: TypeAlias = Literal[False]
+
+
+class _Sized(TypedDict, total=False):
+    size: Size | None
+    fill_value: ArrayLike | None
+
+
+class _Kw(_Sized, total=False):
+    axis: int | None
+    equal_nan: bool
+    sorted: bool
+
+
+@overload
+def unique(
+    ar: ArrayLike, return_index: _No = False, return_inverse: _No = False, return_counts: _No = False, **kw: Unpack[_Kw]
+) -> Array: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _Yes, return_inverse: _No = False, return_counts: _No = False, **kw: Unpack[_Kw]
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _No = False, *, return_inverse: _Yes, return_counts: _No = False, **kw: Unpack[_Kw]
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _No = False, return_inverse: _No = False, *, return_counts: _Yes, **kw: Unpack[_Kw]
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _Yes, return_inverse: _Yes, return_counts: _No = False, **kw: Unpack[_Kw]
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _Yes, return_inverse: _No = False, *, return_counts: _Yes, **kw: Unpack[_Kw]
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _No = False, *, return_inverse: _Yes, return_counts: _Yes, **kw: Unpack[_Kw]
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike, return_index: _Yes, return_inverse: _Yes, return_counts: _Yes, **kw: Unpack[_Kw]
+) -> tuple[Array, Array, Array, Array]: ...
+@overload
 def unique(
     ar: ArrayLike,
     return_index: bool = False,
@@ -125,7 +173,19 @@ def unique(
     size: Size | None = None,
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any:
+) -> Any: ...
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: Size | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array | tuple[Array, ...]:
     """The distinct elements in order (distinct slices along `axis`), and on request
 
     the position of the first of each, the number of its value for every element, and how often
@@ -333,6 +393,18 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: Any = None, fill_value: Arr
     return unique(both, size=size, fill_value=fill_value)
 
 
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: _No = False, **kw: Unpack[_Sized]
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, return_indices: _Yes, **kw: Unpack[_Sized]
+) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, **kw: Unpack[_Sized]
+) -> Any: ...
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -341,7 +413,7 @@ def intersect1d(
     *,
     size: Size | None = None,
     fill_value: ArrayLike | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The distinct elements that are in both; with them, where they first are in each.
 
     Shapes: any -> [U], or [size]; positions as the values. Types: promoted together; positions i32.

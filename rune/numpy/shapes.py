@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -230,7 +230,13 @@ def _at_least(name: str, arrays: Sequence[ArrayLike], spread: Any) -> Any:
     return spread_arrays[0] if len(spread_arrays) == 1 else spread_arrays
 
 
-def atleast_1d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_1d(arys: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Any: ...
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
     Shapes: [] -> [1]; others kept. Types: that of `arys`.
@@ -243,7 +249,13 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return _at_least("atleast_1d", arys, lambda x: x if rank(x) else c.expand_dims(x, 0))
 
 
-def atleast_2d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_2d(arys: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Any: ...
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 2 or more, new axes in front.
 
     Shapes: [] -> [1, 1], [N] -> [1, N]; others kept. Types: that of `arys`.
@@ -260,7 +272,13 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     return _at_least("atleast_2d", arys, spread)
 
 
-def atleast_3d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_3d(arys: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Any: ...
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
 
     Shapes: [] -> [1, 1, 1], [N] -> [1, N, 1], [M, N] -> [M, N, 1]; others kept.

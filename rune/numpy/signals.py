@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal, type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, inexact, is_on_host, rank, together, value
@@ -18,6 +20,7 @@ from rune.numpy.reductions import cumsum, diff, sum
 from rune.numpy.shapes import moveaxis
 from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
+from rune.ops.family import zeros_like
 from rune.ops.promote import scalar_kind, unrounded
 from rune.ops.sliding import windows
 from rune.typing import ArrayLike, Axis, DTypeLike
@@ -99,22 +102,43 @@ def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
 
 
 def slid(x: ArrayLike, kernel: ArrayLike, *padding: tuple[Size, Size]) -> Array:
-    """y[k] = sum_j x[k+j] kernel[j] of x among zeros, in as many dimensions as there are pads."""
-    x_type, axes = type_of(x), tuple(range(len(padding)))
+    """y[k] = sum_j x[k+j] kernel[j] of the elements of x, in as many dimensions as there are pads.
+
+    Where x has no element nothing is added, whatever the kernel has there. Sequences so long that
+    they are convolved as images count x among zeros, which beside an infinity are NaN.
+    """
+    among_zeros = _padded(x, literal(0, type_of(x).dtype), padding)
+    if len(padding) == 1 and _is_large(among_zeros, kernel):
+        return _convolved(among_zeros, kernel)
+    if type_of(x).dtype not in dtypes.INEXACT or all(pair == (0, 0) for pair in padding):
+        return _products(among_zeros, kernel)
+    truth = ops.broadcast(literal(True, dtypes.bool_), shape=type_of(x).shape, axes=())
+    return _products_within(among_zeros, kernel, _padded(truth, literal(False, dtypes.bool_), padding))
+
+
+def _padded(x: ArrayLike, value: Value, padding: Sequence[tuple[Size, Size]]) -> Array:
     low, high = (tuple(pair[side] for pair in padding) for side in (0, 1))
-    zero = literal(0, x_type.dtype)
-    x = ops.pad(x, zero, low=low, high=high, interior=(0,) * len(axes))
-    if len(axes) == 1 and _is_large(x, kernel):
-        return _convolved(x, kernel)
-    return _products(x, kernel)
+    return ops.pad(x, value, low=low, high=high, interior=(0,) * len(padding))
 
 
-def _products(x: ArrayLike, kernel: ArrayLike) -> Array:
+def _products(x: Array, kernel: ArrayLike) -> Array:
     """One dot: every window of x, which is a view, with the kernel."""
-    axes, ones = tuple(range(rank(x))), (1,) * rank(x)
-    shown = windows(x, axes, type_of(kernel).shape, ones, ones)
-    inner = tuple(axis + rank(x) for axis in axes)
-    return c.contract(shown, kernel, ((inner, axes), ((), ())))
+    axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
+    return c.contract(_windows(x, kernel), kernel, ((inner, axes), ((), ())))
+
+
+def _products_within(x: Array, kernel: ArrayLike, inside: Array) -> Array:
+    """The same, with what of the kernel is `inside` at each window."""
+    axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
+    shown = _windows(inside, kernel)
+    each = ops.broadcast(kernel, shape=type_of(shown).shape, axes=inner)
+    kernels = ops.select(shown, each, zeros_like(each))
+    return c.contract(_windows(x, kernel), kernels, ((inner, inner), (axes, axes)))
+
+
+def _windows(x: Array, kernel: ArrayLike) -> Array:
+    ones = (1,) * rank(x)
+    return windows(x, tuple(range(rank(x))), type_of(kernel).shape, ones, ones)
 
 
 def _is_large(x: ArrayLike, kernel: ArrayLike) -> bool:
@@ -207,7 +231,11 @@ def _on_the_line(x: Array, xp: Array, fp: Any, below: ArrayLike | str | None, ab
 # --- differences and integrals ------------------------------------------------------------------
 
 
-def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = 1) -> Array: ...
+@overload
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any: ...
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
     """The slopes of a sampled function along its axes, by differences of the second order.
 
     Shapes: f any -> kept by each result. Types: bools and integers become floats.

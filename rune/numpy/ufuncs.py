@@ -16,7 +16,6 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.control import fori_loop, scan
 from rune.core.interpreter import type_of
-from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, refuse, value
 from rune.ops import conventions as c
@@ -166,7 +165,7 @@ class ufunc:
         if where is not None:
             masks = _rows(broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis)
 
-        def step(total: Array, row: tuple[Array, Array]) -> tuple[Value | None, None]:
+        def step(total: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
             new = self._like(total, total, row[0])
             return new if row[1] is None else _choose(row[1], new, total), None
 

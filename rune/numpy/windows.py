@@ -37,7 +37,7 @@ _SHAPE = """Shapes: M points -> [M]. Types: f32.
     Source: Harris 1978, Proc. IEEE 66(1)."""
 
 
-def _cosines(name: str, doc: str, *weights: float) -> Callable[[Any], Any]:
+def _cosines(name: str, doc: str, *weights: float) -> Callable[[int], Array]:
     """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
 
     def window(M: int) -> Any:

@@ -73,6 +73,7 @@ from rune.ops.arithmetic import (
     shl,
     shr,
     sign,
+    square,
     sub,
     trunc,
     zero_like,

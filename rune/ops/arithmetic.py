@@ -145,14 +145,23 @@ def _mul_transpose(ct: Value, linear: Batched, a: Value | ArrayType, b: Value | 
     return [mul(ct, b), None] if linear[0] else [None, mul(ct, a)]
 
 
+_PRODUCT = complex_scalars.either(np.multiply, complex_scalars.product)
 mul: Primitive = _same(
     "mul",
     "numeric",
-    complex_scalars.either(np.multiply, complex_scalars.product),
+    _PRODUCT,
     lambda da, a, b, y: mul(da, b),
     lambda db, a, b, y: mul(db, a),
     transpose=_mul_transpose,
     linear_in=((0,), (1,)),
+)
+square: Primitive = elementwise(
+    "square",
+    "arithmetic",
+    same_type("square", KINDS["numeric"], "numeric"),
+    lambda x: _PRODUCT(x, x),
+    (lambda dx, x, y: mul(dx, mul(literal_like(2, x), x)),),
+    expand=lambda x: mul(x, x),
 )
 div: Primitive = _same(
     "div",
@@ -344,6 +353,7 @@ PRIMITIVES = (
     add,
     sub,
     mul,
+    square,
     div,
     floor,
     ceil,

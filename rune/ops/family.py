@@ -74,7 +74,7 @@ def not_linear(operation: str, why: str) -> TransformError:
     )
 
 
-def fit(value: Value, shape: Shape) -> Value:
+def fit(value: V, shape: Shape) -> V:
     """`value`, broadcast to `shape` if it is rank 0 and `shape` is not."""
     if type_of(value).shape == shape:
         return value

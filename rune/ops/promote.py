@@ -15,6 +15,7 @@ import numpy as np
 
 from rune import config, dtypes, tree
 from rune.core.interpreter import Tracer, type_of
+from rune.core.no_sharding import is_unsaid
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
@@ -80,7 +81,7 @@ def refuse_mask(name: str, value: object) -> None:
 
 def refuse_sharding(name: str, out_sharding: None) -> None:
     """Errors: ArgumentError for a sharding, which a room below that of meshes cannot give."""
-    if out_sharding is not None:
+    if not is_unsaid(out_sharding):
         raise ArgumentError(
             f"{name}: cannot use out_sharding={out_sharding!r} (None alone)",
             hint="rune.lax.with_sharding_constraint lays a result out",
@@ -155,8 +156,9 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
     size is worked out in `dtype`, so that one that holds it is not passed by.
 
     name:   the operation that asks.
-    Errors: OverflowError for a Python integer that the dtype cannot hold, DtypeError for a complex
-            number where the dtype is real.
+    Errors: OverflowError for a Python integer that the dtype cannot hold, unless
+            python_integers="wrapped" is set and the default integer holds it; DtypeError for a
+            complex number where the dtype is real.
     """
     if isinstance(value, Dim):
         size = size_value(value, dtype)
@@ -208,12 +210,27 @@ def constant(number: float, like: object) -> Value:
 
 def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:
     if type(value) is int:
-        low, high = int_bounds(dtype) if dtype in dtypes.INTEGER else (-_TOO_LARGE, _TOO_LARGE)
-        if not low <= value <= high:
+        if dtype in dtypes.INTEGER:
+            return value if _holds(dtype, value) else _wrapped(name, value, dtype)
+        if abs(value) > _TOO_LARGE:
             raise unfit(name, value, dtype)
     if type(value) is complex:
         dtypes.require_whole(name, dtypes.c64, dtype)
     return value
+
+
+def _wrapped(name: str, number: int, dtype: np.dtype) -> int:
+    """The number modulo the size of a dtype that cannot hold it, where that is set."""
+    default = dtypes.canonical(dtypes.i64)
+    if config.current().python_integers == "checked" or not _holds(default, number):
+        raise unfit(name, number, dtype)
+    low, high = int_bounds(dtype)
+    return (number - low) % (high - low + 1) + low
+
+
+def _holds(dtype: np.dtype, number: int) -> bool:
+    low, high = int_bounds(dtype)
+    return low <= number <= high
 
 
 _TOO_LARGE = 2**1024 - 2**970  # Python makes no float of what is larger
@@ -222,7 +239,7 @@ _TOO_LARGE = 2**1024 - 2**970  # Python makes no float of what is larger
 def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
     """The error for an integer that is none of `dtype`, and what to do about it."""
     integers = sorted(dtypes.INTEGER, key=lambda d: (int_bounds(d)[1], d.kind))
-    wider = [d for d in integers if int_bounds(d)[0] <= number <= int_bounds(d)[1]]
+    wider = [d for d in integers if _holds(d, number)]
     shown = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
     hint = f"an explicit {wider[0].name} holds it" if wider else "no integer has more than 64 bits"
     message = f"{name}: cannot hold {shown} in {dtypes.short(dtype)}"

@@ -184,7 +184,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mo
 
 
 @Sampler
-def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Any:
+def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """-1 or 1, equally likely.
 
     Shapes: `shape`.

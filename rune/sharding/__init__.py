@@ -7,8 +7,9 @@
 Names and meanings are those of jax.sharding.
 """
 
-from rune.sharding.abstract import AbstractMesh as AbstractMesh
-from rune.sharding.abstract import AxisType as AxisType
+from rune.core.abstract_mesh import AbstractMesh as AbstractMesh
+from rune.core.abstract_mesh import AxisType as AxisType
+from rune.core.partition_spec import PartitionSpec as PartitionSpec
 from rune.sharding.context import get_abstract_mesh as get_abstract_mesh
 from rune.sharding.context import get_mesh as get_mesh
 from rune.sharding.context import set_mesh as set_mesh
@@ -19,7 +20,6 @@ from rune.sharding.shardings import NamedSharding as NamedSharding
 from rune.sharding.shardings import Sharding as Sharding
 from rune.sharding.shardings import SingleDeviceSharding as SingleDeviceSharding
 from rune.sharding.shards import Shard as Shard
-from rune.sharding.specs import PartitionSpec as PartitionSpec
 
 P = PartitionSpec
 

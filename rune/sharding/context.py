@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rune import config
 from rune.config import Setting
+from rune.core.abstract_mesh import AbstractMesh
+from rune.core.partition_spec import PartitionSpec
 from rune.errors import ArgumentError
-from rune.sharding.abstract import AbstractMesh
 from rune.sharding.meshes import Mesh
 from rune.sharding.shardings import NamedSharding
-from rune.sharding.specs import PartitionSpec
 
 NO_AXES = AbstractMesh((), ())
 

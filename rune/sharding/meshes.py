@@ -11,10 +11,10 @@ import numpy as np
 from rune import config
 from rune.backends import Device, device_of, devices, everywhere
 from rune.config import Setting
+from rune.core.abstract_mesh import AbstractMesh, Axes, AxisType, axis_types_of
 from rune.core.axes import Name
 from rune.errors import ArgumentError, DeviceError
 from rune.options import Config, variable_of
-from rune.sharding.abstract import AbstractMesh, Axes, AxisType, axis_types_of
 
 
 class Mesh(Axes):

@@ -184,9 +184,10 @@ def _concatenate(*parts: Mixed, axis: int) -> BCOO | None:
 
 
 _ANY_NUMBERS = "neg real imag conj convert stop_gradient"
-_KEEP_ZERO = (
-    "sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc reduce_precision"
-)
+_KEEP_ZERO = """
+    square sin tan asin atan sinh tanh asinh atanh sqrt cbrt expm1 log1p erf abs sign floor ceil round trunc
+    reduce_precision
+    """
 _PRIMITIVES = {p.name: p for p in ops.PRIMITIVES}
 _RULES: dict[str, Callable[..., Any]] = {
     **{name: _linear(name) for name in _ANY_NUMBERS.split()},

@@ -124,8 +124,13 @@ def key_path(number: int, treedef: tree.TreeDef) -> str:
 
 
 def named(wrapper: Callable[..., object], function: Callable[..., object], by: str) -> Callable[..., Any]:
-    """`wrapper` with the name and docstring of `function`; programs say what it was made `by`."""
-    # Attributes are not copied: a wrapper like `Jitted` has some of the same names.
+    """`wrapper` with the name, docstring and attributes of `function`; programs say what made it.
+
+    Attributes of a wrapper like `Jitted` stay what they are.
+    """
+    for name, value in getattr(function, "__dict__", {}).items():
+        if not hasattr(wrapper, name):
+            setattr(wrapper, name, value)
     functools.update_wrapper(wrapper, function, updated=())
     wrapper.__name__ = getattr(function, "__name__", function_name(function))
     wrapper.name_in_programs = f"{by}({function_name(function)})"  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.core.interpreter import Tracer, current, type_of
+from rune.core.no_sharding import is_unsaid
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
@@ -21,6 +22,7 @@ from rune.errors import ArgumentError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
 from rune.sharding.shardings import Sharding
+from rune.transforms import references
 from rune.transforms.arguments import (
     array_leaves,
     function_name,
@@ -61,6 +63,7 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: cannot describe an array without a dtype")
+        sharding = None if is_unsaid(sharding) else sharding
         if not isinstance(sharding, Sharding | None):
             raise ArgumentError(f"ShapeDtypeStruct: cannot use sharding={sharding!r} (a Sharding required)")
         refuse_other("ShapeDtypeStruct", manual_axis_type=(manual_axis_type, None), is_ref=(is_ref, False))
@@ -161,7 +164,8 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype; so may results be.
+    anything else that has a shape and a dtype; so may results be. Of a reference the function is
+    handed one of its own: nothing is written to that from outside.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -169,12 +173,12 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     require_callable("eval_shape", function)
-    leaves, treedef = tree.flatten((args, kwargs))
+    leaves, treedef = tree.flatten(references.boxed("eval_shape", (args, kwargs))[0])
     types = leaf_types("eval_shape", leaves, treedef)
     results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []
 
     def unheard(*values: Value) -> Any:
-        positional, named = tree.unflatten(treedef, values)
+        (positional, named), _ = references.unboxed(tree.unflatten(treedef, values))
         with recorder(current()):  # what it draws is recorded and dropped
             outs, out_tree = tree.flatten(function(*positional, **named))
         described_types = [described(x) for x in outs]

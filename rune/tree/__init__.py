@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import typing as _typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rune.absent import of as _absent
@@ -42,7 +42,16 @@ from rune.tree.registry import (
 from rune.tree.treedef import LEAF, TreeDef, flat_node, node_of, required
 
 if _typing.TYPE_CHECKING:
+    from rune.array import Array as _Array
     from rune.tree_files import load, save
+
+    # A tree of arrays and nothing else, as far as types show it: no class with fields of others.
+    _Arrays: _typing.TypeAlias = "_Array | tuple[_Arrays, ...] | list[_Array] | Mapping[Any, _Arrays] | None"
+    _S = _typing.TypeVar("_S", bound=_Arrays)
+    _R = _typing.TypeVar("_R")
+    _K = _typing.TypeVar("_K")
+    _WithOne: _typing.TypeAlias = Callable[[_Array, Any], _Array]
+    _WithTwo: _typing.TypeAlias = Callable[[_Array, Any, Any], _Array]
 
 __all__ = [
     "DictKey",
@@ -247,7 +256,24 @@ def leaves_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any:
+# Of what is not known, checkers would otherwise take the first signature.
+@_typing.overload
+def map(f: Callable[..., object], tree: _typing.Never, *rest: object, is_leaf: IsLeaf | None = None) -> Any: ...
+@_typing.overload
+def map(f: Callable[[_Array], _Array], tree: _S, *, is_leaf: None = None) -> _S: ...
+@_typing.overload
+def map(f: _WithOne, tree: _S, beside: object, /, *, is_leaf: None = None) -> _S: ...
+@_typing.overload
+def map(f: _WithTwo, tree: _S, beside: object, last: object, /, *, is_leaf: None = None) -> _S: ...
+@_typing.overload
+def map(f: Callable[[_Array], _R], tree: _Array, *, is_leaf: None = None) -> _R: ...
+@_typing.overload
+def map(f: Callable[[_Array], _R], tree: dict[_K, _Array], *, is_leaf: None = None) -> dict[_K, _R]: ...
+@_typing.overload
+def map(f: Callable[[_Array], _R], tree: list[_Array], *, is_leaf: None = None) -> list[_R]: ...
+@_typing.overload
+def map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any: ...
+def map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> object:
     """Apply f leaf by leaf; each of `rest` has `tree` as a prefix, and gives f its subtrees.
 
     Errors: ArgumentError with both key paths if one of `rest` differs from `tree`.
@@ -281,8 +307,8 @@ def map_with_path(
 
 
 def reduce(
-    function: Callable[[Any, Any], Any], tree: object, initializer: object = _MISSING, is_leaf: IsLeaf | None = None
-) -> Any:
+    function: Callable[[Any, Any], _R], tree: object, initializer: object = _MISSING, is_leaf: IsLeaf | None = None
+) -> _R:
     """Fold the leaves from the left.
 
     Errors: TypeError for no leaves and no `initializer`.
@@ -295,8 +321,8 @@ def reduce(
 
 
 def reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: object, *, identity: object = _MISSING, is_leaf: IsLeaf | None = None
-) -> Any:
+    operation: Callable[[Any, Any], _R], tree: object, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
+) -> _R:
     """Fold the leaves by an associative operation, as a balanced tree: log2(leaves) deep.
 
     Errors: ArgumentError for a tree without leaves if there is no identity.

@@ -220,8 +220,8 @@ LAX: list[tuple[str, str]] = [
     ("padding by pairs", "rune.lax.pad(x, 0.0, [(1, 1)])"),
     ("numbers along an axis that is not there", "rune.lax.broadcasted_iota('i32', (2, 2), 2)"),
     (
-        "a product of different dtypes",
-        "rune.lax.dot_general(x, rnp.arange(3), (((0,), (0,)), ((), ())), preferred_element_type='f32')",
+        "a product that would lose its imaginary part",
+        "rune.lax.dot_general(x, x * 1j, (((0,), (0,)), ((), ())), preferred_element_type='f32')",
     ),
     (
         "an offset of groups",

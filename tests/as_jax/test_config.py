@@ -101,6 +101,14 @@ def test_what_cannot_be_changed_is_taken_at_its_default_and_refused_otherwise(na
     assert reason in str(raised.value)
 
 
+def test_older_keys_are_typed_where_the_option_says_so():
+    with jax.enable_custom_prng():
+        typed = jax.random.PRNGKey(7)
+
+    assert typed == jax.random.key(7)
+    assert jax.random.PRNGKey(7).dtype == np.uint32
+
+
 def test_an_unknown_option_is_an_attribute_error_as_in_jax():
     with pytest.raises(AttributeError, match="Unrecognized config option: jax_foo"):
         jax.config.update("jax_foo", True)
@@ -141,6 +149,23 @@ def test_a_process_begins_with_variables_of_jax():
     assert done.stdout == "float64 True\n", done.stderr
 
 
+def test_xla_flags_say_how_many_devices_there_are_until_the_first_is_asked_for():
+    code = """
+import rune.as_jax, jax, os
+from jax._src import xla_bridge
+print(xla_bridge._backends)
+os.environ["XLA_FLAGS"] = "--xla_dump_to=x --xla_force_host_platform_device_count=6"
+print(jax.make_mesh((3, 2), ("a", "b")).size)
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+print(jax.device_count(), xla_bridge._backends)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}, timeout=60
+    )
+
+    assert done.stdout.splitlines() == ["{}", "6", "6 {'cpu': 'rune'}"], done.stderr
+
+
 def test_a_variable_without_a_meaning_is_refused():
     with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
         flags.begin({"JAX_ENABLE_X64": "maybe"})
@@ -151,12 +176,17 @@ def test_options_are_read_off_the_command_line(monkeypatch: pytest.MonkeyPatch):
     others = ["--depth=3", "--jax_no_such_option=1", "--", "--jax_debug_nans=1"]
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments, *others])
 
-    jax.config.parse_flags_with_absl()
+    try:
+        jax.config.parse_flags_with_absl()
+        values = jax.config.values
+    finally:
+        jax.config.update("jax_enable_x64", False)
+        jax.config.update("jax_numpy_rank_promotion", "allow")
 
-    assert jax.config.jax_enable_x64
-    assert jax.config.jax_numpy_rank_promotion == "warn"
-    assert jax.config.jax_compilation_cache_max_size == 7
-    assert not jax.config.jax_debug_nans
+    assert values["jax_enable_x64"]
+    assert values["jax_numpy_rank_promotion"] == "warn"
+    assert values["jax_compilation_cache_max_size"] == 7
+    assert not values["jax_debug_nans"]
 
 
 def test_an_option_of_the_command_line_without_a_meaning_is_refused():

@@ -22,6 +22,30 @@ from rune.errors import ArgumentError, MissingRule, TransformError
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
+def test_a_square_is_the_operation_that_it_is_in_jax():
+    for square in (jnp.square, jax.lax.square):
+        (equation,) = jax.make_jaxpr(square)(X).eqns
+        assert equation.primitive is jax.lax.square_p
+        assert equation.primitive.name == "square"
+    assert [e.primitive.name for e in jax.make_jaxpr(lambda x: x**2)(X).eqns] == ["integer_pow"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "bfloat16"])
+def test_a_square_of_a_program_is_that_of_numpy(dtype: str):
+    x = jnp.array([3, -2, 0]).astype(dtype)
+    n = np.asarray(x)
+
+    for square in (jax.lax.square_p.bind, jax.jit(jnp.square), jax.vmap(jnp.square)):
+        np.testing.assert_array_equal(square(x), n * n)
+
+
+def test_derivatives_of_a_square():
+    assert jax.grad(jnp.square)(3.0) == 6.0
+    assert jax.grad(jax.grad(jnp.square))(3.0) == 2.0
+    assert jax.jvp(jnp.square, (3.0,), (2.0,)) == (9.0, 12.0)
+    assert jax.jvp(jnp.square, (1.0 + 2.0j,), (1.0 + 0.0j,))[1] == 2.0 + 4.0j
+
+
 def cube_primitive() -> Primitive:
     cube_p = Primitive("cube")
     cube_p.def_impl(lambda x: x * x * x)

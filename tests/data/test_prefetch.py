@@ -177,9 +177,13 @@ def test_an_interrupt_ends_the_run_and_loses_no_element():
     values = [int(next(run)) for _ in range(3)]
 
     timer = threading.Timer(0.05, interrupt)
-    with pytest.raises(KeyboardInterrupt):
+
+    def wait_for_the_next() -> None:
         timer.start()
         next(run)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_for_the_next()
     timer.join()
 
     assert [*values, *map(int, pipeline.restore(run.state()))] == list(range(9))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 import typing
 from collections import OrderedDict, defaultdict
 from pathlib import Path
@@ -234,6 +235,41 @@ def test_the_line_of_what_is_refused_is_named():
         rune.export(bad)(X)
 
 
+# --- operations of users ------------------------------------------------------------------------
+
+DOUBLED = rnp.arange(7.0)
+twice = rune.extend.primitive("twice", expand=lambda x: x + x, jvp=[lambda t, x, y: 7 * t])
+both = rune.extend.primitive("both", expand=lambda x: (x + 1, x * 2), multiple_results=True)
+
+
+def test_an_operation_of_a_user_is_stored_as_what_it_expands_to():
+    exported = rune.export(lambda x: twice(x) + both(x)[1])(X, dims={"n": (1, 9)})
+    loaded = rune.export.load(exported.serialize())
+
+    np.testing.assert_allclose(loaded.call(DOUBLED), 4 * np.arange(7))
+    np.testing.assert_allclose(loaded.call(DOUBLED[:2]), [0, 4])
+
+
+def test_its_derivative_in_the_file_is_that_of_its_rule():
+    loaded = rune.export.load(rune.export(twice)(X).serialize(vjp_order=1))
+
+    np.testing.assert_allclose(rune.grad(lambda x: loaded.call(x).sum())(DOUBLED), np.full(7, 7.0))
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"types": lambda x: x, "meaning": np.sin}, "no code of Python or C.\nhint: say with expand="),
+        ({"expand": lambda x: x + DOUBLED}, "reads arrays that are not its operands.\nhint: make them operands"),
+    ],
+)
+def test_an_operation_without_such_an_expansion_is_refused_with_what_to_do(rules: Any, message: str):
+    operation = rune.extend.primitive("mine", **rules)
+
+    with pytest.raises(TypeError, match=f"export: cannot store mine .*{message}"):
+        rune.export(operation)(X)
+
+
 # --- files --------------------------------------------------------------------------------------
 
 
@@ -253,8 +289,31 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_weights_stay_in_the_file_until_they_are_read(tmp_path: Path):
+    big = rnp.cos(rnp.arange(1 << 20, dtype="f32"))
+    rune.export(lambda x: x * big[3] + big[-1])(1.0).save(tmp_path / "big.rune")
+
+    tracemalloc.start()
+    loaded = rune.export.load(tmp_path / "big.rune")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < big.nbytes / 8
+    assert float(loaded.call(2.0)) == float(big[3] * 2.0 + big[-1])
+
+
+def test_a_file_that_is_written_anew_leaves_what_was_loaded(tmp_path: Path):
+    path, loaded = tmp_path / "f.rune", []
+    for scale in (2.0, 3.0):
+        weights_of = rnp.full(999, scale)
+        rune.export(lambda x, w=weights_of: x * w)(1.0).save(path)
+        loaded.append(rune.export.load(path))
+
+    assert [float(each.call(1.0)[7]) for each in loaded] == [2.0, 3.0]
+
+
 def test_a_file_of_another_version_is_refused_by_its_number():
-    content = weights.decode(rune.export(function)(X, Y).serialize())
+    content = weights.decode(np.frombuffer(rune.export(function)(X, Y).serialize(), np.uint8))
     newer = weights.encode(weights.Content(content.arrays, {**content.texts, "version": "2"}))
 
     with pytest.raises(rune.errors.CheckError, match="version '2'; this rune reads version 1"):

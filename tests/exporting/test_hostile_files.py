@@ -79,7 +79,7 @@ def test_other_files_are_refused(file: bytes):
 
 def forged(changes: Mapping[str, Any] = {}, arrays: Mapping[str, np.ndarray] | None = None) -> bytes:
     """A file with other texts or arrays, and a digest that fits."""
-    content = weights.decode(rune.export(lambda x: rnp.sin(x) @ W)(rnp.ones(2)).serialize())
+    content = weights.decode(np.frombuffer(rune.export(lambda x: rnp.sin(x) @ W)(rnp.ones(2)).serialize(), np.uint8))
     texts = {**content.texts, **changes}
     return weights.encode(Content(content.arrays if arrays is None else arrays, texts))
 
@@ -169,7 +169,7 @@ def test_bytes_that_are_no_value_of_the_dtype_are_refused():
     file = rune.export(lambda i: weight[i])(0).serialize()
     assert rune.export.load(file).call(1) == 1
 
-    content = weights.decode(file)
+    content = weights.decode(np.frombuffer(file, np.uint8))
     byte = np.array(content.arrays["w000000"]).view(np.uint8)
     byte[(0,) * byte.ndim] = 77
     stored = content.arrays["w000000"].dtype

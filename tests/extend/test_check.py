@@ -24,7 +24,7 @@ def test_a_right_operation_passes_whole(operation: extend.Operation):
 
 
 def test_operands_and_parameters_are_tried_together():
-    pairs = [(operations.X, 2 * operations.X), (np.float32(2), np.float32(-3))]
+    pairs = [(operations.X, 2 * operations.X), [np.float32(2), np.float32(-3)]]  # a tuple or a list
 
     assert extend.check(operations.fused, pairs).missing == ()
     assert extend.check(operations.scale, [(operations.X, {"factor": 3.0})]).tried.keys() == EVERYTHING

@@ -26,7 +26,6 @@ What the namespace `jax` (0.10.2) has and `rune` lacks. What `jax.lax` has besid
 `jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
-    "grad, value_and_grad, vjp": ("reduce_axes", "sum with `lax.psum`"),
     "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (

@@ -12,6 +12,7 @@ import pytest
 import tokenizers
 
 import rune
+import rune.numpy as rnp
 from rune.sharding import make_mesh
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "llm"))
@@ -21,7 +22,7 @@ import llm_model as model
 import llm_text
 import llm_training as training
 import train
-from llm_model import Config
+from llm_config import Config
 from llm_tokenizer import Tokenizer, UnknownTokenizer
 from llm_tokenizer import train as train_tokenizer
 from llm_training import Plan
@@ -120,6 +121,15 @@ def test_a_seed_says_what_is_drawn(straight: training.State):
     drawn = [[*generate.continuation(ready, [5], 20, seed, 1.0)] for seed in (1, 1, 2)]
 
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_tokens_that_are_unlikely_are_not_drawn():
+    logits = rnp.log(rnp.array([0.5, 0.3, 0.19, 0.01]))
+
+    drawn = {int(model.sample(rune.random.key(seed), logits, 1.0)) for seed in range(40)}
+
+    assert drawn == {0, 1, 2}
+    assert int(model.sample(rune.random.key(0), logits, 0.0)) == 0
 
 
 def test_a_continuation_ends_where_the_places_end(straight: training.State):

@@ -97,6 +97,7 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
+    "square": lambda x: x * x,
     "div": _div,
     "rem": _rem,
     "abs": abs,

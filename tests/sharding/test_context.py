@@ -172,3 +172,32 @@ def test_specs_are_put_together_like_tuples():
 def test_each_axis_has_one_kind(kinds: tuple):
     with pytest.raises(ArgumentError, match="an AxisType for each required"):
         make_mesh((1,), ("data",), kinds)
+
+
+# --- types --------------------------------------------------------------------------------------
+
+
+def test_a_type_answers_for_its_layout_as_one_without_a_mesh():
+    layout = rune.typeof(rnp.ones((2, 3))).sharding
+
+    assert layout.spec == P(None, None)
+    assert layout.mesh == AbstractMesh((), ())
+    assert layout.is_fully_replicated
+    assert layout.update(spec=P(None)).spec == P(None)
+
+
+def test_a_mesh_without_axes_has_no_axes_of_any_kind():
+    mesh = AbstractMesh((), ())
+
+    assert [mesh.are_all_axes_auto, mesh.are_all_axes_explicit, mesh.are_all_axes_manual] == [False] * 3
+
+
+def test_the_layout_of_a_type_says_nothing_where_one_is_asked_for():
+    x = rnp.ones(3)
+    layout = rune.typeof(x).sharding
+
+    assert rnp.zeros(3, out_sharding=layout).sharding == rnp.zeros(3).sharding
+    assert rune.random.normal(rune.random.key(0), (3,), out_sharding=layout).shape == (3,)
+    assert x.at[0].set(2.0, out_sharding=layout)[0] == 2.0
+    assert rune.ShapeDtypeStruct((3,), "f32", sharding=layout).sharding is None
+    assert rune.typeof(x).update(sharding=layout) is rune.typeof(x)

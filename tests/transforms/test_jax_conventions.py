@@ -62,6 +62,9 @@ def test_a_result_is_laid_out_as_asked(name: str):
 
 AT_DEFAULTS = {
     "linear_transpose": lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=())(3.0)[0],
+    "grad": lambda: rune.grad(lambda v: 3 * v * v, reduce_axes=())(1.0),
+    "value_and_grad": lambda: rune.value_and_grad(lambda v: 3 * v * v, reduce_axes=[])(1.0)[1],
+    "vjp": lambda: rune.vjp(lambda v: 2 * v, 1.0, reduce_axes=())[1](3.0)[0],
     "vmap": lambda: rune.vmap(lambda v: 2 * v, spmd_axis_name=None, sum_match=False)(rnp.full(1, 3.0))[0],
     "checkpoint": lambda: rune.checkpoint(lambda v: 2 * v, concrete=False)(3.0),
     "scan": lambda: lax.scan(lambda c, _: (c + 1.0, None), 4.0, length=2, _split_transpose=False)[0],
@@ -80,6 +83,8 @@ def test_an_argument_at_its_default_changes_nothing(name: str):
     ("call", "argument"),
     [
         (lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=("data",)), "reduce_axes"),
+        (lambda: rune.grad(rnp.sin, reduce_axes=("data",)), "reduce_axes"),
+        (lambda: rune.vjp(rnp.sin, 1.0, reduce_axes=("data",)), "reduce_axes"),
         (lambda: rune.vmap(rnp.sin, spmd_axis_name=Y), "spmd_axis_name"),
         (lambda: rune.checkpoint(rnp.sin, concrete=True), "concrete"),
         (lambda: lax.scan(lambda c, _: (c, c), 0.0, length=2, _split_transpose=True), "_split_transpose"),
@@ -250,3 +255,30 @@ def test_a_box_that_forwards_attributes_is_opened():
 
     np.testing.assert_array_equal(x @ box, x @ x)
     np.testing.assert_array_equal(rnp.dot(box, x), x @ x)
+
+
+WRAPPERS = {
+    "jit": rune.jit,
+    "jit again": lambda f: rune.jit(rune.jit(f)),
+    "vmap of jit": lambda f: rune.vmap(rune.jit(f)),
+    "grad": rune.grad,
+    "value_and_grad": rune.value_and_grad,
+    "jacrev": rune.jacrev,
+    "pmap": rune.pmap,
+    "checkpoint": rune.checkpoint,
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_attributes_of_a_function_are_those_of_its_wrapper(name: str):
+    def function(x):
+        return x * x
+
+    function.purpose = "squares"  # type: ignore[attr-defined]
+    function.marked = "by the user"  # type: ignore[attr-defined]  # an attribute of jitted functions, too
+    wrapper = WRAPPERS[name](function)
+
+    results = wrapper(rnp.ones(1) if "map" in name else 1.0)
+
+    assert wrapper.purpose == "squares"
+    assert rune.tree.leaves(results)[0] in (1.0, 2.0)

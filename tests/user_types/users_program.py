@@ -1,9 +1,10 @@
 """A program of a user, with the types that checkers are to infer. It is checked, not run."""
 
-from typing import NamedTuple, assert_type
+from typing import Any, NamedTuple, assert_type
 
 import rune
 import rune.numpy as rnp
+import rune.scipy.linalg
 from rune import Array, data, lax, nn, optim, random, tree
 
 
@@ -43,6 +44,77 @@ assert_type(rnp.fft.fft(x), Array)
 assert_type(random.normal(random.key(1), (3,)), Array)
 assert_type(nn.softmax(x), Array)
 assert_type(lax.cummax(x), Array)
+
+# Flags that decide the result.
+assert_type(rnp.linalg.qr(x, mode="r"), Array)
+assert_type(rnp.linalg.qr(x).R, Array)
+assert_type(rnp.linalg.qr(x, "raw"), tuple[Array, Array])
+assert_type(rnp.linalg.svd(x, compute_uv=False), Array)
+assert_type(rnp.linalg.svd(x).S, Array)
+assert_type(rnp.linalg.eigh(x.T @ x).eigenvectors, Array)
+assert_type(rnp.linalg.slogdet(x.T @ x).logabsdet, Array)
+assert_type(rnp.linalg.lstsq(x, y)[0], Array)
+assert_type(rune.scipy.linalg.eigh(x, eigvals_only=True), Array)
+assert_type(rune.scipy.linalg.eigh(x), tuple[Array, Array])
+assert_type(rnp.unique(x), Array)
+assert_type(rnp.unique(x, return_counts=True), tuple[Array, Array])
+assert_type(rnp.unique(x, return_index=True, return_counts=True, axis=0), tuple[Array, Array, Array])
+assert_type(rnp.unique(x, True, True, True), tuple[Array, Array, Array, Array])
+assert_type(rnp.intersect1d(x, y, return_indices=True), tuple[Array, Array, Array])
+assert_type(rnp.average(x, weights=x), Array)
+assert_type(rnp.average(x, weights=x, returned=True), tuple[Array, Array])
+assert_type(rnp.histogram(x, bins=3), tuple[Array, Array])
+assert_type(rnp.meshgrid(x[:, 0], x[0]), list[Array])
+assert_type(rnp.nonzero(x), tuple[Array, ...])
+assert_type(rnp.linspace(0, 1, 3, retstep=True), tuple[Array, Array])
+assert_type(rnp.linspace(0, 1, 3), Array)
+assert_type(rnp.polyfit(x[0], x[0], 1, cov=True), tuple[Array, Array])
+assert_type(rnp.gradient(x, axis=0), Array)
+assert_type(rnp.atleast_2d(x), Array)
+assert_type(rnp.isfinite(x), Array)
+assert_type(lax.sort(x), Array)
+assert_type(lax.sort([x, y]), tuple[Array, ...])
+assert_type(lax.top_k(x, 2), tuple[Array, Array])
+assert_type(nn.logsumexp(x, return_sign=True), tuple[Array, Array])
+
+
+def with_steps(params: Params, x: Array) -> tuple[Array, int]:
+    return rnp.sum(predict(params, x)), 3
+
+
+assert_type(rune.grad(with_steps, has_aux=True)(params, x), tuple[Params, int])
+assert_type(rune.grad(with_steps, 1, has_aux=True)(params, x), tuple[Any, int])
+assert_type(rune.grad(loss, argnums=1)(params, x, y), Array)
+assert_type(rune.grad(loss, argnums=(0, 1))(params, x, y), tuple[Params, Array])
+assert_type(rune.value_and_grad(with_steps, has_aux=True)(params, x), tuple[tuple[Array, int], Params])
+assert_type(rune.value_and_grad(loss, argnums=(0, 1))(params, x, y), tuple[Array, tuple[Params, Array]])
+assert_type(rune.vjp(predict, params, x)[1](y), tuple[Params, Array])
+assert_type(rune.vjp(with_steps, params, x, has_aux=True)[2], int)
+assert_type(rune.jvp(with_steps, (params, x), (params, x), has_aux=True), tuple[Array, Array, int])
+
+
+# Results inferred from functions.
+def step(params: Params, x: Array) -> tuple[Params, Array]:
+    return params, x
+
+
+def halved(params: Params) -> Params:
+    return Params(params.w / 2, params.b)
+
+
+assert_type(rune.cond(True, halved, halved, params), Params)
+assert_type(rune.cond(x.sum() > 0, rnp.sin, rnp.cos, x), Array)
+assert_type(rune.switch(0, [rnp.sin, rnp.cos], x), Array)
+assert_type(rune.scan(step, params, x), tuple[Params, Array])
+assert_type(rune.while_loop(lambda p: p.w.sum() > 1, halved, params), Params)
+assert_type(rune.fori_loop(0, 3, lambda i, p: halved(p), params), Params)
+assert_type(rune.associative_scan(rnp.add, x), Array)
+assert_type(rune.map(rnp.sin, x), Array)
+assert_type(lax.stop_gradient(params), Params)
+assert_type(tree.map(rnp.sin, params), Params)
+assert_type(tree.map(rnp.add, params, params), Params)
+assert_type(tree.map(rnp.sin, {"x": x}), dict[str, Array])
+assert_type(tree.map(float, {"x": x}), dict[str, float])
 
 adam = optim.adam(1e-3)
 state = adam.init(params)

@@ -15,3 +15,8 @@ rnp.sin("x")  # mistake
 rnp.ones(3).no_such_method()  # mistake
 rnp.no_such_function(1.0)  # mistake
 number: int = rnp.sum(rnp.ones(3))  # mistake
+print(rnp.linalg.svd(rnp.ones((2, 2)), compute_uv=False).S)  # mistake
+values, counts, inverse = rnp.unique(rnp.ones(3), return_counts=True)  # mistake
+a, b, c = rune.grad(scaled, argnums=(0, 1))(rnp.ones(3), 2.0)  # mistake
+print(rune.scan(lambda carry, x: (carry, x), 0.0, rnp.ones(3)).shape)  # mistake
+rune.cond(True, rnp.sin, rnp.cos, 1.0).no_such_method()  # mistake

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune import config, dtypes, locks
+from rune import dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.crew.run import Crew, crew_for, meet_address
@@ -67,7 +67,7 @@ def probe() -> tuple[list[Target], str | None]:
 def _shares() -> tuple[threads.Share, ...]:
     """How the cores are dealt out."""
     cores = compiler.available_cores() if threads.is_available() else 1
-    devices = config.current().cpu_devices
+    devices = threads.device_count()
     return tuple(threads.Share(number, devices, cores) for number in range(devices))
 
 

@@ -17,12 +17,14 @@ import ctypes
 import functools
 import os
 import platform
+import re
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from rune import config
 from rune.backends.cpu import compiler, threads_code
 
 T = TypeVar("T")
@@ -32,12 +34,28 @@ STACK_BYTES = 8 << 20
 
 _X86 = ("void @llvm.x86.sse2.pause()", "@llvm.x86.sse2.pause()")
 _ARM = ("void @llvm.aarch64.hint(i32)", "@llvm.aarch64.hint(i32 1)")
+_FORCED = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 _PAUSE = {"x86_64": _X86, "amd64": _X86, "arm64": _ARM, "aarch64": _ARM}
 
 
 def is_available() -> bool:
     """Whether this system has what the pool is made of."""
     return os.name == "posix" and platform.machine().lower() in _PAUSE
+
+
+@functools.cache
+def device_count() -> int:
+    """How many devices the processor is: settled by the first question."""
+    settings = config.current()
+    if settings.cpu_devices > 1 or not settings.xla_flags:
+        return settings.cpu_devices
+    counts = _FORCED.findall(os.environ.get("XLA_FLAGS", ""))
+    return max(int(counts[-1]), 1) if counts else 1
+
+
+def is_counted() -> bool:
+    """Whether that question was asked."""
+    return bool(device_count.cache_info().currsize)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def probe() -> tuple[list[Target], str | None]:
     try:
         targets = [_target(number, handle) for number, handle in enumerate(_handles())]
     except ImportError as error:
-        return [], f"pyopencl cannot be imported ({error}); pip install pyopencl"
+        return [], f"pyopencl cannot be imported ({error}); pip install 'rune-ml[opencl]'"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no OpenCL platform ({type(error).__name__}: {error})"
     return targets, None if targets else _why_none()

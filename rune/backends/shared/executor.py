@@ -24,6 +24,7 @@ from rune.lowering.plan import Branch, Copy, Loop, Plan, Slot, Space, Step, is_o
 from rune.lowering.size_values import too_large
 
 Shape = tuple[int, ...]
+Number = Any  # an int; a Size in a plan for all sizes, whose numbers a host computes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,12 @@ class Place:
 
     space: Space
     number: int
-    offset: int
-    bytes: int
+    offset: Number
+    bytes: Number
     type: ArrayType
 
     @property
-    def memory(self) -> tuple[Space, int, int, int]:
+    def memory(self) -> tuple[Space, int, Number, Number]:
         """The bytes, whatever they mean."""
         return self.space, self.number, self.offset, self.bytes
 
@@ -59,7 +60,7 @@ class ConcreteLoop:
     """
 
     step: Loop
-    count: int | None
+    count: Number | None
     arrays: tuple[Place, ...]  # of state that holds nothing before
     counter: Place
     holds: Place | None
@@ -87,7 +88,7 @@ class Concrete:
     sizes: Mapping[str, int]
     steps: Steps
     results: tuple[ArrayType, ...]
-    arena_bytes: int
+    arena_bytes: Number
 
 
 def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
@@ -132,30 +133,39 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
     return sizes
 
 
-def concrete(plan: Plan, sizes: Mapping[str, int]) -> Concrete:
-    """The plan for these sizes."""
+def concrete(plan: Plan, sizes: Mapping[str, int] | None) -> Concrete:
+    """The plan for these sizes; None: for all of them, with Sizes for its numbers."""
     arguments = (Slot(Space.ARGUMENT, t, n) for n, t in enumerate(plan.arguments))
     results = (Slot(Space.RESULT, t, n) for n, t in enumerate(plan.results))
     argument_places = tuple(_own_place(s, sizes) for s in arguments)
     result_places = tuple(_own_place(s, sizes) for s in results)
     frame = _Frame(sizes, argument_places, result_places, 0)
-    types = tuple(concrete_type(t, sizes) for t in plan.results)
-    return Concrete(dict(sizes), frame.steps(plan), types, evaluate(plan.arena_bytes, sizes))
+    types = tuple(_own_type(t, sizes) for t in plan.results)
+    return Concrete(dict(sizes or {}), frame.steps(plan), types, _value(plan.arena_bytes, sizes))
 
 
-def _own_place(slot: Slot, sizes: Mapping[str, int]) -> Place:
-    type_ = concrete_type(slot.type, sizes)
-    return Place(slot.space, slot.number, evaluate(slot.offset, sizes), size_bytes(type_), type_)
+def _value(x: Size, sizes: Mapping[str, int] | None) -> Number:
+    return x if sizes is None else evaluate(x, sizes)
+
+
+def _own_type(type: ArrayType, sizes: Mapping[str, int] | None) -> ArrayType:
+    return type if sizes is None else concrete_type(type, sizes)
+
+
+def _own_place(slot: Slot, sizes: Mapping[str, int] | None) -> Place:
+    type_ = _own_type(slot.type, sizes)
+    nbytes = dims.product(type_.shape) * type_.dtype.itemsize
+    return Place(slot.space, slot.number, _value(slot.offset, sizes), nbytes, type_)
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
     """Where the arguments, results and arena of one plan are in the memory of the whole."""
 
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int] | None
     arguments: tuple[Place, ...]
     results: tuple[Place, ...]
-    base: int
+    base: Number
 
     def place(self, slot: Slot) -> Place:
         """The place of a slot, as of its own type."""
@@ -196,13 +206,13 @@ class _Frame:
         is_in_place = all(a.memory == b.memory for a, b in zip(state, results, strict=True))
         # One step's results are the next one's state, so the two swap roles after every step.
         turns = [(state, results), (results, state)][: 1 if is_in_place else 2]
-        base = self.base + evaluate(step.offset, self.sizes)
+        base = self.base + _value(step.offset, self.sizes)
         frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
         pairs = zip(step.state, step.results, state, results, strict=True)
         condition, holds = step.condition, [s for s in (step.holds,) if s is not None]
         return ConcreteLoop(
             step,
-            None if step.count is None else evaluate(step.count, self.sizes),
+            None if step.count is None else _value(step.count, self.sizes),
             arguments[len(arguments) - step.arrays :],
             arguments[0],
             self.place(holds[0]) if holds else None,
@@ -215,7 +225,7 @@ class _Frame:
 
     def branch(self, step: Branch) -> ConcreteBranch:
         """A branch, with the steps within."""
-        base = self.base + evaluate(step.offset, self.sizes)
+        base = self.base + _value(step.offset, self.sizes)
         places = self.places(step.arguments), self.places(step.results)
         within = _Frame(self.sizes, *places, base)
         branches = tuple(map(within.steps, step.branches))

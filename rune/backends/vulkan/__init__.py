@@ -77,7 +77,7 @@ def probe() -> tuple[list[Target], str | None]:
         targets = [_target(number, physical) for number, physical in enumerate(_usable())]
         lacking = [f"{p.name}: {p.why_not()}" for p in physical_devices(instance())]
     except ImportError as error:
-        return [], f"the package vulkan cannot be imported ({error}); pip install vulkan"
+        return [], f"the package vulkan cannot be imported ({error}); pip install 'rune-ml[vulkan]'"
     except OSError as error:
         return [], f"there is no Vulkan loader ({error}); {_GET_DRIVER}"
     except Exception as error:  # a driver may fail in any way: the reason is reported

@@ -104,7 +104,7 @@ def probe() -> tuple[list[Target], str | None]:
     try:
         targets = [_target(number, adapter) for number, adapter in enumerate(_adapters())]
     except ImportError as error:
-        return [], f"wgpu cannot be imported ({error}); pip install wgpu"
+        return [], f"wgpu cannot be imported ({error}); pip install 'rune-ml[wgpu]'"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no WebGPU adapter ({type(error).__name__}: {error})"
     return targets, None if targets else "no API offers an adapter; install a driver for the GPU"

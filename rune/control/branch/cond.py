@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,16 +26,14 @@ from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import mismatch, paths
 from rune.tree import TreeDef
 
+R = TypeVar("R")
+X = TypeVar("X")
 _MISSING = object()
 
 
 def cond(
-    pred: object,
-    true_fun: Callable[..., object],
-    false_fun: Callable[..., object],
-    *operands: object,
-    operand: object = _MISSING,
-) -> Any:
+    pred: object, true_fun: Callable[..., R], false_fun: Callable[..., X], *operands: object, operand: object = _MISSING
+) -> R | X:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
     pred:      a bool or a real number, which is true unless it is 0.
@@ -71,9 +69,7 @@ def _each_with_its_operand(
     return lambda x, y: on_x(x), lambda x, y: on_y(y), (x, y)
 
 
-def switch(
-    index: object, branches: Sequence[Callable[..., object]], *operands: object, operand: object = _MISSING
-) -> Any:
+def switch(index: object, branches: Sequence[Callable[..., R]], *operands: object, operand: object = _MISSING) -> R:
     """`branches[index](*operands)`; an index out of range means the first or the last branch.
 
     operands:  as for `cond`.
@@ -162,7 +158,9 @@ def _chosen(
     leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
-    traced = [trace(Flat(name, f, treedef), types) for f in functions]
+    by_identity = {id(f): f for f in functions}  # one that stands there twice is traced once
+    each = {key: trace(Flat(name, f, treedef), types) for key, f in by_identity.items()}
+    traced = [each[id(f)] for f in functions]
     _check_results(name, labels, traced)
     # All branches of an equation take the same operands and yield the same types.
     traced, strong = share_captured(traced), _joint_types(traced)

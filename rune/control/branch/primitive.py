@@ -47,7 +47,7 @@ from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.program import Equation, Program
+from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Axes
@@ -253,7 +253,7 @@ def _batch(
 def _split_off(first: Program, others: Branches) -> tuple[tuple[int | None, ...], Branches]:
     """Which operand each result is whatever branch runs, or None; branches of the other results."""
     branches = (first, *others)
-    places = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
+    places: list[dict[Atom, int]] = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
     rows = zip(*[[p.get(v) for v in b.outputs] for b, p in zip(branches, places)], strict=True)
     sources = tuple(row[0] if len({*row}) == 1 else None for row in rows)
     chosen = tuple(n is None for n in sources)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rune import tree
 from rune.core.interpreter import type_of
@@ -20,10 +20,11 @@ from rune.ops.conventions import normalised_axis
 from rune.transforms.arguments import array_leaves, key_path, require_callable
 from rune.transforms.tree_difference import shown
 
+T = TypeVar("T")
 Leaves = Sequence[Any]
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: object, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = False, axis: int = 0) -> T:
     """All prefixes `fn(...fn(fn(x0, x1), x2)..., xi)` of the slices of `elems` along `axis`.
 
     fn:       an associative function of two trees like `elems`, with any size along `axis`; it

@@ -30,17 +30,18 @@ from rune.transforms.tree_difference import kind_of
 from rune.tree import TreeDef
 
 R = TypeVar("R")
+Y = TypeVar("Y")
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[object, object]],
+    f: Callable[[Any, Any], tuple[R, Y]],
     init: object,
     xs: object = None,
     length: Any = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, Y]:
     """Apply `carry, y = f(carry, x)` to one row of `xs` after another; (last carry, stacked ys).
 
     init:     the first carry, a tree of arrays. A Python number takes the dtype that `f` returns.

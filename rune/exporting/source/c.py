@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rune.backends.shared.executor import Place, evaluate
+from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, pointer, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, in_c, pointer, size_name, written
 from rune.lowering.codegen.c import OPTIONS, TARGET, C
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.kernel.nodes import Access
@@ -25,17 +25,18 @@ class _Calls:
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Loops around a call of the kernel for one point."""
         kernel = self.kernels[step.kernel]
-        extents = [evaluate(x, {}) for x in kernel.grid]
+        extents = [*map(in_c, kernel.grid)]
         loops = [f"for (int64_t p{k} = 0; p{k} < {extents[k]}; p{k}++)" for k in reversed(range(len(extents)))]
         arguments = [
             _cast(p.dtype, p.access is Access.READ, place) for p, place in zip(kernel.params, places, strict=True)
         ]
         points = [f"p{k}" if k < len(extents) else "0" for k in range(3)]
-        return [*loops, f"  {kernel.name}({', '.join([*arguments, *points])});"]
+        passed = [*arguments, *map(size_name, kernel.sizes), *points]
+        return [*loops, f"  {kernel.name}({', '.join(passed)});"]
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Bytes to bytes."""
-        return [f"memmove({pointer(target)}, {pointer(source)}, {target.bytes});"]
+        return [f"memmove({pointer(target)}, {pointer(source)}, {in_c(target.bytes)});"]
 
     def write(self, place: Place, number: str) -> str:
         """A store."""
@@ -58,6 +59,11 @@ _READ = """static int32_t rune_read(const unsigned char *at, size_t bytes) {
 }"""
 
 
+def _arena_function(job: Job) -> str:
+    arena = in_c(job.steps.arena_bytes)
+    return f"{texts.arena_signature(job)} {{\n  const int64_t bytes = {arena};\n  return bytes < 64 ? 64 : bytes;\n}}"
+
+
 def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, C) for name, code in job.plan.kernels.items()}
@@ -70,7 +76,9 @@ def files(job: Job) -> dict[str, str | bytes]:
         texts.declared_weights(job, "_Alignas(64) "),
         NEAREST,
         _READ,
+        *([ROUNDING, _arena_function(job)] if job.sizes else []),
         f"{texts.signature(job, True)} {{",
+        *texts.range_check(job),
         f"  const unsigned char *const a[] = {{{', '.join(arguments) or '0'}}};",
         f"  unsigned char *const r[] = {{{', '.join(results) or '0'}}};",
         "  unsigned char *const m = arena;",

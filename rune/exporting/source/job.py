@@ -1,27 +1,27 @@
-"""What is written: a plan for one choice of sizes, its weights, and a call to compare with."""
+"""What is written: a plan, its weights, and calls to compare with."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rune import dtypes, tree
-from rune.array import Array
-from rune.backends.shared.executor import Concrete, concrete, size_values, static_shape
+from rune import dims, dtypes, tree
+from rune.array import CPU, Array, put
+from rune.backends.shared.executor import Concrete, Shape, concrete, concrete_type, size_values, static_shape
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError
+from rune.dims import Dim
+from rune.errors import ArgumentError, DimensionError
 from rune.exporting.exported import Exported
 from rune.exporting.trace import exported_function
 from rune.lowering.codegen.target import Target
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Plan
 from rune.transforms.arguments import as_value
-from rune.transforms.compile.jit import jit
 from rune.transforms.eval_shape import described
 
 # The type of C that holds an element, and how many of them one has.
@@ -39,39 +39,118 @@ ELEMENTS: Mapping[np.dtype, tuple[str, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCall:
+    """A call as rune computed it."""
+
+    sizes: Mapping[str, int]
+    arguments: tuple[np.ndarray, ...]
+    results: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A function to be written: `arguments` and `results` are a call of it, computed by rune."""
+    """A function to be written. sizes: those that are open, which the entry takes, by name."""
 
     name: str
     plan: Plan
     steps: Concrete
     weights: tuple[np.ndarray, ...]
-    arguments: tuple[np.ndarray, ...]
-    results: tuple[np.ndarray, ...]
+    sizes: Mapping[str, Dim]
+    calls: tuple[StoredCall, ...]  # the one that was asked for, then others
     types: tuple[ArrayType, ...]
     out_types: tuple[ArrayType, ...]
 
+    @property
+    def arguments(self) -> tuple[np.ndarray, ...]:
+        """Those of the call that was asked for."""
+        return self.calls[0].arguments
 
-def job(function: Callable[..., object], args: Sequence[object], name: str | None, target: Target) -> Job:
-    """The function for arguments like these, lowered for the target."""
-    leaves, treedef = tree.flatten((args, {}))
+    @property
+    def results(self) -> tuple[np.ndarray, ...]:
+        """Those of the call that was asked for."""
+        return self.calls[0].results
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be written: a function, arguments of a call, and the sizes that stay open."""
+
+    function: Callable[..., object]
+    args: Sequence[object]
+    name: str | None
+    dims: Mapping[str, tuple[int | str, int | str | None]] | None
+    in_dims: object
+
+
+def job(request: Request, target: Target, opens_sizes: bool) -> Job:
+    """The function for arguments like these, lowered for the target.
+
+    opens_sizes: whether what writes the folder can leave sizes open
+    Errors: ArgumentError for open sizes where it cannot.
+    """
+    function = request.function
+    leaves, treedef = tree.flatten((request.args, {}))
     values = [_drawn(t, n) if (t := described(x)) is not None else as_value(x) for n, x in enumerate(leaves)]
     positional, _ = tree.unflatten(treedef, values)
-    called = jit(lambda *xs: function.call(*xs)) if isinstance(function, Exported) else function
-    exported = exported_function(called, positional, {}, None, None)
+    called = (lambda *xs: function.call(*xs)) if isinstance(function, Exported) else function
+    exported = exported_function(called, positional, {}, request.dims, request.in_dims)
     open_types = [t for t in (*exported.in_avals, *exported.out_avals) if t.is_symbolic]
-    if open_types:
+    if open_types and not opens_sizes:
         raise ArgumentError(
-            f"source: cannot write {exported.fun_name} with open sizes ({open_types[0]})",
-            hint="the folder is for arguments of one size: leave dims out",
+            f"source: cannot write {exported.fun_name} for {target.backend} with open sizes ({open_types[0]})",
+            hint="targets with open sizes are c and opencl; for this one leave dims out",
         )
     plan = stages(exported.program, _without_f64(target, exported.program)).plan
-    steps = concrete(plan, size_values(plan, [*map(static_shape, plan.arguments)]))
-    label = identifier(name or (function.fun_name if isinstance(function, Exported) else exported.fun_name))
-    arrays = tuple(np.asarray(v.numpy() if isinstance(v, Array) else v, type_of(v).dtype) for v in values)
-    outs = tuple(x.numpy() for x in exported.run(*values) if isinstance(x, Array))
+    label = identifier(request.name or (function.fun_name if isinstance(function, Exported) else exported.fun_name))
     weights = tuple(w.numpy() for w in exported.weights)
-    return Job(label, plan, steps, weights, arrays, outs, exported.in_avals, exported.out_avals)
+    sizes = dims.symbols_within(*(d for t in open_types for d in t.shape)) if open_types else {}
+    steps = concrete(plan, None if open_types else size_values(plan, [*map(static_shape, plan.arguments)]))
+    arrays = tuple(np.asarray(v.numpy() if isinstance(v, Array) else v, type_of(v).dtype) for v in values)
+    calls = tuple(_calls(exported, plan, arrays))
+    return Job(label, plan, steps, weights, sizes, calls, exported.in_avals, exported.out_avals)
+
+
+# How sizes of further calls follow from those of the first; calls out of range are left out.
+_CHANGES: tuple[Callable[[int], int], ...] = (
+    lambda n: n,
+    lambda n: 0,
+    lambda n: 1,
+    lambda n: n - 1,
+    lambda n: 2 * n + 1,
+)
+
+
+def _calls(exported: Exported, plan: Plan, arrays: Sequence[np.ndarray]) -> Iterator[StoredCall]:
+    """The call with these arguments, and others with their elements in arrays of other sizes."""
+    weights = [static_shape(w.type) for w in exported.weights]
+    asked = size_values(plan, [*weights, *(x.shape for x in arrays)])
+    for sizes in _unique({name: change(n) for name, n in asked.items()} for change in _CHANGES):
+        types = [concrete_type(t, sizes) for t in exported.in_avals]
+        if not _fit(plan, [*weights, *(static_shape(t) for t in types)]):
+            continue
+        resized = [
+            np.resize(x, static_shape(t)).astype(t.dtype, copy=False) for x, t in zip(arrays, types, strict=True)
+        ]
+        outs = exported.run(*(put(x, t, CPU) for x, t in zip(resized, types, strict=True)))
+        yield StoredCall(sizes, tuple(resized), tuple(x.numpy() for x in outs if isinstance(x, Array)))
+
+
+def _fit(plan: Plan, shapes: Sequence[Shape]) -> bool:
+    """Whether a call may have these shapes."""
+    try:
+        size_values(plan, shapes)
+    except DimensionError:
+        return False
+    return True
+
+
+def _unique(several: Iterable[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:
+    """Each of them once."""
+    before: list[Mapping[str, int]] = []
+    for one in several:
+        if one not in before:
+            yield one
+            before.append(one)
 
 
 def _without_f64(target: Target, program: Program) -> Target:

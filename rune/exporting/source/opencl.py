@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rune import dtypes
-from rune.backends.shared.executor import Place, evaluate
+from rune.backends.shared.executor import Place
+from rune.dims import Size
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, BufferCommands, memories, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memories, size_name, written
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target, natively
@@ -42,7 +43,7 @@ class _Commands(BufferCommands):
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Arguments are pairs of buffer and first element."""
         kernel = self.kernels[step.kernel]
-        grid = [evaluate(x, {}) for x in kernel.grid] or [1]
+        grid = [*kernel.grid] or [1]
         if 0 in grid:
             return []
         local = [*kernel.workgroup, *[1] * (len(grid) - len(kernel.workgroup))]
@@ -50,13 +51,14 @@ class _Commands(BufferCommands):
         total = [g * t for g, t in zip(grid, local, strict=True)] if kernel.workgroup else grid
         group = f"(size_t[]){{{_listed(local)}}}" if kernel.workgroup else "NULL"
         firsts = [p.offset // p.type.dtype.itemsize for p in places]
-        buffers = f"(cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_listed(firsts)}}}"
-        number = self.numbers[step.kernel]
-        return [f"launch({number}, {len(places)}, {buffers}, {len(total)}, (size_t[]){{{_listed(total)}}}, {group});"]
+        sizes = f"{len(kernel.sizes)}, (cl_long[]){{{', '.join(map(size_name, kernel.sizes)) or '0'}}}"
+        buffers = f"{len(places)}, (cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_listed(firsts)}}}"
+        number, extents = self.numbers[step.kernel], f"{len(total)}, (size_t[]){{{_listed(total)}}}"
+        return [f"launch({number}, {buffers}, {sizes}, {extents}, {group});"]
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _listed(numbers: Sequence[Size]) -> str:
+    return ", ".join(map(in_c, numbers))
 
 
 _HOST = """
@@ -70,18 +72,22 @@ static void note(cl_int code) {
   if (!failure) failure = code;
 }
 
-static void launch(int kernel, int count, const cl_mem *buffers, const cl_long *firsts, cl_uint rank,
-                   const size_t *total, const size_t *local) {
+static void launch(int kernel, int count, const cl_mem *buffers, const cl_long *firsts, int size_count,
+                   const cl_long *sizes, cl_uint rank, const size_t *total, const size_t *local) {
   if (failure) return;
+  for (cl_uint k = 0; k < rank; k++)
+    if (!total[k]) return;
   for (int k = 0; k < count; k++) {
     note(clSetKernelArg(kernels[kernel], 2 * k, sizeof(cl_mem), &buffers[k]));
     note(clSetKernelArg(kernels[kernel], 2 * k + 1, sizeof(cl_long), &firsts[k]));
   }
+  for (int k = 0; k < size_count; k++)
+    note(clSetKernelArg(kernels[kernel], 2 * count + k, sizeof(cl_long), &sizes[k]));
   if (!failure) note(clEnqueueNDRangeKernel(queue, kernels[kernel], rank, NULL, total, local, 0, NULL, NULL));
 }
 
 static void copy(cl_mem source, size_t at, cl_mem target, size_t to, size_t bytes) {
-  if (!failure) note(clEnqueueCopyBuffer(queue, source, target, at, to, bytes, 0, NULL, NULL));
+  if (!failure && bytes) note(clEnqueueCopyBuffer(queue, source, target, at, to, bytes, 0, NULL, NULL));
 }
 
 static void store(cl_mem target, size_t to, int32_t number) {
@@ -107,6 +113,14 @@ static cl_mem memory(size_t bytes) {
   const cl_mem buffer = failure ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
   note(code);
   return buffer;
+}
+
+/* A buffer of so many bytes at least. */
+static inline void grow(cl_mem *buffer, int64_t *room, int64_t bytes) {
+  if (*buffer && *room >= bytes) return;
+  if (*buffer) clReleaseMemObject(*buffer);
+  *buffer = memory((size_t)bytes);
+  *room = bytes;
 }
 
 /* The text of a file, ended by 0; NULL if it cannot be read. */
@@ -153,6 +167,7 @@ def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, OPENCL_C) for name, code in job.plan.kernels.items()}
     name, names = job.name, ", ".join(f'"{k.name}"' for k in kernels.values())
+    steps = written(job.steps.steps, _Commands(kernels))
     source = [
         "#define CL_TARGET_OPENCL_VERSION 120",
         "#include <CL/cl.h>",
@@ -164,9 +179,10 @@ def files(job: Job) -> dict[str, str | bytes]:
         f"static const char *const names[] = {{{names or '0'}}};",
         _HOST,
         NEAREST,
+        *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "cl_mem"),
         _opened(job, len(kernels)),
-        f"static void steps(void) {{\n{written(job.steps.steps, _Commands(kernels))}\n  (void)rune_nearest;\n}}",
+        f"static void steps({', '.join(texts.size_list(job)) or 'void'}) {{\n{steps}\n  (void)rune_nearest;\n}}",
         texts.device_entry(job, "clFinish(queue);"),
         _CLOSE.format(name=name, memories=texts.released(job, "if ({0}) clReleaseMemObject({0});")),
     ]

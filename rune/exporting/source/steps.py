@@ -10,15 +10,41 @@ branches are C's own. Bodies whose carries take turns are written out for even a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from rune.backends.shared.executor import ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
+from rune.dims import Size
 from rune.errors import ArgumentError
+from rune.lowering.codegen.infix import index_text
 from rune.lowering.plan import Call, Copy, Launch, Space
 
 INDENT = "  "
+
+
+def in_c(x: Size) -> str:
+    """A number as C has it, in terms of the sizes, which are arguments of the entry.
+
+    >>> from rune import dims
+    >>> in_c(4 * dims.symbol("n", 1) + 64), in_c(7)
+    ('4 * size_n + 64', '7')
+    """
+    return index_text(x, size_name).replace("rune_", "host_")
+
+
+def size_name(name: str) -> str:
+    """The argument of the entry that has a size."""
+    return "size_" + re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+# What `in_c` may call.
+ROUNDING = """static inline int64_t host_floordiv(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+static inline int64_t host_mod(int64_t a, int64_t b) { return a - b * host_floordiv(a, b); }
+static inline int64_t host_divisor(int64_t b) { return b ? b : 1; }"""
 
 
 class Interface(Protocol):
@@ -46,15 +72,16 @@ class BufferCommands:
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Buffer to buffer."""
-        return [f"copy({memory(source)}, {source.offset}, {memory(target)}, {target.offset}, {target.bytes});"]
+        at, to, count = map(in_c, (source.offset, target.offset, target.bytes))
+        return [f"copy({memory(source)}, {at}, {memory(target)}, {to}, {count});"]
 
     def write(self, place: Place, number: str) -> str:
         """One word."""
-        return f"store({memory(place)}, {place.offset}, {number});"
+        return f"store({memory(place)}, {in_c(place.offset)}, {number});"
 
     def read(self, place: Place) -> str:
         """A read that waits for all before it."""
-        return f"load({memory(place)}, {place.offset}, {place.bytes})"
+        return f"load({memory(place)}, {in_c(place.offset)}, {place.bytes})"
 
 
 @dataclass(slots=True)
@@ -83,7 +110,7 @@ class Writer:
         match step.step:
             case Launch() as launch:
                 self.emit(*self.interface.launch(launch, step.places))
-            case Copy() if step.places[0].bytes:
+            case Copy() if step.places[0].bytes != 0:
                 self.emit(*self.interface.copy(*step.places))
             case Call(routine=routine, parameters=parameters):
                 function = dict(parameters).get("function", routine)
@@ -97,7 +124,7 @@ class Writer:
         t, self.loops = f"t{self.loops}", self.loops + 1
         turns = len(loop.bodies)
         self.emit(f"{self.counter} {t} = 0;")
-        test = "" if loop.count is None else f" {t} != {loop.count}"
+        test = "" if loop.count is None else f" {t} != {in_c(loop.count)}"
         with self.block(f"for (;{test or ' '}; {t}++) {{"):
             self.emit(self.interface.write(loop.counter, t))
             if loop.holds is not None:
@@ -176,7 +203,7 @@ def memories(places: Sequence[Place]) -> Iterator[str]:
 
 def pointer(place: Place) -> str:
     """The address of a place, where the host has it."""
-    return f"({memory(place)} + {place.offset})"
+    return f"({memory(place)} + {in_c(place.offset)})"
 
 
 NEAREST = """static int32_t rune_nearest(int32_t number, int32_t last) {

@@ -6,16 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rune import dtypes
+from rune import dims, dtypes
 from rune.core.types import ArrayType
+from rune.dims import Dim
 from rune.exporting.source.job import ELEMENTS, Job, element
+from rune.exporting.source.steps import in_c, size_name
 
 _LINE = 24  # bytes
 
 
+def size_list(job: Job) -> list[str]:
+    """The arguments of the entry that are sizes, as C declares them."""
+    return [f"int64_t {size_name(name)}" for name in job.sizes]
+
+
+def size_names(job: Job) -> str:
+    """The same as one passes them on."""
+    return ", ".join(map(size_name, job.sizes))
+
+
 def signature(job: Job, arena: bool) -> str:
-    """The entry: `int f_call(const float *a0, float *r0)`."""
-    pieces = [f"const {element(t.dtype)} *a{n}" for n, t in enumerate(job.types)]
+    """The entry: `int f_call(int64_t size_n, const float *a0, float *r0)`."""
+    pieces = [*size_list(job)]
+    pieces += [f"const {element(t.dtype)} *a{n}" for n, t in enumerate(job.types)]
     pieces += [f"{element(t.dtype)} *r{n}" for n, t in enumerate(job.out_types)]
     pieces += ["void *arena"] if arena else []
     return f"int {job.name}_call({', '.join(pieces) or 'void'})"
@@ -24,23 +37,30 @@ def signature(job: Job, arena: bool) -> str:
 def header(job: Job, arena: bool) -> str:
     """The declaration of the entry, with what every argument is."""
     guard = f"{job.name.upper()}_H"
-    rows = [f" *   a{n}: {t}" for n, t in enumerate(job.types)] + [
+    rows = [f" *   {size_name(n)}: {n} in {_range(d)}" for n, d in job.sizes.items()]
+    rows += [f" *   a{n}: {t}" for n, t in enumerate(job.types)] + [
         f" *   r{n}: {t}" for n, t in enumerate(job.out_types)
     ]
     lines = [
         f"/* {job.name}: arrays are dense and in row-major order; complex numbers and keys are pairs.",
         *rows,
-        " * Returns 0, or another number where the device failed.",
+        " * Returns 0, or another number where the device failed"
+        + (f"; {BAD_SIZE} for sizes that are out of range." if job.sizes else "."),
         *([" * The arena is memory of the caller's, aligned to 64 bytes."] if arena else []),
         " */",
         f"#ifndef {guard}",
         f"#define {guard}",
         "#include <stdint.h>",
-        *([f"#define {job.name.upper()}_ARENA_BYTES {max(64, job.steps.arena_bytes)}"] if arena else []),
+        *(
+            [f"#define {job.name.upper()}_ARENA_BYTES {max(64, job.steps.arena_bytes)}"]
+            if arena and not job.sizes
+            else []
+        ),
         "#ifdef __cplusplus",
         'extern "C" {',
         "#endif",
         f"{signature(job, arena)};",
+        *([f"{arena_signature(job)}; /* bytes of the arena */"] if arena and job.sizes else []),
         *([] if arena else [f"void {job.name}_close(void); /* gives the device back */"]),
         "#ifdef __cplusplus",
         "}",
@@ -48,6 +68,30 @@ def header(job: Job, arena: bool) -> str:
         "#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+BAD_SIZE = 1000  # what the entry returns for sizes out of range
+
+
+def _range(size: Dim) -> str:
+    low, high = dims.bounds(size)
+    return f"{low}..{'inf' if high is None else high}"
+
+
+def arena_signature(job: Job) -> str:
+    """The function of the sizes that says how many bytes the arena has."""
+    return f"int64_t {job.name}_arena_bytes({', '.join(size_list(job))})"
+
+
+def range_check(job: Job) -> list[str]:
+    """Lines that leave the entry for sizes out of range, or too large for what uses them."""
+    tests = []
+    for name, size in job.sizes.items():
+        (symbol,) = [s for s in dims.symbols(size) if s.name == name]
+        tests += [f"{size_name(name)} < {in_c(symbol.low)}"]
+        tests += [] if symbol.high is None else [f"{size_name(name)} > {in_c(symbol.high)}"]
+    tests += [f"{in_c(size)} > {most}" for size, most in job.plan.limits]
+    return [f"  if ({' || '.join(tests)}) return {BAD_SIZE};"] if job.sizes and tests else []
 
 
 def bytes_of(name: str, array: np.ndarray, storage: str = "static ") -> str:
@@ -72,10 +116,12 @@ def declared_weights(job: Job, qualifier: str = "") -> str:
 
 
 def vectors(job: Job) -> str:
-    """Arguments and results of one call."""
-    texts = [bytes_of(f"a{n}", a) for n, a in enumerate(job.arguments)]
-    texts += [bytes_of(f"expected{n}", r) for n, r in enumerate(job.results)]
-    return "\n".join(["/* A call as rune computed it. */", *texts]) + "\n"
+    """Arguments and results of the calls."""
+    texts: list[str] = []
+    for k, call in enumerate(job.calls):
+        texts += [bytes_of(f"c{k}_a{n}", a) for n, a in enumerate(call.arguments)]
+        texts += [bytes_of(f"c{k}_expected{n}", r) for n, r in enumerate(call.results)]
+    return "\n".join(["/* Calls as rune computed them. */", *texts]) + "\n"
 
 
 def script(line: str, advice: str) -> str:
@@ -123,29 +169,48 @@ static double difference(char kind, int bytes, size_t count, const unsigned char
 
 def main(job: Job, arena: bool) -> str:
     """A program that calls the function on the stored arguments and compares the results."""
-    arguments = [f"(const {element(t.dtype)} *)a{n}" for n, t in enumerate(job.types)]
-    arguments += [f"({element(t.dtype)} *)r{n}" for n, t in enumerate(job.out_types)]
-    arguments += ["arena"] if arena else []
     lines = [
         f'#include "{job.name}.h"',
         "#include <math.h>",
         "#include <stdio.h>",
+        "#include <stdlib.h>",
         "#include <string.h>",
         f'#include "{job.name}_vectors.h"',
-        *(f"static _Alignas(64) unsigned char r{n}[{max(1, r.nbytes)}];" for n, r in enumerate(job.results)),
-        *([f"static _Alignas(64) unsigned char arena[{job.name.upper()}_ARENA_BYTES];"] if arena else []),
         _CHECK,
+        *(line for k in range(len(job.calls)) for line in _checked_call(job, k, arena)),
         "int main(void) {",
         "  int wrong = 0;",
-        f"  const int failure = {job.name}_call({', '.join(arguments)});",
-        '  if (failure) { printf("the device failed: %d\\n", failure); return 2; }',
-        *(f"  {line}" for line in _comparisons(job.out_types, job.results)),
+        *(f"  wrong |= check{k}();" for k in range(len(job.calls))),
         *([] if arena else [f"  {job.name}_close();"]),
+        "  if (wrong > 1) return 2;",
         '  printf(wrong ? "wrong\\n" : "ok\\n");',
         "  return wrong;",
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _checked_call(job: Job, k: int, arena: bool) -> list[str]:
+    """A function of one call: 0, 1 where results differ, 2 where the device failed."""
+    call = job.calls[k]
+    sizes = [str(call.sizes[name]) for name in job.sizes]
+    arguments = [*sizes, *(f"(const {element(t.dtype)} *)c{k}_a{n}" for n, t in enumerate(job.types))]
+    arguments += [f"({element(t.dtype)} *)r{n}" for n, t in enumerate(job.out_types)]
+    arguments += ["arena"] if arena else []
+    nbytes = f"{job.name}_arena_bytes({', '.join(sizes)})" if sizes else f"{job.name.upper()}_ARENA_BYTES"
+    said = ", ".join(f"{name} = {call.sizes[name]}" for name in job.sizes)
+    lines = [
+        *(f"static _Alignas(64) unsigned char r{n}[{max(1, r.nbytes)}];" for n, r in enumerate(call.results)),
+        *([f"void *arena = aligned_alloc(64, ((size_t){nbytes} + 63) / 64 * 64);"] if arena else []),
+        "int wrong = 0;",
+        *([f'printf("{said}\\n");'] if said else []),
+        f"const int failure = {job.name}_call({', '.join(arguments)});",
+        *(["free(arena);"] if arena else []),
+        'if (failure) { printf("the device failed: %d\\n", failure); return 2; }',
+        *_comparisons(k, job.out_types, call.results),
+        "return wrong;",
+    ]
+    return [f"static int check{k}(void) {{", *(f"  {line}" for line in lines), "}"]
 
 
 def folder(
@@ -165,10 +230,10 @@ def folder(
     }
 
 
-def _comparisons(types: Sequence[ArrayType], results: Sequence[np.ndarray]) -> Iterator[str]:
+def _comparisons(k: int, types: Sequence[ArrayType], results: Sequence[np.ndarray]) -> Iterator[str]:
     for n, (type, result) in enumerate(zip(types, results, strict=True)):
         letter, size, count = kind(type.dtype, result)
-        yield f"const double d{n} = difference('{letter}', {size}, {count}, r{n}, expected{n});"
+        yield f"const double d{n} = difference('{letter}', {size}, {count}, r{n}, c{k}_expected{n});"
         yield f'printf("r{n}: {type}, difference %g\\n", d{n});'
         yield f"wrong |= !(d{n} <= {tolerance(type)});"
 
@@ -188,36 +253,50 @@ def kind(dtype: np.dtype, array: np.ndarray) -> tuple[str, int, int]:
 # --- what hosts of devices share ----------------------------------------------------------------
 
 
-def sizes(job: Job) -> tuple[list[int], list[int]]:
-    """Bytes of the buffers of arguments, the weights first, and of results."""
-    arguments = [x.nbytes for x in (*job.weights, *job.arguments)]
-    return arguments, [x.nbytes for x in job.results]
+def sizes(job: Job) -> tuple[list[str], list[str]]:
+    """Bytes of the buffers of arguments, the weights first, and of results, as C has them."""
+    arguments = [*(str(w.nbytes) for w in job.weights), *map(_bytes, job.types)]
+    return arguments, [*map(_bytes, job.out_types)]
+
+
+def _bytes(type: ArrayType) -> str:
+    return in_c(dims.product(type.shape) * type.dtype.itemsize)
 
 
 def device_memory(job: Job, handle: str) -> str:
-    """The buffers: arguments a, results r, arena m."""
+    """The buffers: arguments a, results r, arena m; with open sizes also their bytes."""
     arguments, results = sizes(job)
-    return f"static {handle} a[{max(1, len(arguments))}], r[{max(1, len(results))}], m;\nstatic int is_open;"
+    rooms = f"a_room[{max(1, len(arguments))}], r_room[{max(1, len(results))}], m_room"
+    open_line = f"static int64_t {rooms};\n" if job.sizes else ""
+    return f"static {handle} a[{max(1, len(arguments))}], r[{max(1, len(results))}], m;\n{open_line}static int is_open;"
 
 
 def device_opened(job: Job) -> str:
-    """Lines that make the buffers, and put the weights there."""
+    """Lines that make the buffers whose sizes are known, and put the weights there."""
     arguments, results = sizes(job)
-    lines = [f"a[{n}] = memory({size});" for n, size in enumerate(arguments)]
-    lines += [f"r[{n}] = memory({size});" for n, size in enumerate(results)]
-    lines += [f"m = memory({job.steps.arena_bytes});"]
+    lines = [f"a[{n}] = memory({size});" for n, size in enumerate(arguments[: len(job.weights)])]
+    if not job.sizes:
+        lines += [f"a[{n}] = memory({size});" for n, size in enumerate(arguments) if n >= len(job.weights)]
+        lines += [f"r[{n}] = memory({size});" for n, size in enumerate(results)]
+        lines += [f"m = memory({job.steps.arena_bytes});"]
     lines += [f"send(a[{n}], {job.name}_w{n}, {w.nbytes});" for n, w in enumerate(job.weights)]
     return "\n".join(f"  {line}" for line in [*lines, "is_open = 1;"])
 
 
 def device_entry(job: Job, finish: str) -> str:
     """The entry: arguments to the device, the steps, results back."""
+    arguments, results = sizes(job)
     count = len(job.weights)
-    lines = [f"send(a[{count + n}], a{n}, {x.nbytes});" for n, x in enumerate(job.arguments)]
-    lines += ["steps();", finish]
-    lines += [f"fetch(r[{n}], r{n}, {x.nbytes});" for n, x in enumerate(job.results)]
-    body = "\n".join(f"  {line}" for line in lines)
-    return f"{signature(job, False)} {{\n  if (!is_open) open_device();\n{body}\n  return (int)failure;\n}}\n"
+    lines: list[str] = []
+    if job.sizes:
+        lines += [f"grow(&a[{n}], &a_room[{n}], {size});" for n, size in enumerate(arguments) if n >= count]
+        lines += [f"grow(&r[{n}], &r_room[{n}], {size});" for n, size in enumerate(results)]
+        lines += [f"grow(&m, &m_room, {in_c(job.steps.arena_bytes)});"]
+    lines += [f"send(a[{count + n}], a{n}, {size});" for n, size in enumerate(arguments[count:])]
+    lines += [f"steps({size_names(job)});", finish]
+    lines += [f"fetch(r[{n}], r{n}, {size});" for n, size in enumerate(results)]
+    body = "\n".join([*range_check(job), "  if (!is_open) open_device();", *(f"  {line}" for line in lines)])
+    return f"{signature(job, False)} {{\n{body}\n  return (int)failure;\n}}\n"
 
 
 def released(job: Job, call: str) -> str:

@@ -15,7 +15,7 @@ does not matter: points read their own elements before they write them, and no o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rune import dtypes
@@ -72,10 +72,11 @@ def registered(body: Sequence[Stmt], names: set[str], held: Held) -> tuple[Stmt,
 def _in_order(body: Sequence[Stmt], names: set[str], held: Held, reads: Sequence[Load]) -> tuple[Stmt, ...]:
     """Statements without bodies: some reads first, at last all writes."""
     places: dict[int, list[Stmt]] = {}
+    bound_behind = {bound_name(stmt): number for number, stmt in enumerate(body, 1)}
     for load in reads:
         let = Let(_named(f"{load.buffer}_element", names), load)
         held[load] = Local(let.name, load.dtype)
-        places.setdefault(_earliest(load, body), []).append(let)
+        places.setdefault(_earliest(load, bound_behind), []).append(let)
     done, stores = list(places.get(0, ())), list[Stmt]()
     elsewhere, changing = buffers_read(body), names_assigned(body)
     for number, stmt in enumerate(body):
@@ -130,10 +131,9 @@ def _distance(a: Load, b: Load) -> int | None:
     return distance if isinstance(distance, int) else None
 
 
-def _earliest(load: Load, body: Sequence[Stmt]) -> int:
+def _earliest(load: Load, bound_behind: Mapping[str | None, int]) -> int:
     """Behind how many statements everything is known that the index is made of."""
-    needed = size_names(load.indices[0])
-    return max((n + 1 for n, stmt in enumerate(body) if bound_name(stmt) in needed), default=0)
+    return max((bound_behind.get(name, 0) for name in size_names(load.indices[0])), default=0)
 
 
 def _named(name: str, names: set[str]) -> str:

@@ -85,7 +85,8 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
     if schedule.parts is not None:
         wrong = list(_to_parts(kernel, schedule.parts))
         yield from wrong
-        kernel = kernel if wrong else parted(kernel, schedule.parts)
+        # Only tiles look into reductions, and a search asks about many steps behind the same parts.
+        kernel = parted(kernel, schedule.parts) if schedule.has_tiles and not wrong else kernel
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
     if schedule.turn is not None:

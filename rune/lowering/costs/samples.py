@@ -121,7 +121,7 @@ class Samples:
         """A dimension at all samples."""
         if not isinstance(size, Dim):
             return np.asarray(size, np.int64)
-        return np.asarray(size_of(size, {s.name: self._named(s) for s in dims.symbols(size)}))
+        return np.asarray(size_of(size, {s.name: self._named(s) for s in dims.symbols(size)}.__getitem__))
 
     def _named(self, symbol: Symbol) -> np.ndarray | int:
         if symbol.name in self.values:

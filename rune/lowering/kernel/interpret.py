@@ -28,7 +28,7 @@ from rune.lowering.kernel.carried import Carried
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.matrices import SUBGROUP, written_out
-from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, Touch, View, bind, size_of
+from rune.lowering.kernel.memory import View, bind, size_of
 from rune.lowering.kernel.nodes import (
     Accumulate,
     Alloc,
@@ -45,6 +45,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
+from rune.lowering.kernel.races import Fault, Lane, Level, Storage, Touch, Visit, lifted, spread
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
@@ -55,7 +56,7 @@ from rune.lowering.kernel.rewrite import (
     symbols_used,
     walk,
 )
-from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert
+from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert_unguarded
 
 SUBGROUPS = "subgroups"  # the level of threads of which 32 neighbours count as one
 LANES = 1 << 18  # values that one operation handles at once
@@ -78,21 +79,6 @@ def interpret(code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[st
         machine.body(code.body)
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """What the members of a loop did to elements of memory, or may still do."""
-
-    storage: Storage
-    level: Level
-    at: np.ndarray
-    ids: np.ndarray
-    how: Touch
-
-    def record(self) -> None:
-        """Note it; a Fault if it is a race."""
-        self.storage.record(self.level, self.at, self.ids, self.how)
-
-
 @dataclass(slots=True)
 class _Machine:
     code: KernelCode
@@ -109,10 +95,11 @@ class _Machine:
     carried: Carried = field(default_factory=Carried)
     # Between each two barriers: what is fetched, and which accesses may come as late as that.
     fetched: list[list[tuple[View, np.ndarray, np.ndarray]]] = field(default_factory=lambda: [[]])
-    late: list[list[_Access]] = field(default_factory=lambda: [[]])
+    late: list[list[Visit]] = field(default_factory=lambda: [[]])
     is_late: bool = False
     adding: set[str] = field(default_factory=set)  # Vars to which four subgroups may still add
     products: dict[int, For] = field(default_factory=dict)  # written out, by identity
+    constants: dict[int, np.generic] = field(default_factory=dict)  # by identity
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -135,34 +122,36 @@ class _Machine:
 
     def lift(self, value: Any) -> Any:
         """The value with one axis per lane axis."""
-        missing = len(self.shape) - np.ndim(value)
-        if missing == 0 or np.ndim(value) == 0:
-            return value
-        # New axes go last, since lanes of inner loops are the last axes.
-        return value.reshape(value.shape + (1,) * missing)
+        return lifted(value, len(self.shape))
 
     def full(self, value: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(self.lift(value), self.shape).reshape(-1)
+        return spread(self.lift(value), self.shape)
 
     def size(self, x: Size) -> Any:
         if not isinstance(x, Dim):
             return x
-        names = {s.name for s in dims.symbols(x)}
-        return size_of(x, {name: self.lift(self.indices[name]) for name in names})
+        return size_of(x, self.index)
+
+    def index(self, name: str) -> int | np.ndarray:
+        return self.lift(self.indices[name])
 
     def active(self) -> Any:
         return self.mask if self.mask is True else self.lift(self.mask)
 
     def view(self, name: str) -> View:
         view = self.views[name]
-        return View(view.storage, view.size, self.lift(view.base))
+        base = self.lift(view.base)
+        return view if base is view.base else View(view.storage, view.size, base)
 
     # --- expressions -------------------------------------------------------------------------
 
     def expr(self, expr: Expr) -> Any:
         match expr:
             case Const():
-                return expr.value
+                # Nodes live as long as the code.
+                if id(expr) not in self.constants:
+                    self.constants[id(expr)] = expr.value
+                return self.constants[id(expr)]
             case Local(name=name):
                 if name in self.adding:
                     self.fail(f"read {name}", "four subgroups may still add to it")
@@ -172,12 +161,14 @@ class _Machine:
             case Op(name=name, args=args, dtype=dtype):
                 return apply_unguarded(name, tuple(self.expr(a) for a in args), dtype)
             case Cast(arg=arg, dtype=dtype):
-                return convert(self.expr(arg), dtype)
+                return convert_unguarded(self.expr(arg), dtype)
             case Load():
                 return self.load(expr)
 
     def load(self, load: Load) -> Any:
         guard = True if load.guard is None else self.expr(load.guard)
+        if not self.shape:
+            return self.load_one(load, bool(guard))
         active = guard & self.active() if guard is not True else self.active()
         try:
             value, at = self.view(load.buffer).read(self.size(load.indices[0]), active)
@@ -186,22 +177,30 @@ class _Machine:
         self.touch(load.buffer, at, active, Touch.READ)
         return value if guard is True else np.where(guard, value, np.zeros((), value.dtype))
 
+    def load_one(self, load: Load, guard: bool) -> np.generic:
+        """An element where there are no lanes."""
+        view = self.views[load.buffer]
+        if not guard:
+            return view.storage.data.dtype.type(0)
+        try:
+            return view.read_one(self.size(load.indices[0]))
+        except Fault as fault:
+            self.fail(f"load {load.buffer}", fault.message, fault.lane)
+
     def touch(self, name: str, at: np.ndarray, active: np.ndarray, how: Touch) -> None:
         storage = self.views[name].storage
         levels = [x for x in self.levels if storage.tracked and storage.depth <= x.depth]
         if not levels:
             return
-        positions = self.full(at)
-        keep = None if active is True else self.full(active)
+        at = self.lift(at)
         for level in levels:
-            ids = self.full(level.ids)
-            access = _Access(storage, level, *((positions, ids) if keep is None else (positions[keep], ids[keep])), how)
+            visit = Visit(storage, level, at, active, self.shape, how)
             try:
-                access.record()
+                visit.record()
             except Fault as fault:
                 self.fail(f"{'load' if how is Touch.READ else 'store'} {name}", fault.message)
             if self.is_late:
-                self.late[-1].append(access)
+                self.late[-1].append(visit)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -251,8 +250,10 @@ class _Machine:
         (symbol,) = dims.symbols(self.symbols[stmt.name])
         low = self.size(symbol.low)
         high = np.inf if symbol.high is None else self.size(symbol.high)
-        outside = ((wide < low) | (wide > high)) & self.active()
-        if np.any(outside):
+        outside = (wide < low) | (wide > high)
+        if outside.ndim == 0 and not outside:
+            return
+        if outside.any() and np.any(outside := outside & self.active()):
             worst = np.broadcast_to(wide, outside.shape)[outside][0]
             self.fail(f"bind {stmt.name}", f"{worst} is not in {symbol.low}..{symbol.high}")
 
@@ -285,6 +286,9 @@ class _Machine:
         self.locals[stmt.name] = apply_unguarded(stmt.combine, (old, value), dtype)
 
     def store(self, stmt: Store) -> None:
+        if not self.shape and stmt.combine is None:
+            self.store_one(stmt)
+            return
         value, active, view = self.full(self.expr(stmt.value)), self.active(), self.view(stmt.buffer)
         how = Touch.ATOMIC if stmt.atomic else Touch.WRITE
         at = self.places(stmt.buffer, stmt.index, f"store {stmt.buffer}", how)
@@ -295,6 +299,18 @@ class _Machine:
         if stmt.combine is not None and written is not None and not written[at].all():
             self.fail(f"update {stmt.buffer}", "which nothing has written")
         view.write(at, value, None if stmt.combine is None else COMBINE[stmt.combine].function)
+
+    def store_one(self, stmt: Store) -> None:
+        """Write an element where there are no lanes."""
+        view = self.views[stmt.buffer]
+        value = self.expr(stmt.value)
+        try:
+            at = view.element(self.size(stmt.index))
+        except Fault as fault:
+            self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
+        view.storage.data[at] = value
+        if view.storage.written is not None:
+            view.storage.written[at] = True
 
     def fetch(self, stmt: Fetch) -> None:
         dtype = self.views[stmt.target].storage.data.dtype
@@ -318,11 +334,11 @@ class _Machine:
         # Threads cannot race across a barrier; grid points still can.
         self.end_interval("workgroup")
         self.end_interval(SUBGROUPS)
-        for number, accesses in enumerate(self.late[count:], count - len(self.late)):
-            for a in accesses:
+        for number, visits in enumerate(self.late[count:], count - len(self.late)):
+            for visit in visits:
                 # Products are late by one barrier, fetches by as many as the statement says.
-                if a.how is Touch.WRITE or (number == -1 and not stmt.ends_sums):
-                    a.record()
+                if visit.how is Touch.WRITE or (number == -1 and not stmt.ends_sums):
+                    visit.record()
         self.fetched, self.late = [*self.fetched[count:], []], [*self.late[count:], []]
 
     def places(self, buffer: str, index: Size, action: str, how: Touch = Touch.WRITE) -> np.ndarray:
@@ -355,6 +371,9 @@ class _Machine:
 
     def branch(self, stmt: If) -> None:
         condition = self.expr(stmt.condition)
+        if not self.shape:
+            self.body(stmt.body if condition else stmt.orelse)
+            return
         # Lanes may differ, so both sides run, each under its own mask.
         outer, around = self.mask, self.active()
         for body, chosen in ((stmt.body, condition), (stmt.orelse, ~condition)):

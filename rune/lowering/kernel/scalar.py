@@ -92,7 +92,8 @@ _UNGUARDED: dict[str, Meaning] = {
 }
 # Operation -> its meaning. `bitcast` takes the target dtype as a second argument.
 SCALAR_MEANING: dict[str, Meaning] = {name: _quiet(f) for name, f in _UNGUARDED.items()}
-convert = _quiet(scalars.convert)
+convert_unguarded = scalars.convert
+convert = _quiet(convert_unguarded)
 
 
 def apply_unguarded(name: str, args: tuple[np.ndarray, ...], dtype: np.dtype) -> Any:
@@ -102,4 +103,4 @@ def apply_unguarded(name: str, args: tuple[np.ndarray, ...], dtype: np.dtype) ->
     return _UNGUARDED[name](*args)
 
 
-__all__ = ["SCALAR_MEANING", "apply_unguarded", "bit_width", "bitcast", "convert", "unsigned_of"]
+__all__ = ["SCALAR_MEANING", "apply_unguarded", "bit_width", "bitcast", "convert", "convert_unguarded", "unsigned_of"]

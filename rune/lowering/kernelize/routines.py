@@ -234,7 +234,8 @@ def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom
     """What to read, and whether transposed: [batch, k, rows] on the left, or on the right
     [batch, rows, k]. None where the elements lie in neither order.
     """
-    indices = generic(side.atom.type.shape)
+    # An axis of one element adds nothing to a place, however long its step would be.
+    indices = tuple(0 if d == 1 else i for d, i in zip(side.atom.type.shape, generic(side.atom.type.shape)))
     base, base_indices = trace(side.atom, indices, definitions)
     half = side.atom.type.dtype in THROUGH_F32
     if not isinstance(base, Var) or half or _count(base) != _count(side.atom):

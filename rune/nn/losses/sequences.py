@@ -19,7 +19,7 @@ def ctc_loss(
     blank: int = 0,
     reduction: Reduction = "mean",
     zero_infinity: bool = False,
-) -> ArrayLike:
+) -> Array:
     """-log of the probability of every target sequence, summed over all its alignments.
 
     Shapes: log_probs [T, N, C], targets int[N, S], lengths int[N].

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from rune import ops
 from rune.array import Array
@@ -15,8 +15,8 @@ from rune.typing import ArrayLike
 class QRResult(NamedTuple):
     """What `qr` gives."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
@@ -45,7 +45,15 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return narrowed(adjoint(lower) if upper else lower)
 
 
-def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["raw"]) -> tuple[Array, Array]: ...
+@overload
+def qr(a: ArrayLike, mode: str = "reduced") -> Any: ...
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | tuple[Array, Array]:
     """Q with orthonormal columns and R upper triangular: a = Q R.
 
     mode:   "reduced": Q [*B, M, K], R [*B, K, N] with K = min(M, N); "complete": Q [*B, M, M],

@@ -100,7 +100,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return all_products.cross(x1, x2, axis=axis)
 
 
-def matrix_power(a: ArrayLike, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices multiplied n times; a negative n means powers of the inverse.
 
     Shapes: [*B, N, N] -> [*B, N, N].
@@ -119,12 +119,12 @@ def matrix_power(a: ArrayLike, n: int) -> Any:
     if power == 0:
         return eye(x_type.shape, x_type.dtype)
     square_, power = (inv(x), -power) if power < 0 else (x, power)
-    out = None
-    while power:
-        if power % 2:
-            out = square_ if out is None else c.matmul(out, square_)
-        power //= 2
-        square_ = c.matmul(square_, square_) if power else square_
+    while power % 2 == 0:
+        square_, power = c.matmul(square_, square_), power // 2
+    out = square_
+    while power := power // 2:
+        square_ = c.matmul(square_, square_)
+        out = c.matmul(out, square_) if power % 2 else out
     return out
 
 

@@ -143,7 +143,7 @@ def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
     return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
 
 
-def reflected(packed: Value, taus: Value, *, full_matrices: bool) -> tuple[Value, Value]:
+def reflected(packed: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:
     """Q and R from reflections, as `qr` gives them."""
     m = type_of(packed).shape[-2]
     k = type_of(taus).shape[-1]

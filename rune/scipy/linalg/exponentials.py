@@ -8,7 +8,7 @@ and squares as often as that says. All of it is differentiable as it stands.
 from __future__ import annotations
 
 from math import factorial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -114,7 +114,17 @@ def _combined(powers: list[Array], weights: list[float]) -> Array:
     return total
 
 
-def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[False]) -> Array: ...
+@overload
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool) -> Any: ...
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """exp(A), and its derivative at A in the direction E; the latter alone without compute_expm.
 
     method:  accepted as in SciPy; the derivative is always that of the algorithm of `expm`.

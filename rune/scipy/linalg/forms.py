@@ -7,7 +7,7 @@ subdiagonal has no zero. Elsewhere they are infinite or NaN.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -76,7 +76,19 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     return narrowed(triangular_form(t, z))
 
 
-def hessenberg(a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+@overload
+def hessenberg(
+    a: ArrayLike, calc_q: Literal[False] = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike, calc_q: Literal[True], overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any: ...
+def hessenberg(
+    a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
     """H, zero below its first subdiagonal, with a = Q H Qᴴ; with calc_q the pair of H and Q.
 
     Shapes: [*B, N, N] -> [*B, N, N].

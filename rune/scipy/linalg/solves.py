@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import rune.numpy as rnp
 from rune import ops
@@ -224,6 +224,33 @@ def lstsq(
     return solution if rnp.ndim(b) > 1 else solution._replace(residuals=solution.residuals[0])
 
 
+@overload
+def pinv(
+    a: ArrayLike,
+    *,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    return_rank: Literal[False] = False,
+    check_finite: bool = True,
+) -> Array: ...
+@overload
+def pinv(
+    a: ArrayLike,
+    *,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def pinv(
+    a: ArrayLike,
+    *,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    return_rank: bool,
+    check_finite: bool = True,
+) -> Any: ...
 def pinv(
     a: ArrayLike,
     *,
@@ -231,7 +258,7 @@ def pinv(
     rtol: ArrayLike | None = None,
     return_rank: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The Moore–Penrose inverse: singular values up to atol + rtol × the greatest count as zero.
 
     rtol:   max(M, N) eps by default, or 0 where atol is given.

@@ -6,7 +6,7 @@ immutable, input that is not finite gives NaN, and there is one algorithm for ea
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -29,6 +29,29 @@ Selection = tuple[float, float] | None
 # --- singular values --------------------------------------------------------------------------
 
 
+class _Kw(TypedDict, total=False):
+    overwrite_a: bool
+    check_finite: bool
+    lapack_driver: str
+
+
+class _KwTwo(TypedDict, total=False):
+    overwrite_a: bool
+    overwrite_b: bool
+    turbo: bool
+    type: int
+    check_finite: bool
+    subset_by_index: tuple[int, int] | None
+
+
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, **kw: Unpack[_Kw]
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
+@overload
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, **kw: Unpack[_Kw]) -> Any: ...
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -36,7 +59,7 @@ def svd(
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """U, s and Vh with a = U diag(s) Vh; s alone without compute_uv. As `rune.numpy.linalg.svd`.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
@@ -96,6 +119,22 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
 # --- Hermitian matrices -----------------------------------------------------------------------
 
 
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, *, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]
+) -> Array: ...
+@overload
+def eigh(
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: Literal[False] = False,
+    **kw: Unpack[_KwTwo],
+) -> tuple[Array, Array]: ...
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False, **kw: Unpack[_KwTwo]
+) -> Any: ...
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -109,7 +148,7 @@ def eigh(
     check_finite: bool = True,
     *,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Eigenvalues of Hermitian matrices, ascending, and eigenvectors; of pairs with b.
 
     b:      positive definite: a v = w b v (type 1), a b v = w v (type 2), b a v = w v (type 3).
@@ -189,7 +228,7 @@ def eigvalsh(
     >>> linalg.eigvalsh(rnp.array([[2.0, 0.0], [0.0, 1.0]]), subset_by_index=(1, 1))
     Array([2.], f32[1], cpu:0)
     """
-    return eigh(a, b, lower, True, type=type, subset_by_index=subset_by_index)
+    return eigh(a, b, lower, eigvals_only=True, type=type, subset_by_index=subset_by_index)
 
 
 # --- bands ------------------------------------------------------------------------------------
@@ -218,6 +257,30 @@ def number_zero(like: Array) -> np.ndarray:
     return np.zeros((), type_of(like).dtype)
 
 
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    eigvals_only: Literal[False] = False,
+    select: str = "a",
+    select_range: Selection = None,
+    check_finite: bool = True,
+    tol: float | None = None,
+    lapack_driver: str = "auto",
+) -> tuple[Array, Array]: ...
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: Literal[True],
+    select: str = "a",
+    select_range: Selection = None,
+    check_finite: bool = True,
+    tol: float | None = None,
+    lapack_driver: str = "auto",
+) -> Array: ...
+@overload
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
@@ -227,7 +290,17 @@ def eigh_tridiagonal(
     check_finite: bool = True,
     tol: float | None = None,
     lapack_driver: str = "auto",
-) -> Any:
+) -> Any: ...
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: Selection = None,
+    check_finite: bool = True,
+    tol: float | None = None,
+    lapack_driver: str = "auto",
+) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of real symmetric tridiagonal matrices.
 
     d, e:    the diagonal, and the first diagonal on either side of it.
@@ -290,6 +363,24 @@ def eigvalsh_tridiagonal(
     return eigh_tridiagonal(d, e, True, select, select_range)
 
 
+class _KwBand(TypedDict, total=False):
+    overwrite_a_band: bool
+    select: str
+    select_range: Selection
+    max_ev: int
+    check_finite: bool
+
+
+@overload
+def eig_banded(
+    a_band: ArrayLike, lower: bool = False, eigvals_only: Literal[False] = False, **kw: Unpack[_KwBand]
+) -> tuple[Array, Array]: ...
+@overload
+def eig_banded(
+    a_band: ArrayLike, lower: bool = False, *, eigvals_only: Literal[True], **kw: Unpack[_KwBand]
+) -> Array: ...
+@overload
+def eig_banded(a_band: ArrayLike, lower: bool = False, eigvals_only: bool = False, **kw: Unpack[_KwBand]) -> Any: ...
 def eig_banded(
     a_band: ArrayLike,
     lower: bool = False,
@@ -299,7 +390,7 @@ def eig_banded(
     select_range: Selection = None,
     max_ev: int = 0,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix given by its diagonals.
 
     a_band:  the diagonal and those on one side, as rows: for `lower` element (i, j) of the matrix

@@ -239,6 +239,8 @@ def _matrices(name: str, x: Array, y: Array, mode: str, boundary: str) -> tuple[
 
 
 def _slid_within(x: Array, kernel: Array, pads: list, boundary: str, fillvalue: ArrayLike) -> Array:
+    if boundary == "fill" and isinstance(fillvalue, int | float) and fillvalue == 0:
+        return slid(x, kernel, *pads)
     options = {"constant_values": fillvalue} if boundary == "fill" else {}
     around = pad(x, pads, mode=_BOUNDARIES[boundary], **options)
     return slid(around, kernel, *((0, 0) for _ in pads))

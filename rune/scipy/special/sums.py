@@ -7,7 +7,7 @@ add noise. Half types are summed in f32 and rounded once.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import rune.numpy as rnp
 from rune import ops
@@ -22,6 +22,26 @@ def largest_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
     return rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+@overload
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,
@@ -29,7 +49,15 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
     where: ArrayLike | None = None,
-) -> Any:
+) -> Any: ...
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
     """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
 
     return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.

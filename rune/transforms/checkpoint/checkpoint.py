@@ -21,14 +21,13 @@ from rune import config, tree
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
-from rune.core.interpreter import is_evaluating, type_of
+from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.branch import apart_as_branch
-from rune.ops.promote import opened
 from rune.transforms.arguments import (
     array_leaves,
     function_name,
@@ -90,7 +89,7 @@ def checkpoint(
 
     >>> import rune, rune.numpy as rnp
     >>> rune.grad(rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))))(0.0)
-    Array(1., f32[], cpu:0)
+    Array(1., f32*[], cpu:0)
     """
     refuse_other("checkpoint", concrete=(concrete, False))
     options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
@@ -107,12 +106,9 @@ def _checkpointed(
 
     def checkpointed(*args: object, **kwargs: object) -> Any:
         statics = _statics(static, args)
-        if is_evaluating():  # no derivative is taken: there are no residuals to save
-            outs, out_tree = tree.flatten(function(*args, **kwargs))
-            return tree.unflatten(out_tree, map(unshared, map(opened, outs)))
         dynamic = [x for i, x in enumerate(args) if i not in statics]
         leaves, treedef = tree.flatten((dynamic, kwargs))
-        leaves = value_leaves("checkpoint", leaves, treedef)
+        leaves = [*map(unshared, value_leaves("checkpoint", leaves, treedef))]
 
         def call(chosen: list[Value], options: dict[str, object]) -> Any:
             full = list(chosen)

@@ -33,13 +33,12 @@ from rune.transforms.compile.declared_sizes import SymbolicAxes
 from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, release, run_on_cpu
 from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.compile.passed_references import Passing, call_beside
+from rune.transforms.compile.passed_references import Passing, call_beside, trace_beside
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
-from rune.transforms.eval_shape import leaf_types
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
 from rune.transforms.sharding.laid_out import laid_out
@@ -180,11 +179,7 @@ class Jitted(Generic[P, R]):
         >>> traced.lower().compile()(rnp.zeros(3))
         Array([0., 0., 0.], f32[3], cpu:0)
         """
-        dynamic, statics = self.marked.split(args, kwargs)
-        leaves, treedef = tree.flatten(dynamic)
-        types = leaf_types("jit", leaves, treedef)
-        traced, _ = self._fitting(tuple(types), treedef, statics)
-        return stages.Traced(self, traced, treedef, tuple(types), statics)
+        return (trace_beside if references.are_there() else stages.trace)(self, args, kwargs)
 
     def lower(self, *args: object, **kwargs: object) -> stages.Lowered:
         """The function lowered for arguments like these, as `trace(...).lower()`."""
@@ -274,10 +269,10 @@ class Jitted(Generic[P, R]):
 
     def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
-        traced, hidden = self._fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
+        traced, hidden = self.fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
         return traced, [*leaves, *hidden]
 
-    def _fitting(self, types: tuple[ArrayType, ...], treedef: TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
+    def fitting(self, types: tuple[ArrayType, ...], treedef: TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for arguments of these types, and its hidden inputs."""
         if self.symbolic is not None:
             positions = tuple(where for where, *_ in statics if isinstance(where, int))

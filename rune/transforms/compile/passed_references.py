@@ -8,13 +8,15 @@ inputs, and every later call passes what they hold then. What is not changed doe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rune import tree
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.transforms.arguments import function_name
+from rune.transforms.compile import stages
 from rune.transforms.references import (
     Outside,
     Ref,
@@ -28,12 +30,13 @@ from rune.transforms.references import (
     write_all,
 )
 
+R = TypeVar("R")
 _AROUND = "values of the references around it"  # no name of a parameter of a user's function
 Changed = tuple[object, dict[int, Value], dict[int, Value]]  # result, changed arguments and surroundings
 Call = Callable[..., Changed]
 
 
-class Compiled(Protocol):
+class Compiled(stages.Called, Protocol):
     """What `jit` gives, as far as it is used here."""
 
     passing: Passing | None
@@ -47,8 +50,20 @@ class Compiled(Protocol):
         """A call without references."""
         ...
 
-    def alike(self, function: Call) -> Call:
+    def alike(self, function: Call) -> CompiledCall:
         """Another function of the same parameters, compiled in the same way."""
+        ...
+
+
+class CompiledCall(Protocol):
+    """What is compiled in place of a function with references."""
+
+    def __call__(self, *args: object, **kwargs: object) -> Changed:
+        """The results."""
+        ...
+
+    def trace(self, *args: object, **kwargs: object) -> stages.Traced:
+        """It, traced for arguments like these."""
         ...
 
 
@@ -57,24 +72,40 @@ def call_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[st
     # Who makes it there has references of its own.
     if (call := calls_of_jitted.get()) is not None:
         return call(compiled, args, kwargs)
+    return _beside(compiled, args, kwargs, compiled.call_with_arrays, lambda passing: passing)
+
+
+def trace_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:
+    """A function traced where there are references, among the arguments or around it."""
+    plain = functools.partial(stages.trace, compiled)
+    return _beside(compiled, args, kwargs, plain, lambda passing: passing.trace)
+
+
+def _beside(
+    compiled: Compiled,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    plain: Callable[[tuple[object, ...], Mapping[str, object]], R],
+    with_references: Callable[[Passing], Callable[[tuple[object, ...], Mapping[str, object]], R]],
+) -> R:
     try:
         if compiled.passing is None and not any(isinstance(x, Ref) for x in tree.leaves((args, dict(kwargs)))):
-            return compiled.call_with_arrays(args, kwargs)
+            return plain(args, kwargs)
     except Outside:
         pass  # from now on it is called with what it uses
     if compiled.passing is None:
         compiled.passing = Passing(compiled)
-    return compiled.passing(args, kwargs)
+    return with_references(compiled.passing)(args, kwargs)
 
 
 class Passing:
     """A jitted function as one of values, and the references around it that it uses."""
 
-    __slots__ = ("around", "call", "function")
+    __slots__ = ("around", "call", "compiled")
 
     def __init__(self, compiled: Compiled):
         self.around: tuple[Ref, ...] = ()
-        self.function = compiled.function
+        self.compiled = compiled
 
         def pure(*args: object, **kwargs: object) -> Changed:
             return self.pure(*args, **kwargs)
@@ -87,17 +118,30 @@ class Passing:
 
         Errors: ArgumentError for two ways to one reference.
         """
+        refs, (result, changed, changed_around) = self._with_values(self.call, args, kwargs)
+        for held, values in ((refs, changed), (self.around, changed_around)):
+            write_all([held[k] for k in values], [*values.values()])
+        return result
+
+    def trace(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:
+        """The trace of what is compiled, as one of the function itself.
+
+        Errors: as of a call.
+        """
+        pure = self._with_values(self.call.trace, args, kwargs)[1]
+        return stages.of_trace(self.compiled, args, kwargs, pure.traced, pure.out_tree.children()[0])
+
+    def _with_values(
+        self, use: Callable[..., R], args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> tuple[list[Ref], R]:
+        """use(arguments with values in place of references), and the references among them."""
         (boxes, named), refs = boxed("jit", (args, dict(kwargs)))
         while True:
             _require_apart(refs, self.around)
             try:
-                result, changed, changed_around = self.call(*boxes, **named, **{_AROUND: values_of(self.around)})
-                break
+                return refs, use(*boxes, **named, **{_AROUND: values_of(self.around)})
             except Written as written:
                 self.around = (*self.around, *written.refs)
-        for held, values in ((refs, changed), (self.around, changed_around)):
-            write_all([held[k] for k in values], [*values.values()])
-        return result
 
     def pure(self, *args: object, **kwargs: object) -> Changed:
         """What is compiled."""
@@ -106,7 +150,7 @@ class Passing:
         with surroundings("jit", self.around, values) as frame:
             (args, kwargs), refs = unboxed((args, kwargs))
             before = [ref.value for ref in refs]
-            result = self.function(*args, **kwargs)
+            result = self.compiled.function(*args, **kwargs)
             require_none("jit", result)
             after = [ref.value for ref in refs]
         return result, _changed(before, after), _changed(values, frame.values)

@@ -10,8 +10,8 @@ on several devices is lowered in its parts, which `rune.explain` shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from rune import dims, tree
@@ -27,9 +27,10 @@ from rune.sharding.shardings import SingleDeviceSharding
 from rune.transforms.arguments import value_leaves
 from rune.transforms.compile.executables import Schedules, compiled, device_for, lowered_by
 from rune.transforms.compile.run import needs_stages
-from rune.transforms.compile.static_arguments import Statics, with_statics
+from rune.transforms.compile.static_arguments import Marked, Statics, with_statics
 from rune.transforms.compile.trace_cache import Traced as Trace
-from rune.transforms.eval_shape import abstract, typeof
+from rune.transforms.eval_shape import abstract, leaf_types, typeof
+from rune.transforms.references import Ref
 from rune.transforms.tree_difference import mismatch
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Called(Protocol):
 
     schedules: Schedules
     device: str | Device | None
+    marked: Marked
+
+    def fitting(self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, statics: Statics) -> tuple[Trace, Any]:
+        """The trace for arguments of these types, and its hidden inputs."""
+        ...
 
     def __call__(self, *args: Any, **kwargs: object) -> Any:
         """The results."""
@@ -88,7 +94,8 @@ class MemoryAnalysis:
 class Stage:
     """What all stages know.
 
-    in_tree: of (args, kwargs), without those that are static; types: of its leaves
+    in_tree:  of (args, kwargs), without those that are static; types: of its leaves
+    out_tree: of the result; what references hold at the end follows it among the outputs
     """
 
     jitted: Called
@@ -96,6 +103,7 @@ class Stage:
     in_tree: tree.TreeDef
     types: tuple[ArrayType, ...]
     statics: Statics
+    out_tree: tree.TreeDef
 
     @property
     def fun_name(self) -> str:
@@ -103,24 +111,24 @@ class Stage:
         return self.traced.program.name
 
     @property
-    def out_tree(self) -> tree.TreeDef:
-        """The tree of the result."""
-        return self.traced.out_tree
-
-    @property
     def in_avals(self) -> Any:
         """The types of the arguments, as (args, kwargs)."""
         return tree.unflatten(self.in_tree, self.types)
 
     @property
+    def out_types(self) -> Sequence[ArrayType]:
+        """The types of the leaves of the result."""
+        return self.traced.out_types[: self.out_tree.num_leaves]
+
+    @property
     def out_avals(self) -> Any:
         """The types of the result, as its tree."""
-        return tree.unflatten(self.out_tree, self.traced.out_types)
+        return tree.unflatten(self.out_tree, self.out_types)
 
     @property
     def out_info(self) -> Any:
         """The result as a tree of ShapeDtypeStructs."""
-        return tree.unflatten(self.out_tree, map(abstract, self.traced.out_types))
+        return tree.unflatten(self.out_tree, map(abstract, self.out_types))
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -169,7 +177,30 @@ class Traced(Stage):
         lowering = None
         if not needs_stages(program):
             lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
-        return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, where, lowering)
+        return Lowered(*(getattr(self, f.name) for f in fields(Stage)), where, lowering)
+
+
+def trace(jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Traced:
+    """A function traced for arguments like these, which are no references."""
+    in_tree, types, statics = _kinds(jitted, args, kwargs)
+    entry = jitted.fitting(types, in_tree, statics)[0]
+    return Traced(jitted, entry, in_tree, types, statics, entry.out_tree)
+
+
+def of_trace(
+    jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object], trace: Trace, out_tree: tree.TreeDef
+) -> Traced:
+    """A function of these arguments whose trace was made in another way."""
+    in_tree, types, statics = _kinds(jitted, args, kwargs)
+    return Traced(jitted, trace, in_tree, types, statics, out_tree)
+
+
+def _kinds(
+    jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> tuple[tree.TreeDef, tuple[ArrayType, ...], Statics]:
+    dynamic, statics = jitted.marked.split(args, kwargs)
+    leaves, in_tree = tree.flatten(dynamic)
+    return in_tree, tuple(leaf_types("jit", leaves, in_tree)), statics
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -189,8 +220,7 @@ class Lowered(Stage):
         executable = None
         if self.lowering is not None:
             executable = compiled(self.traced.program, self.device, self.traced.donated, self.jitted.schedules)
-        parts = (self.jitted, self.traced, self.in_tree, self.types, self.statics, self.device, self.lowering)
-        return Compiled(*parts, executable)
+        return Compiled(*(getattr(self, f.name) for f in fields(Lowered)), executable)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as it is compiled, after all that simplifies it.
@@ -271,7 +301,8 @@ class Compiled(Lowered):
                 f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
                 hint="transform the jitted function instead",
             )
-        types = [typeof(x) for x in value_leaves("compiled", leaves, treedef)]
+        values = [x.value if isinstance(x, Ref) else x for x in leaves]
+        types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
         for actual, expected in zip(types, self.types, strict=True):
             if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
                 raise TransformError(
@@ -312,7 +343,7 @@ class Compiled(Lowered):
     @property
     def output_shardings(self) -> object:
         """Where the results are, as their tree. Errors: as memory_analysis."""
-        return tree.unflatten(self.out_tree, [self._sharding("output_shardings")] * len(self.traced.out_types))
+        return tree.unflatten(self.out_tree, [self._sharding("output_shardings")] * len(self.out_types))
 
     def _sharding(self, operation: str) -> SingleDeviceSharding:
         self._costs(operation)  # refuses what runs on several devices

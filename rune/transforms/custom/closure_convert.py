@@ -35,7 +35,7 @@ def closure_convert(function: Callable[..., object], *example_args: object) -> t
     ...     converted, hidden = rune.closure_convert(lambda x: x * scale, 1.0)
     ...     return converted(2.0, *hidden)
     >>> rune.grad(slope)(3.0)
-    Array(2., f32[], cpu:0)
+    Array(2., f32*[], cpu:0)
     """
     leaves, flat = flatten("closure_convert", function, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)

@@ -34,7 +34,7 @@ def custom_gradient(function: Callable[..., tuple[object, Callable[..., object]]
     ... def clipped(x):
     ...     return x * x, lambda ct: rnp.clip(2 * x * ct, -1.0, 1.0)
     >>> clipped(3.0), rune.grad(clipped)(3.0)
-    (9.0, Array(1., f32[], cpu:0))
+    (9.0, Array(1., f32*[], cpu:0))
     """
     name = function_name(function)
 

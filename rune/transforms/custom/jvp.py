@@ -69,7 +69,7 @@ class custom_jvp(CustomFunction):
     ...     return rnp.log(1.0 + rnp.exp(x))
     >>> log1pexp.defjvps(lambda t, y, x: t * (1.0 - 1.0 / (1.0 + rnp.exp(x))))
     >>> rune.grad(log1pexp)(0.0)
-    Array(0.5, f32[], cpu:0)
+    Array(0.5, f32*[], cpu:0)
     """
 
     kind = KIND

@@ -45,7 +45,7 @@ def linear_call(function: Function, fun_transpose: Function, residual_args: obje
     >>> def scaled(scale, x):
     ...     return rune.linear_call(lambda s, v: v * s, lambda s, ct: ct * s, scale, x)
     >>> rune.grad(lambda x: scaled(3.0, x))(2.0)
-    Array(3., f32[], cpu:0)
+    Array(3., f32*[], cpu:0)
     """
     res_leaves = tree.leaves(residual_args)
     lin_leaves, lin_tree = tree.flatten(linear_args)

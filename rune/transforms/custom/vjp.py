@@ -72,7 +72,7 @@ class custom_vjp(CustomFunction):
     ...     return x
     >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (rnp.clip(ct, -1.0, 1.0),))
     >>> rune.grad(lambda x: 5.0 * clip_gradient(x))(2.0)
-    Array(1., f32[], cpu:0)
+    Array(1., f32*[], cpu:0)
     """
 
     kind = KIND

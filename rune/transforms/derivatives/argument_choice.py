@@ -110,4 +110,4 @@ def one_for(value: object, holomorphic: bool) -> Array:
             hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
         )
     require_result("grad", value_type, holomorphic)
-    return Array(np.ones((), value_type.dtype), ArrayType((), value_type.dtype))
+    return Array(np.ones((), value_type.dtype), value_type.to_tangent())

@@ -31,7 +31,7 @@ def jvp(
 ) -> tuple[R, R, A]: ...
 def jvp(
     function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], has_aux: bool = False
-) -> Any:
+) -> tuple[object, ...]:
     """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
 
     Shapes: each tangent as its primal. Types: as its primal; float0 for integers.

@@ -31,6 +31,7 @@ from rune.transforms.derivatives.directional import jvp
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.grad import grad, pull_back
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
+from rune.transforms.derivatives.signatures import P
 from rune.transforms.derivatives.tangents import filled, filled_as
 
 Mode = Literal["forward", "reverse"]
@@ -191,8 +192,8 @@ def _split_first(x: Value, shape: tuple) -> Array:
 
 
 def jacfwd(
-    function: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    function: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by forward mode: vmap of jvp over the inputs. Cheap for few inputs.
 
     Shapes: for an output of shape S and an argument of shape T, S + T.
@@ -206,12 +207,12 @@ def jacfwd(
 
 
 def jacrev(
-    function: Callable[..., object],
+    function: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian by reverse mode: vmap of vjp over the outputs. Cheap for few outputs.
 
     Shapes: for an output of shape S and an argument of shape T, S + T.
@@ -227,13 +228,13 @@ def jacrev(
 
 
 def jacobian(
-    function: Callable[..., object],
+    function: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     mode: Mode | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian by the requested mode, or by the cheaper one.
 
     mode: "forward", "reverse", or None: forward if no more numbers go in than come out, which is
@@ -251,8 +252,8 @@ def jacobian(
 
 
 def hessian(
-    function: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    function: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Hessian, forward over reverse.
 
     Errors: TransformError for arguments that are not floats; else those of the function.

@@ -11,11 +11,14 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 P = ParamSpec("P")  # the parameters behind the first
 X = TypeVar("X")  # the argument: an array, or a tree of them
+Y = TypeVar("Y")  # the second one
+W_contra = TypeVar("W_contra", contravariant=True)  # the first, where it has no gradient
 R = TypeVar("R")
 A = TypeVar("A")  # what else a function returns
 R_co = TypeVar("R_co", covariant=True)
 
 Loss: TypeAlias = Callable[Concatenate[Any, P], R]
+LossOfTwo: TypeAlias = Callable[Concatenate[W_contra, Any, P], R]
 
 
 class Gradient(Protocol[P]):
@@ -24,6 +27,18 @@ class Gradient(Protocol[P]):
     __wrapped__: Callable[..., object]  # that function: no other one passes for a gradient
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
+
+
+class SecondGradient(Protocol[W_contra, P]):
+    """The gradient of a function with respect to its second argument."""
+
+    def __call__(self, w: W_contra, y: Y, /, *args: P.args, **kwargs: P.kwargs) -> Y: ...
+
+
+class Gradients(Protocol[P]):
+    """The gradients of a function with respect to its first two arguments."""
+
+    def __call__(self, x: X, y: Y, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X, Y]: ...
 
 
 class GradientAndAux(Protocol[P, R_co]):
@@ -36,3 +51,9 @@ class ValueAndGradient(Protocol[P, R_co]):
     """The value of a function, and its gradient with respect to the first argument."""
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[R_co, X]: ...
+
+
+class ValueAndGradients(Protocol[P, R_co]):
+    """The value of a function, and its gradients with respect to the first two arguments."""
+
+    def __call__(self, x: X, y: Y, /, *args: P.args, **kwargs: P.kwargs) -> tuple[R_co, tuple[X, Y]]: ...

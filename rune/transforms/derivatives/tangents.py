@@ -17,6 +17,7 @@ from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import TransformError
+from rune.ops.arithmetic import convert
 from rune.ops.family import zeros_of
 from rune.ops.promote import opened
 from rune.transforms.arguments import key_path
@@ -24,7 +25,7 @@ from rune.transforms.tree_difference import mismatch
 
 
 def tangent_type(type: ArrayType) -> ArrayType:
-    """The type of a tangent: strong, and float0 for a value without a derivative."""
+    """The type of a tangent: weak as the value, and float0 for one without a derivative."""
     return type.to_tangent()
 
 
@@ -77,10 +78,15 @@ def require_array(name: str, what: str, value: object) -> None:
 
 def filled(primal: Value, tangent: Value | None) -> Value:
     """The tangent, or for zero an array: zeros, or float0 for values without tangents."""
-    if tangent is not None:
-        return tangent
     type = type_of(primal)
+    if tangent is not None:
+        return weak_as(type, tangent)
     return zeros(type) if is_differentiable(primal) else float0_zeros(type)
+
+
+def weak_as(type: ArrayType, tangent: Value) -> Any:
+    """The tangent, weak if a value of this type is: so the derivative of a Python number is."""
+    return convert(tangent, dtype=type.dtype, weak=True) if type.weak and not type_of(tangent).weak else tangent
 
 
 def zeros(type: ArrayType) -> Any:
@@ -99,7 +105,7 @@ def filled_as(type: ArrayType, ct: Value | None) -> Value:
     """The tangent or cotangent of a value of this type; for zero an array as in `filled`."""
     if type.dtype not in dtypes.INEXACT:
         return float0_zeros(type)
-    return zeros(type) if ct is None else ct
+    return zeros(type) if ct is None else weak_as(type, ct)
 
 
 def cotangents_of(

@@ -13,6 +13,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import OpenProgram, Program
 from rune.core.staging import Stage
 from rune.core.values import Value
+from rune.transforms import references
 from rune.transforms.arguments import function_name, require_callable, value_leaves
 from rune.transforms.compile.static_arguments import Marked, as_set, with_statics
 from rune.transforms.eval_shape import abstract, leaf_types
@@ -47,7 +48,8 @@ def make_program(
     """A function from arguments to the program of `function`. JAX calls this make_jaxpr.
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over values are the
-    program's explicit constants; traced ones among them belong to the transformation around.
+    program's explicit constants; traced ones among them belong to the transformation around. A
+    reference stands for its value, an input, and if it is written, its last value is an output.
 
     static_argnums: positional arguments that are Python values, by number from either end.
     axis_env:       names and sizes of axes that collectives in `function` may speak of.
@@ -83,22 +85,26 @@ def program_maker(
 
     def make(*args: object, **kwargs: object) -> Any:
         dynamic, statics = Marked(function, static, frozenset()).split(args, kwargs)
-        leaves, treedef = tree.flatten(dynamic)
+        leaves, treedef = tree.flatten(references.boxed("make_program", dynamic)[0])
         types = leaf_types("make_program", leaves, treedef)
         out_trees: list[tree.TreeDef] = []
 
         def flat(*values: Value) -> list[Value]:
-            a, k = with_statics(tree.unflatten(treedef, values), statics)
+            unboxed, refs = references.unboxed(tree.unflatten(treedef, values))
+            before = [ref.value for ref in refs]
+            a, k = with_statics(unboxed, statics)
             outs, out_tree = tree.flatten(function(*a, **k))
             out_trees.append(out_tree)
-            return value_leaves("make_program", outs, out_tree)
+            written = (ref.value for ref, value in zip(refs, before, strict=True) if ref.value is not value)
+            return [*value_leaves("make_program", outs, out_tree), *written]
 
         around = NamedAxes(current(), axes) if axes else current()
         staged = kind(around).trace_program(flat, types, function_name(function))
         program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
         if not return_shape:
             return program
-        return program, tree.unflatten(out_trees[-1], map(abstract, program.output_types))
+        out_types = program.output_types[: out_trees[-1].num_leaves]
+        return program, tree.unflatten(out_trees[-1], map(abstract, out_types))
 
     make.__name__ = f"make_jaxpr({getattr(function, '__name__', function_name(function))})"
     return make

@@ -93,6 +93,18 @@ def test_only_the_chosen_branch_runs():
     assert rune.cond(False, forever, lambda x: x + 1, 1) == 2
 
 
+def test_a_function_that_stands_in_several_places_is_traced_once():
+    calls = []
+
+    def function(x: Any) -> Any:
+        calls.append(x)
+        return x * 2.0
+
+    assert rune.cond(False, function, function, 3.0) == 6.0
+    assert rune.switch(2, [function, lambda x: x, function], 3.0) == 6.0
+    assert len(calls) == 2
+
+
 def test_a_branch_may_return_its_operands_and_constants():
     result = rune.cond(False, lambda x: (x, 1), lambda x: (x, 2), rnp.ones(2))
 

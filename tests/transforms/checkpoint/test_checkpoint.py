@@ -20,7 +20,7 @@ from rune.backends import device_named
 from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
 from rune.core.program import Program
-from rune.errors import TransformError
+from rune.errors import TracerBoolConversionError, TransformError
 from rune.lowering import pipeline
 from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
@@ -288,6 +288,14 @@ def test_residuals_are_not_offloaded():
 def test_a_policy_must_be_a_function():
     with pytest.raises(TransformError, match="cannot use 'dots' as a policy"):
         rune.checkpoint(lambda x: x, policy="dots")  # type: ignore[arg-type]
+
+
+def test_what_needs_a_number_is_refused_whether_or_not_a_derivative_is_taken():
+    function = rune.checkpoint(lambda x: x if x > 0 else -x)
+
+    for call in (function, rune.grad(function), rune.jit(function)):
+        with pytest.raises(TracerBoolConversionError):
+            call(1.0)
 
 
 def test_a_static_argument_must_be_there():

@@ -212,3 +212,54 @@ def test_traces_and_compilations_are_logged(caplog: pytest.LogCaptureFixture):
         "jit: traces lambda for (f32[7])",
         "jit: compiles lambda for cpu:0",
     ]
+
+
+# --- references -------------------------------------------------------------------------------
+
+BESIDE = rune.new_ref(rnp.ones(2))
+
+
+def add_to(ref: Any, x: Any) -> Any:
+    ref[...] = ref[...] + x
+    return ref[0] * 2.0
+
+
+def add_beside(x: Any) -> Any:
+    BESIDE[0] = x
+    return BESIDE[...] + x
+
+
+def test_compiled_code_writes_to_the_references_of_a_call():
+    ref = rune.new_ref(rnp.arange(3.0))
+
+    compiled = rune.jit(add_to).lower(ref, 2.0).compile()
+
+    assert [float(compiled(ref, 2.0)), float(compiled(ref, 3.0))] == [4.0, 10.0]
+    np.testing.assert_array_equal(ref[...], [5.0, 6.0, 7.0])
+
+
+def test_tracing_writes_to_no_reference():
+    ref = rune.new_ref(rnp.arange(3.0))
+
+    for stage in (rune.jit(add_to).trace(ref, 2.0), rune.jit(add_to).lower(ref, 2.0)):
+        assert str(stage.out_avals) == "f32[]"
+        assert [str(t) for t in stage.in_avals[0]] == ["f32[3]", "f32*[]"]
+    assert rune.eval_shape(add_to, ref, 2.0) == rune.ShapeDtypeStruct((), "f32")
+    np.testing.assert_array_equal(ref[...], [0.0, 1.0, 2.0])
+
+
+def test_a_function_that_closes_over_a_reference_is_traced_without_writing_it():
+    stage = rune.jit(add_beside).trace(3.0)
+    np.testing.assert_array_equal(BESIDE[...], [1.0, 1.0])
+
+    np.testing.assert_array_equal(stage.lower().compile()(4.0), [8.0, 5.0])
+    np.testing.assert_array_equal(BESIDE[...], [4.0, 1.0])
+
+
+def test_a_program_gives_the_last_values_of_its_references_after_the_result():
+    program, shape = rune.make_program(add_to, return_shape=True)(rune.new_ref(rnp.arange(3.0)), 2.0)
+
+    result, last = rune.jaxpr_as_fun(program)(X[:3], 2.0)
+    assert shape == rune.ShapeDtypeStruct((), "f32")
+    assert result == 4.0
+    np.testing.assert_array_equal(last, [2.0, 3.0, 4.0])

@@ -1,4 +1,14 @@
 """`jax._src.xla_bridge`: Chex asks whether the processor is in use before it cuts it up."""
 
-# It always is: RUNE_CPU_DEVICES says before Python starts how many devices the processor is.
-_backends = {"cpu": "rune"}
+from __future__ import annotations
+
+from rune import absent
+from rune.backends.cpu import threads
+
+_missing = absent.of(__name__)
+
+
+def __getattr__(name: str) -> object:
+    if name == "_backends":
+        return {"cpu": "rune"} if threads.is_counted() else {}
+    return _missing(name)

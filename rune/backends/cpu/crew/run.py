@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rune import config, locks
+from rune import locks
 from rune.backends.cpu import compiler, entry, host_abi, threads
 from rune.backends.cpu.crew import moves, native
 from rune.backends.cpu.crew.records import DISAGREE, GROUP, MESSAGE, MOVE, SEAT, TABLE, THREAD, Memory, address
@@ -208,7 +208,7 @@ def meet_address() -> int:
 
 @functools.cache
 def _code() -> compiler.Code:
-    is_crowded = config.current().cpu_devices > compiler.available_cores()
+    is_crowded = threads.device_count() > compiler.available_cores()
     declared, pause = threads.pause()
     spin, can_place = Spin(pause, 0 if is_crowded else LOOKS), threads.can_place() and not is_crowded
     system = native.System(declared, spin, can_place, threads.detached(), threads.STACK_BYTES, _abi())

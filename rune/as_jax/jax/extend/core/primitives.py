@@ -57,7 +57,7 @@ _WRITTEN_OUT = """
     empty2 eq_to get igamma igamma_grad_a igammac le_to lgamma lt_to name polygamma ragged_all_to_all
     random_gamma reduce reduce_window_max reduce_window_min reduce_window_sum reduce_xor
     regularized_incomplete_beta rng_bit_generator rng_uniform select_and_gather_add select_and_scatter
-    select_and_scatter_add square squeeze swap threefry2x32 xla_pmap zeta
+    select_and_scatter_add squeeze swap threefry2x32 xla_pmap zeta
     """.split()
 RECORDS: dict[str, core.Primitive] = {
     **{f"{name}_p": record for name, record in (ops.BY_NAME | _OTHERWISE).items()},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NoReturn
 
-from rune.core.axes import Name
 from rune.errors import ArgumentError
+
+Name = Hashable  # of an axis
 
 
 class AxisType(Enum):
@@ -93,18 +94,21 @@ class Axes:
 
     @property
     def are_all_axes_auto(self) -> bool:
-        """Whether all axes are of kind Auto."""
-        return len(self.auto_axes) == len(self.axis_names)
+        """Whether there are axes, all of kind Auto."""
+        return self._is_all(self.auto_axes)
 
     @property
     def are_all_axes_explicit(self) -> bool:
-        """Whether all axes are of kind Explicit."""
-        return len(self.explicit_axes) == len(self.axis_names)
+        """Whether there are axes, all of kind Explicit."""
+        return self._is_all(self.explicit_axes)
 
     @property
     def are_all_axes_manual(self) -> bool:
-        """Whether all axes are of kind Manual."""
-        return len(self.manual_axes) == len(self.axis_names)
+        """Whether there are axes, all of kind Manual."""
+        return self._is_all(self.manual_axes)
+
+    def _is_all(self, names: tuple[Name, ...]) -> bool:
+        return 0 < len(names) == len(self.axis_names)
 
     def _of_kind(self, kind: AxisType) -> tuple[Name, ...]:
         return tuple(n for n, k in zip(self.axis_names, self.axis_types, strict=True) if k is kind)

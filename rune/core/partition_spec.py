@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import ClassVar
 
-from rune.core.axes import Name
+from rune.core.abstract_mesh import Name
 
 Part = Name | tuple[Name, ...] | None
 

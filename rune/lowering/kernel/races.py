@@ -1,0 +1,190 @@
+"""Races in the kernel interpreter: which members of parallel loops touch which elements of memory.
+
+A race is two members of one Level that touch the same element with at least one write between them,
+unless both change it atomically. What is remembered of an element is forgotten at a barrier, by
+whoever removes the Interval from `Storage.touched`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+# Markers in place of a member's number: nobody, or several of them.
+_NONE, _SEVERAL = -1, -2
+MOST_DEFERRED = 1 << 20  # lanes whose reads are not looked at yet; a visit counts as 64 more
+
+
+class Touch(Enum):
+    """What is done to an element. Atomic changes of one element do not race with each other."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC = "atomic"
+
+
+@dataclass(slots=True)
+class Level:
+    """One kind of parallel loop: `ids` numbers its members, `depth` lanes are around it."""
+
+    name: str
+    depth: int
+    ids: np.ndarray
+    of_lanes: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)  # worked out, by shape
+
+    def members(self, shape: tuple[int, ...]) -> np.ndarray:
+        """The member that each of the lanes is, in one row."""
+        if shape not in self.of_lanes:
+            self.of_lanes[shape] = spread(lifted(self.ids, len(shape)), shape)
+        return self.of_lanes[shape]
+
+
+def lifted(value: Any, ndim: int) -> Any:
+    """The value with one axis per lane axis; lanes of inner loops are the last axes."""
+    axes = getattr(value, "ndim", 0)
+    return value if axes in (0, ndim) else value.reshape(value.shape + (1,) * (ndim - axes))
+
+
+def spread(value: np.ndarray | np.generic | int | bool, shape: tuple[int, ...]) -> np.ndarray:
+    """The values of all lanes, in one row."""
+    array = np.asarray(value)
+    if array.shape == shape:
+        return array.reshape(-1)
+    row = np.empty(shape, array.dtype)
+    row[...] = array
+    return row.reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One lane: its position in lanes of this shape."""
+
+    at: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+class Fault(Exception):
+    """An access that breaks a rule: the message, and the lane where it happened."""
+
+    def __init__(self, message: str, lane: Lane | None = None):
+        super().__init__(message)
+        self.message, self.lane = message, lane
+
+
+@dataclass(slots=True)
+class Interval:
+    """Which members of a level touched each element of a storage since the last barrier.
+
+    For each element, the last writer, the only reader and the only one that changed it atomically;
+    None until there is one. Reads alone are no race: they wait until somebody writes.
+    """
+
+    writer: np.ndarray | None = None
+    reader: np.ndarray | None = None
+    changer: np.ndarray | None = None
+    deferred: list[Visit] = field(default_factory=list)
+    deferred_lanes: int = 0
+
+
+@dataclass(slots=True)
+class Storage:
+    """Memory. `written` is None where everything is initialised; `depth` as in Level."""
+
+    data: np.ndarray
+    written: np.ndarray | None
+    depth: int = 0
+    tracked: bool = True
+    touched: dict[str, Interval] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What the members of a loop did to elements of memory, or may still do.
+
+    `at` and `active` have as many axes as `shape`, the lanes, or broadcast to it.
+    """
+
+    storage: Storage
+    level: Level
+    at: np.ndarray
+    active: np.ndarray | bool
+    shape: tuple[int, ...]
+    how: Touch
+
+    def record(self) -> None:
+        """Note which threads touched these elements; a Fault if that is a race."""
+        storage, level = self.storage, self.level
+        # Scratch allocated inside the level is private to each member.
+        if not storage.tracked or storage.depth > level.depth:
+            return
+        interval = storage.touched.setdefault(level.name, Interval())
+        if self.how is Touch.READ and interval.writer is None and interval.changer is None:
+            _defer(interval, self)
+            return
+        _settle(interval)
+        at, ids = self.elements()
+        conflict = _is_another(interval.writer, at, ids)
+        if self.how is not Touch.READ:
+            conflict |= _is_another(interval.reader, at, ids)
+        if self.how is not Touch.ATOMIC:
+            conflict |= _is_another(interval.changer, at, ids)
+        if self.how is Touch.WRITE:
+            if interval.writer is None:
+                interval.writer = _nobody(storage)
+            # If two lanes store to one element, only one id remains, and the other lane sees it.
+            interval.writer[at] = ids
+            conflict |= bool((interval.writer[at] != ids).any())
+        elif self.how is Touch.READ:
+            interval.reader = _joined(interval.reader, self)
+        else:
+            interval.changer = _joined(interval.changer, self)
+        if conflict:
+            raise Fault(f"a race within the {level.name}", None)
+
+    def elements(self) -> tuple[np.ndarray, np.ndarray]:
+        """The element that each active lane touches, and the member that it is."""
+        at, ids = spread(self.at, self.shape), self.level.members(self.shape)
+        if self.active is True:
+            return at, ids
+        keep = spread(self.active, self.shape)
+        return at[keep], ids[keep]
+
+
+def _defer(interval: Interval, visit: Visit) -> None:
+    interval.deferred.append(visit)
+    interval.deferred_lanes += visit.at.size + 64
+    if interval.deferred_lanes > MOST_DEFERRED:
+        _settle(interval)
+
+
+def _settle(interval: Interval) -> None:
+    """Note the readers that were not looked at."""
+    for visit in interval.deferred:
+        interval.reader = _joined(interval.reader, visit)
+    interval.deferred, interval.deferred_lanes = [], 0
+
+
+def _nobody(storage: Storage) -> np.ndarray:
+    return np.full(storage.data.size, _NONE)
+
+
+def _is_another(members: np.ndarray | None, at: np.ndarray, ids: np.ndarray) -> bool:
+    """Whether an element was touched by another member than the one that touches it now."""
+    if members is None:
+        return False
+    who = members[at]
+    return bool(((who != _NONE) & (who != ids)).any())
+
+
+def _joined(members: np.ndarray | None, visit: Visit) -> np.ndarray:
+    """The members with those of an visit: one by its number, or several."""
+    members = _nobody(visit.storage) if members is None else members
+    at, ids = visit.elements()
+    before = members[at]
+    members[at] = np.where((before == _NONE) | (before == ids), ids, _SEVERAL)
+    # A lane that reads back another id shares the element with that one.
+    members[at[members[at] != ids]] = _SEVERAL
+    return members
