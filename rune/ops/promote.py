@@ -55,6 +55,8 @@ def unrounded(name: str, value: Operand) -> Any:
         return value
     if type(value) in _SCALARS or isinstance(value, Dim):
         return value
+    if (number := dtypes.plain_number(value)) is not None:
+        return number
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         refuse_mask(name, value)
         return np.asarray(value)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rune.backends import Device, device_of
+from rune.core.abstract_mesh import AbstractMesh
 from rune.core.axes import Name
 from rune.core.partition_spec import PartitionSpec
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.core.abstract_mesh import AbstractMesh
 from rune.sharding.meshes import Mesh
 
 Block = tuple[slice, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import rune.numpy as rnp
 from rune import lax, random
 from rune.errors import ArgumentError, ShapeError
 from rune.sharding import NamedSharding, P, make_mesh
+from tests.support.close import same
 
 X = rnp.arange(6.0).reshape(2, 3)
 KEY = random.key(0)
@@ -224,6 +226,42 @@ AS_ARRAY = {
 @pytest.mark.parametrize("name", AS_ARRAY)
 def test_an_object_with_jax_array_is_one(name: str, box: Any):
     np.testing.assert_array_equal(AS_ARRAY[name](box(V.value)), AS_ARRAY[name](V.value))
+
+
+# --- numbers of classes of one's own ----------------------------------------------------------
+
+
+class Mode(enum.IntEnum):
+    FAST, EXACT = 1, 6
+
+
+class Metres(float):
+    pass
+
+
+OF_NUMBERS = {
+    "add": lambda n: X + n,
+    "radd": lambda n: n * X,
+    "compare": lambda n: X == n,
+    "where": lambda n: rnp.where(X > 1, n, X),
+    "asarray": lambda n: rnp.asarray(n),
+    "full": lambda n: rnp.full((2,), n),
+    "set": lambda n: X.at[0].set(n),
+    "jit": lambda n: rune.jit(lambda v: v * 2)(n),
+    "jit inside": lambda n: rune.jit(lambda v: v * n)(X),
+    "scan": lambda n: rune.scan(lambda c, _: (c, n), 0, None, length=2),
+    "cond": lambda n: rune.cond(True, lambda: n, lambda: n),
+    "vmap": lambda n: rune.vmap(lambda v: v + n)(X),
+    "typeof": lambda n: rnp.zeros(2, rune.typeof(n).dtype),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("number", [Mode.EXACT, Metres(2.0)])
+def test_a_number_of_a_class_of_ones_own_is_the_number(name: str, number: Any):
+    plain = int(number) if isinstance(number, int) else float(number)
+
+    same(OF_NUMBERS[name](plain), OF_NUMBERS[name](number))
 
 
 # --- polynomials side by side -----------------------------------------------------------------
