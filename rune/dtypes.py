@@ -454,7 +454,7 @@ _SCALARS_X64 = {bool: (bool_, False), int: (i64, True), float: (f64, True), comp
 
 
 def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
-    """(dtype, weak) of a Python scalar, as a member of an IntEnum is too; None for anything else."""
+    """(dtype, weak) of a Python scalar, such as a member of an IntEnum; None for anything else."""
     default = _SCALARS.get(type(value))
     if default is None and (number := plain_number(value)) is not None:
         return scalar_type(number)

@@ -60,7 +60,10 @@ class Literal(AtomNames):
 
     @property
     def operand(self) -> Value:
-        """The value for an operation: a number of Python's where only that says that it is weak."""
+        """The value for an operation: a number of Python's where only that says that it is weak.
+
+        Not for one that hands its operands to a user's function, which expects arrays.
+        """
         if not self.type.weak:
             return self.value
         number = self.value.item()

@@ -59,7 +59,7 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
 
 
 def _read(env: dict[Var, Any], atom: Atom) -> Value:
-    return atom.operand if isinstance(atom, Literal) else env[atom]
+    return atom.value if isinstance(atom, Literal) else env[atom]
 
 
 def _contribute(contributions: Contributions, atom: Atom, ct: Value | None, env: dict[Var, Any]) -> None:
