@@ -278,14 +278,8 @@ class Configuration:
         )
 
     def parse_flags_with_absl(self) -> None:
-        """Set what the command line asks for, as `--jax_enable_x64=1`; absl's flags count as read.
-
-        Errors: as begin.
-        """
+        """Set what the command line asks for, as `--jax_enable_x64=1`. Errors: as begin."""
         begin_by_arguments(sys.argv[1:])
-        absl_flags = sys.modules.get("absl.flags")
-        if absl_flags is not None and not absl_flags.FLAGS.is_parsed():
-            absl_flags.FLAGS.mark_as_parsed()
 
 
 _WORDS = {"1": True, "true": True, "y": True, "yes": True, "t": True, "on": True}

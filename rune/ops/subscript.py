@@ -168,12 +168,12 @@ def _modular(entry: Value, size: Size) -> Value:
     return modulo(size_value(entry, dtypes.i32) if isinstance(entry, int) else entry, size)
 
 
-def _positions(entry: Any) -> Any:
+def _positions(entry: object) -> object:
     """An entry of a tuple; a sequence there as an array of positions, or of bools."""
     if not isinstance(entry, list | tuple):
         return entry
     if any(isinstance(e, list | tuple | Tracer) for e in entry):
-        rows = [cast(operand("index", _positions(e)), dtypes.i32) for e in entry]
+        rows = [cast(operand("index", _positions(e)), dtypes.i32)  # type: ignore[arg-type] for e in entry]
         return concatenate(*[reshape(row, shape=(1, *type_of(row).shape)) for row in rows], axis=0)
     return np.asarray([np.asarray(e) for e in entry] or np.zeros(0, np.int32))
 

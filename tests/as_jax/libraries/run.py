@@ -1,6 +1,6 @@
 """Examples of libraries written for JAX: what jax answers is stored, and rune has to answer it too.
 
-`<library>_examples.py`, and `<library>_further_examples.py` where one file would be long, has small
+`<library>_examples.py`, and `<library>_examples_further.py` where one file would be long, has small
 functions without arguments; each returns a tree of arrays and numbers. They import `jax` and the
 library alone, so that a process with jax and one with rune's as_jax run them alike.
 
@@ -54,7 +54,7 @@ def examples(library: str) -> dict[str, Callable[[], Any]]:
 
 def modules(library: str) -> list[ModuleType]:
     """The modules with the examples of a library."""
-    names = (f"{library}_examples", f"{library}_further_examples")
+    names = (f"{library}_examples", f"{library}_examples_further")
     return [load(name) for name in names if (HERE / f"{name}.py").exists()]
 
 

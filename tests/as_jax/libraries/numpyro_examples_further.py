@@ -148,8 +148,8 @@ def missing_values_are_imputed():
         mu = numpyro.sample("mu", dist.Normal(0, 1))
         absent = jnp.isnan(y)
         imputed = numpyro.sample("imputed", dist.Normal(mu, 1.0).expand([2]).mask(False))
-        whole = y.at[jnp.array([1, 4])].set(imputed)
-        numpyro.sample("y", dist.Normal(mu, 1.0), obs=whole)
+        filled = y.at[jnp.array([1, 4])].set(imputed)
+        numpyro.sample("y", dist.Normal(mu, 1.0), obs=filled)
         numpyro.deterministic("count", absent.sum())
 
     y = jnp.array([0.5, jnp.nan, 1.2, 0.9, jnp.nan])
