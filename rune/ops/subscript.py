@@ -173,7 +173,7 @@ def _positions(entry: object) -> object:
     if not isinstance(entry, list | tuple):
         return entry
     if any(isinstance(e, list | tuple | Tracer) for e in entry):
-        rows = [cast(operand("index", _positions(e)), dtypes.i32)  # type: ignore[arg-type] for e in entry]
+        rows = [cast(operand("index", _positions(e)), dtypes.i32) for e in entry]  # type: ignore[arg-type]
         return concatenate(*[reshape(row, shape=(1, *type_of(row).shape)) for row in rows], axis=0)
     return np.asarray([np.asarray(e) for e in entry] or np.zeros(0, np.int32))
 
