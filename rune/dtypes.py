@@ -456,11 +456,20 @@ _SCALARS_X64 = {bool: (bool_, False), int: (i64, True), float: (f64, True), comp
 
 
 def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
-    """(dtype, weak) of a Python scalar, or None for anything else."""
+    """(dtype, weak) of a Python scalar, such as a member of an IntEnum; None for anything else."""
     default = _SCALARS.get(type(value))
+    if default is None and (number := plain_number(value)) is not None:
+        return scalar_type(number)
     if default is not None and config.current().x64:
         return _SCALARS_X64[type(value)]
     return default
+
+
+def plain_number(value: object) -> complex | None:
+    """A Python scalar of a class derived from int, float or complex as one of these; else None."""
+    if isinstance(value, int | float | complex) and not isinstance(value, np.generic):
+        return next(kind(value) for kind in (bool, int, float, complex) if isinstance(value, kind))  # type: ignore[arg-type]
+    return None
 
 
 def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:

@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,3 +120,12 @@ def test_a_prefix_broadcasts_to_the_structure_of_the_whole(x: Any, y: Any):
 @given(st.lists(st.text(max_size=2), min_size=1))
 def test_an_associative_fold_is_the_fold_from_the_left(words: list[str]):
     assert tree.reduce_associative(str.__add__, words) == tree.reduce(str.__add__, words)
+
+
+@pytest.mark.parametrize("walk", [tree.flatten, tree.leaves, tree.flatten_with_path])
+def test_is_leaf_is_asked_about_nodes_and_leaves_alike(walk: Any):
+    asked: list[object] = []
+
+    walk({"a": [1, None], "b": (2.0,)}, is_leaf=lambda x: asked.append(x) or False)
+
+    assert asked == [{"a": [1, None], "b": (2.0,)}, [1, None], 1, None, (2.0,), 2.0]  # as JAX 0.10.2

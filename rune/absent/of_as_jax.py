@@ -204,7 +204,7 @@ NAMES: Mapping[str, Table] = {
             zero_series zero_term ZeroSeries ZeroTerm
             """
     },
-    "jax.experimental.layout": {_MEMORIES: "Layout with_layout_constraint"},
+    "jax.experimental.layout": {_MEMORIES: "with_layout_constraint"},
     "jax.experimental.mesh_utils": {
         "A mesh of machines of several kinds of nets; use `create_device_mesh`.": "create_hybrid_device_mesh",
         _FLAGS: "device_kind_handler_dict",
@@ -309,10 +309,7 @@ NAMES: Mapping[str, Table] = {
     },
     "NamedSharding": {_INSIDE: "replicated_axes"},
     "Mesh": {"Use `mesh.local_devices`.": "local_mesh", _INSIDE: "is_scalar"},
-    "PartitionSpec": {
-        "Say every axis of the array.": "UNCONSTRAINED",
-        _DISTRIBUTED_TYPES: "reduced to_ct_spec to_lo to_tangent_spec unreduced",
-    },
+    "PartitionSpec": {_DISTRIBUTED_TYPES: "reduced to_ct_spec to_lo to_tangent_spec unreduced"},
     "devices()[0]": {
         _MEMORIES: "addressable_memories default_memory memory",
         _FLAGS: "client get_stream_for_external_ready_events live_buffers poison_execution",

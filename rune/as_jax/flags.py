@@ -11,8 +11,10 @@ back; all others are there at their default, and another value is refused with t
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -275,7 +277,9 @@ class Configuration:
             hint="set them by jax.config.update, or by variables as JAX_ENABLE_X64=1",
         )
 
-    parse_flags_with_absl = config_with_absl
+    def parse_flags_with_absl(self) -> None:
+        """Set what the command line asks for, as `--jax_enable_x64=1`. Errors: as begin."""
+        begin_by_arguments(sys.argv[1:])
 
 
 _WORDS = {"1": True, "true": True, "y": True, "yes": True, "t": True, "on": True}
@@ -293,9 +297,28 @@ def begin(variables: Mapping[str, str] = os.environ) -> None:
             update(name, _read(name, text, acting.default))
 
 
-def _read(name: str, text: str, default: Any) -> Any:
+def begin_by_arguments(arguments: Sequence[str]) -> None:
+    """Set what arguments of a command ask for, as `--jax_enable_x64` or `--jax_platforms=cpu`.
+
+    Other arguments, and those after `--`, are somebody else's.
+    Errors: ArgumentError for a value that an option cannot have.
+    """
+    for argument in itertools.takewhile("--".__ne__, arguments):
+        name, is_assigned, text = argument.removeprefix("--").partition("=")
+        if argument.startswith("--jax_") and name in _DEFAULTS:
+            update(name, _read(name, text if is_assigned else "true", _DEFAULTS[name]))
+
+
+_DEFAULTS: Mapping[str, object] = {
+    **{name: acting.default for name, acting in ACTING.items()},
+    **NOTED,
+    **{name: default for name, (default, _) in FIXED.items()},
+}
+
+
+def _read(name: str, text: str, default: object) -> object:
     if isinstance(default, bool):
         if text.lower() not in _WORDS:
             raise ArgumentError(f"config: cannot use {name.upper()}={text!r} (true or false)")
         return _WORDS[text.lower()]
-    return int(text) if isinstance(default, int) else text
+    return type(default)(text) if isinstance(default, int | float) else text

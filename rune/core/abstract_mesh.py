@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 from rune.errors import ArgumentError
 
@@ -149,6 +149,13 @@ class AbstractMesh(Axes):
     def abstract_mesh(self) -> AbstractMesh:
         """Itself."""
         return self
+
+    def coordinates(self) -> NoReturn:
+        """Errors: ArgumentError, always: no devices are known."""
+        raise ArgumentError(
+            f"NamedSharding: cannot say its devices ({self!r} has none)",
+            hint="take the Mesh itself; rune.sharding.set_mesh(mesh) says it where arrays are laid out",
+        )
 
     def update(self, **changes: Any) -> AbstractMesh:
         """The mesh with other `axis_sizes`, `axis_names` or `axis_types`."""

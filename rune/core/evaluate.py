@@ -61,8 +61,11 @@ def _evaluate(program: Program, args: Sequence[Value]) -> list[Value]:
     for number, equation in enumerate(program.equations):
         params = params_with_sizes(equation.params, sizes)
         set_line(equation.frame)
-        out = bind(equation.primitive, *map(read, equation.operands), **params)
-        results = out if equation.primitive.multiple_results else (out,)
+        if equation.primitive.multiple_results:
+            results = bind(equation.primitive, *map(read, equation.operands), **params)
+        else:
+            operands = [a.operand if isinstance(a, Literal) else env[a] for a in equation.operands]
+            results = (bind(equation.primitive, *operands, **params),)
         env.update((v, r) for v, r in zip(equation.results, results, strict=True) if v in last)
         for atom in equation.operands:
             if isinstance(atom, Var) and last[atom] == number:

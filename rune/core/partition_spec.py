@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import ClassVar
 
 from rune.core.abstract_mesh import Name
 
 Part = Name | tuple[Name, ...] | None
+
+
+class Unconstrained(Enum):
+    """What a constraint says of an axis whose layout it leaves to others."""
+
+    UNCONSTRAINED = "unconstrained"
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 class PartitionSpec:
@@ -20,9 +31,12 @@ class PartitionSpec:
     P('data', None, ('model', 'pipe'))
     >>> P(("data",)) == P("data")
     True
+
+    `P.UNCONSTRAINED` in a constraint leaves an axis to others; here they cut it nowhere.
     """
 
     __slots__ = ("_parts",)
+    UNCONSTRAINED: ClassVar = Unconstrained.UNCONSTRAINED
 
     def __init__(self, *parts: Part):
         self._parts = tuple(map(_plain, parts))
@@ -30,7 +44,9 @@ class PartitionSpec:
     def names(self, axis: int) -> tuple[Name, ...]:
         """The mesh axes that cut an axis of the array; none beyond the spec."""
         part = self._parts[axis] if axis < len(self._parts) else None
-        return () if part is None else part if isinstance(part, tuple) else (part,)
+        if part is None or part is Unconstrained.UNCONSTRAINED:
+            return ()
+        return part if isinstance(part, tuple) else (part,)
 
     def all_names(self) -> tuple[Name, ...]:
         """The mesh axes of all parts, in order."""
@@ -48,6 +64,12 @@ class PartitionSpec:
     def count(self, part: Part) -> int:
         """How many axes are cut so."""
         return self._parts.count(_plain(part))
+
+    def settled(self) -> PartitionSpec:
+        """The spec with every axis that it leaves to others whole."""
+        if Unconstrained.UNCONSTRAINED not in self._parts:
+            return self
+        return PartitionSpec(*[None if part is Unconstrained.UNCONSTRAINED else part for part in self._parts])
 
     def update(self, partitions: Iterable[Part]) -> PartitionSpec:
         """The spec of other parts."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.core.graph import Graph, program_graph
 from rune.core.jax_names import AtomNames, EquationNames, NamedParams, ProgramNames, named
 from rune.core.printer import program_text
@@ -56,6 +57,17 @@ class Literal(AtomNames):
 
     value: np.ndarray
     type: ArrayType
+
+    @property
+    def operand(self) -> Value:
+        """The value for an operation: a number of Python's where only that says that it is weak.
+
+        Not for one that hands its operands to a user's function, which expects arrays.
+        """
+        if not self.type.weak:
+            return self.value
+        number = self.value.item()
+        return number if dtypes.scalar_type(number) == (self.type.dtype, True) else self.value
 
     @property
     def val(self) -> np.ndarray | float:

@@ -101,7 +101,7 @@ def is_on_host(x: ArrayLike) -> bool:
 def inexact(name: str, x: ArrayLike) -> Any:
     """`x` in an inexact dtype: integers and bools become f32 (64-bit ones f64)."""
     x_type = getattr(x, "type", None)
-    if x_type is not None and x_type.dtype in dtypes.FLOATING:
+    if isinstance(x_type, ArrayType) and x_type.dtype in dtypes.FLOATING:
         return x
     return promoted(name, x, kind="inexact")[0]
 

@@ -32,6 +32,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 # Axes that an ellipsis stands for get letters of their own, counted from the last.
 _HIDDEN = [chr(0x2460 + i) for i in range(32)]
+_NO_LETTERS = {*"->.", *_HIDDEN}  # any other character names an axis, as in JAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,7 @@ def _parsed(subscripts: str, arrays: Sequence[ArrayLike]) -> tuple[list[str], st
 
 def _check_notation(subscripts: str, terms: Sequence[str]) -> None:
     for term in terms:
-        plain = term.replace("...", "", 1)
-        if plain and not (plain.isalpha() and plain.isascii()):
+        if not _NO_LETTERS.isdisjoint(term.replace("...", "", 1)):
             raise ArgumentError(f"einsum: cannot read {subscripts!r} (at {term!r})")
 
 

@@ -124,6 +124,13 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
 
+def _fills(fill: Any) -> Any:
+    """Numbers of the host with all of their digits, else an array. Errors: ArgumentError."""
+    if isinstance(fill, list | tuple):
+        return np.asarray(fill) if _are_numbers(fill) else asarray(fill)
+    return fill if isinstance(fill, np.ndarray) or _are_numbers(fill) else value("pad", fill)
+
+
 def _are_numbers(fill: object) -> bool:
     if isinstance(fill, list | tuple):
         return all(map(_are_numbers, fill))
@@ -133,16 +140,13 @@ def _are_numbers(fill: object) -> bool:
 def _pad_constant(x: ArrayLike, widths: list, fill: Any) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
-    if isinstance(fill, list | tuple):
-        fills = np.asarray(fill) if _are_numbers(fill) else asarray(fill)
-    else:
-        fills = value("pad", fill)
-    if rank(fills) == 0:
+    fills = _fills(fill)
+    if _are_numbers(fills) or rank(fills) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
-        number = promote.as_type(fill, x_type.dtype, x_type.weak, "pad")
+        number = promote.as_type(fills, x_type.dtype, x_type.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)
     if isinstance(fills, np.ndarray):
-        fills = np.broadcast_to(fills, (x_type.ndim, 2))  # with all digits
+        fills = np.broadcast_to(fills, (x_type.ndim, 2))
     else:
         fills = promote.broadcast_to("pad", fills, (x_type.ndim, 2))
     for axis, pair in enumerate(widths):

@@ -55,6 +55,8 @@ def unrounded(name: str, value: Operand) -> Any:
         return value
     if type(value) in _SCALARS or isinstance(value, Dim):
         return value
+    if (number := dtypes.plain_number(value)) is not None:
+        return number
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         refuse_mask(name, value)
         return np.asarray(value)
@@ -330,8 +332,8 @@ def apply(primitive: Primitive, *values: Any) -> Any:
                 return primitive(a, scalar)
         else:
             type_of_a = getattr(a, "type", None)
-            same = type_of_a is not None and type_of_a is getattr(b, "type", None)
-            if same and type_of_a.dtype is not dtypes.bool_:  # type: ignore[union-attr]
+            is_same = isinstance(type_of_a, ArrayType) and type_of_a is getattr(b, "type", None)
+            if is_same and type_of_a.dtype is not dtypes.bool_:  # type: ignore[union-attr]
                 return primitive(a, b)
     operands = promoted(primitive.name, *values)
     if primitive in _OF_BOOL and type_of(operands[0]).dtype == dtypes.bool_:
@@ -343,9 +345,9 @@ def apply(primitive: Primitive, *values: Any) -> Any:
 _OF_BOOL = {add: logical_or, mul: logical_and}
 
 
-def _adapted(name: str, scalar: Scalar, type: ArrayType | None) -> np.ndarray | None:
+def _adapted(name: str, scalar: Scalar, type: object) -> np.ndarray | None:
     """The common case of a number beside an array of its kind: a literal of the array's dtype."""
-    if type is None or type.weak:
+    if not isinstance(type, ArrayType) or type.weak:
         return None
     if type.dtype in dtypes.FLOATING:
         is_integer = scalar.__class__ is int

@@ -135,7 +135,7 @@ def _is_number_or_run(entry: object) -> bool:
 def raw_entries(x: Operand, index: object) -> list[Any]:
     """One entry per axis (plus None): ... filled up with full slices, masks turned to integers."""
     shape = type_of(x).shape
-    items = [_item(x, e) for e in (index if isinstance(index, tuple) else (index,))]
+    items = [_item(x, _positions(e)) for e in index] if isinstance(index, tuple) else [_item(x, index)]
     used = sum(map(_axes_taken, items))
     ellipses = sum(e is Ellipsis for e in items)
     if ellipses > 1:
@@ -168,6 +168,16 @@ def _modular(entry: Value, size: Size) -> Value:
     if isinstance(entry, int) and isinstance(size, int):
         return entry % size
     return modulo(size_value(entry, dtypes.i32) if isinstance(entry, int) else entry, size)
+
+
+def _positions(entry: object) -> object:
+    """An entry of a tuple; a sequence there as an array of positions, or of bools."""
+    if not isinstance(entry, list | tuple):
+        return entry
+    if any(isinstance(e, list | tuple | Tracer) for e in entry):
+        rows = [cast(operand("index", _positions(e)), dtypes.i32) for e in entry]  # type: ignore[arg-type]
+        return concatenate(*[reshape(row, shape=(1, *type_of(row).shape)) for row in rows], axis=0)
+    return np.asarray([np.asarray(e) for e in entry] or np.zeros(0, np.int32))
 
 
 def _item(x: Operand, entry: Any) -> Any:

@@ -67,12 +67,27 @@ def get_abstract_mesh() -> AbstractMesh:
     return NO_AXES if mesh is None else mesh.abstract_mesh
 
 
-def read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
-    """The sharding that a spec alone means, by the mesh in force.
+def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding:
+    """The sharding over devices that a spec, or one over axes alone, means by the mesh in force.
 
-    name:   the operation that is given the spec
-    Errors: ArgumentError without a mesh.
+    An axis that it leaves to others is whole.
+    name:   the operation that is given it
+    Errors: ArgumentError without a mesh, or with one of other axes than the sharding has.
     """
+    sharding = _read_spec(name, where) if isinstance(where, PartitionSpec) else where
+    spec = sharding.spec.settled()
+    if isinstance(sharding.mesh, Mesh):
+        return sharding if spec is sharding.spec else sharding.update(spec=spec)
+    mesh = get_mesh()
+    if mesh is None or mesh.abstract_mesh != sharding.mesh:
+        raise ArgumentError(
+            f"{name}: cannot lay out by {sharding!r} ({'no mesh' if mesh is None else mesh} is in force)",
+            hint="rune.sharding.set_mesh(mesh) says the mesh for a block",
+        )
+    return NamedSharding(mesh, spec)
+
+
+def _read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
     mesh = get_mesh()
     if mesh is None:
         raise ArgumentError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rune.backends import Device, device_of
+from rune.core.abstract_mesh import AbstractMesh
 from rune.core.axes import Name
 from rune.core.partition_spec import PartitionSpec
 from rune.core.types import Shape
@@ -152,6 +153,8 @@ class SingleDeviceSharding(Sharding):
 class NamedSharding(Sharding):
     """An array cut along the axes of a mesh, as a spec says.
 
+    mesh:        or its axes alone (AbstractMesh), which mean the mesh in force where an array is
+                 laid out
     memory_kind: "device" or None, which says the same
     Errors: ArgumentError for a name that the mesh does not have, or that stands twice, and for
             another kind of memory.
@@ -166,11 +169,11 @@ class NamedSharding(Sharding):
     mesh: Mesh
     spec: PartitionSpec
 
-    def __init__(self, mesh: Mesh, spec: PartitionSpec, *, memory_kind: str | None = None):
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None):
         require_memory_kind("NamedSharding", memory_kind)
         object.__setattr__(self, "mesh", mesh)
         object.__setattr__(self, "spec", spec)
-        if not isinstance(self.mesh, Mesh) or not isinstance(self.spec, PartitionSpec):
+        if not isinstance(self.mesh, Mesh | AbstractMesh) or not isinstance(self.spec, PartitionSpec):
             kinds = f"{type(self.mesh).__name__} and {type(self.spec).__name__}"
             raise ArgumentError(
                 f"NamedSharding: cannot cut by {kinds} (a Mesh and a PartitionSpec required)",

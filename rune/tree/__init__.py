@@ -185,7 +185,7 @@ def _walk_with_path(tree: object, path: KeyPath, stops: IsLeaf | None, pairs: li
     around: list[tuple[Kind, Any, KeyPath, Iterator[tuple[Any, Any]], list[TreeDef]]] = []
     while True:
         kind = kinds[type(tree)]
-        if kind is None or (stops is not None and stops(path, tree)):
+        if (stops is not None and stops(path, tree)) or kind is None:  # leaves are asked about, too
             pairs.append((path, tree))
             part = LEAF
         else:

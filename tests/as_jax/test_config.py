@@ -169,3 +169,26 @@ print(jax.device_count(), xla_bridge._backends)
 def test_a_variable_without_a_meaning_is_refused():
     with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
         flags.begin({"JAX_ENABLE_X64": "maybe"})
+
+
+def test_options_are_read_off_the_command_line(monkeypatch: pytest.MonkeyPatch):
+    arguments = ["--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--jax_compilation_cache_max_size=7"]
+    others = ["--depth=3", "--jax_no_such_option=1", "--", "--jax_debug_nans=1"]
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments, *others])
+
+    try:
+        jax.config.parse_flags_with_absl()
+        values = jax.config.values
+    finally:
+        jax.config.update("jax_enable_x64", False)
+        jax.config.update("jax_numpy_rank_promotion", "allow")
+
+    assert values["jax_enable_x64"]
+    assert values["jax_numpy_rank_promotion"] == "warn"
+    assert values["jax_compilation_cache_max_size"] == 7
+    assert not values["jax_debug_nans"]
+
+
+def test_an_option_of_the_command_line_without_a_meaning_is_refused():
+    with pytest.raises(ValueError, match="JAX_ENABLE_X64='maybe'"):
+        flags.begin_by_arguments(["--jax_enable_x64=maybe"])

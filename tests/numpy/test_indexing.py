@@ -133,6 +133,24 @@ def test_an_element_of_nothing_is_refused():
             rnp.zeros((0, 2))[at]
 
 
+@pytest.mark.parametrize(
+    "index",
+    [([0, 2],), (0, [1, -1]), ([0, 1], [3, 2]), (..., [0, 2]), ([[0, 1], [2, 0]], 1), (slice(1, 3), (1, 2)), (1, [])],
+)
+def test_a_sequence_in_a_tuple_is_an_array_of_positions(index: Any):
+    zeroed = X.copy()
+    zeroed[index] = 0
+
+    np.testing.assert_array_equal(rnp.array(X)[index], X[index])
+    np.testing.assert_array_equal(rnp.array(X).at[index].set(0.0), zeroed)
+
+
+def test_a_sequence_in_a_tuple_may_hold_traced_positions():
+    read = rune.jit(lambda x, i: x[[0, i], [i, 1]])
+
+    np.testing.assert_array_equal(read(rnp.array(X), 2), X[[0, 2], [2, 1]])
+
+
 # --- what is no index -------------------------------------------------------------------------
 
 
@@ -144,7 +162,6 @@ def test_an_element_of_nothing_is_refused():
         (np.array([1.0]), "cannot index with f32"),
         ([0, 1], "cannot index with a list"),
         ([], "cannot index with a list"),
-        ((0, [1]), "cannot index with a list"),
         ("a", "cannot take str as an array"),
     ],
 )

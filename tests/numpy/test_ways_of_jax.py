@@ -150,3 +150,10 @@ def test_any_sequence_of_integers_is_one_of_axes(axes: Any):
 def test_arrays_of_one_element_are_no_sizes():
     with pytest.raises(TypeError, match="scalar"):
         rnp.zeros((np.array([2]), 3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["i1,1k->ik", "i_,_k->ik", "é*,*k->ék", "...1,1%->...%", "(1,1)->()", "21,13"])
+def test_any_character_but_those_of_the_notation_names_an_axis(text: str):
+    x, y = RNG.normal(size=(2, 3)).astype(np.float32), RNG.normal(size=(3, 4)).astype(np.float32)
+
+    np.testing.assert_allclose(rnp.einsum(text, x, y), x @ y, rtol=1e-5, atol=1e-6)

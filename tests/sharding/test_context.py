@@ -43,6 +43,69 @@ def test_a_spec_alone_is_read_by_the_mesh_of_the_block(block_of: Callable):
     assert get_mesh() is None
 
 
+def test_a_sharding_over_axes_alone_means_the_mesh_of_the_block():
+    x, rows = rnp.arange(6.0), NamedSharding(ROWS.mesh.abstract_mesh, P("data"))
+
+    with set_mesh(ROWS.mesh):
+        results = [
+            rune.device_put(x, rows),
+            rune.lax.with_sharding_constraint(x, rows),
+            rune.jit(lambda v: 2 * v, in_shardings=rows, out_shardings=rows)(x),
+            rune.jit(lambda v: rune.lax.with_sharding_constraint(2 * v, rows))(x),
+        ]
+
+    assert [y.sharding for y in results] == [ROWS] * 4
+    assert rows != ROWS
+    assert (rows.shard_shape((6,)), rows.is_fully_replicated) == ((6,), True)
+
+
+def test_a_sharding_over_axes_alone_has_no_devices():
+    rows = NamedSharding(AbstractMesh((2,), ("data",)), P("data"))
+
+    with pytest.raises(ArgumentError, match="cannot say its devices"):
+        _ = rows.device_set
+    with pytest.raises(ArgumentError, match=r"device_put: cannot lay out by NamedSharding.*no mesh is in force"):
+        rune.device_put(rnp.arange(6.0), rows)
+    with set_mesh(ROWS.mesh), pytest.raises(ArgumentError, match=r"cannot lay out by .*Mesh\('data': 1\) is in force"):
+        rune.device_put(rnp.arange(6.0), rows)
+
+
+def test_an_axis_that_a_constraint_leaves_to_others_is_whole():
+    x, open_end = rnp.ones((2, 3)), P("data", P.UNCONSTRAINED)
+
+    with set_mesh(ROWS.mesh):
+        constrained = rune.lax.with_sharding_constraint(x, open_end)
+        placed = rune.device_put(x, NamedSharding(ROWS.mesh, open_end))
+
+    assert constrained.sharding == placed.sharding == NamedSharding(ROWS.mesh, P("data", None))
+    assert open_end != P("data", None)
+    assert repr(open_end) == "P('data', UNCONSTRAINED)"
+    assert pickle.loads(pickle.dumps(open_end)) == open_end
+
+
+@pytest.mark.parametrize("static", [{"static_argnums": 1}, {"static_argnums": -2}, {"static_argnames": "power"}])
+def test_shardings_are_those_of_the_arguments_that_are_not_static(static: dict):
+    f = rune.jit(lambda x, power, y: x**power + y, in_shardings=(ROWS, None), **static)
+
+    np.testing.assert_array_equal(f(rnp.arange(3.0), 2, rnp.ones(3)), [1, 2, 5])
+
+
+def test_what_a_reference_holds_is_laid_out():
+    f = rune.jit(lambda ref, x: ref.addupdate(x), in_shardings=(ROWS, None), out_shardings=None)
+    ref = rune.new_ref(rnp.arange(3.0))
+
+    f(ref, 1.0 + rnp.zeros(3))
+
+    np.testing.assert_array_equal(ref[...], [1, 2, 3])
+    assert ref[...].sharding == ROWS
+
+
+def test_a_function_with_laid_out_results_takes_references():
+    f = rune.jit(lambda ref: ref[...] + 1, out_shardings=ROWS)
+
+    assert f(rune.new_ref(rnp.arange(3.0))).sharding == ROWS
+
+
 def test_shard_map_takes_the_mesh_of_the_block():
     double = rune.shard_map(lambda x: 2 * x, in_specs=P("data"), out_specs=P("data"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import rune.numpy as rnp
 from rune import lax, random
 from rune.errors import ArgumentError, ShapeError
 from rune.sharding import NamedSharding, P, make_mesh
+from tests.support.close import same
 
 X = rnp.arange(6.0).reshape(2, 3)
 KEY = random.key(0)
@@ -171,6 +173,21 @@ class Variable:
         return self.value
 
 
+class _Forwarding:
+    """A box whose attributes are those of what it holds, but for `type`, as Flax's variables."""
+
+    type = float
+
+    def __init__(self, held: rune.Array):
+        self.held = held
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.held, name)
+
+    def __jax_array__(self) -> Any:
+        return self.held
+
+
 V: Any = Variable(rnp.array([1.0, 2.0, 3.0]))
 AS_ARRAY = {
     "sin": lambda v: rnp.sin(v),
@@ -188,12 +205,63 @@ AS_ARRAY = {
     "jit": lambda v: rune.jit(lambda a: a * 2)(v),
     "shape": lambda v: rnp.asarray(rnp.shape(v)),
     "zeros_like": lambda v: rnp.zeros_like(v),
+    "twice": lambda v: rnp.add(v, v),
+    "number": lambda v: rnp.multiply(v, 2),
+    "less": lambda v: rnp.less(v, v),
+    "maximum": lambda v: rnp.maximum(v, v),
+    "power": lambda v: rnp.power(v, 2),
+    "mean": lambda v: rnp.mean(v),
+    "einsum": lambda v: rnp.einsum("i,i->", v, v),
+    "reshape": lambda v: rnp.reshape(v, (3, 1)),
+    "clip": lambda v: rnp.clip(v, 1.5, v),
+    "relu": lambda v: rune.nn.relu(v),
+    "softmax": lambda v: rune.nn.softmax(v),
+    "gamma": lambda v: rune.scipy.special.gammaln(v),
+    "norm": lambda v: rnp.linalg.norm(v),
+    "grad": lambda v: rune.grad(lambda x: rnp.sum(rnp.sin(v) * x))(X[0]),
 }
 
 
+@pytest.mark.parametrize("box", [Variable, _Forwarding])
 @pytest.mark.parametrize("name", AS_ARRAY)
-def test_an_object_with_jax_array_is_one(name: str):
-    np.testing.assert_array_equal(AS_ARRAY[name](V), AS_ARRAY[name](V.value))
+def test_an_object_with_jax_array_is_one(name: str, box: Any):
+    np.testing.assert_array_equal(AS_ARRAY[name](box(V.value)), AS_ARRAY[name](V.value))
+
+
+# --- numbers of classes of one's own ----------------------------------------------------------
+
+
+class Mode(enum.IntEnum):
+    FAST, EXACT = 1, 6
+
+
+class Metres(float):
+    pass
+
+
+OF_NUMBERS = {
+    "add": lambda n: X + n,
+    "radd": lambda n: n * X,
+    "compare": lambda n: X == n,
+    "where": lambda n: rnp.where(X > 1, n, X),
+    "asarray": lambda n: rnp.asarray(n),
+    "full": lambda n: rnp.full((2,), n),
+    "set": lambda n: X.at[0].set(n),
+    "jit": lambda n: rune.jit(lambda v: v * 2)(n),
+    "jit inside": lambda n: rune.jit(lambda v: v * n)(X),
+    "scan": lambda n: rune.scan(lambda c, _: (c, n), 0, None, length=2),
+    "cond": lambda n: rune.cond(True, lambda: n, lambda: n),
+    "vmap": lambda n: rune.vmap(lambda v: v + n)(X),
+    "typeof": lambda n: rnp.zeros(2, rune.typeof(n).dtype),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("number", [Mode.EXACT, Metres(2.0)])
+def test_a_number_of_a_class_of_ones_own_is_the_number(name: str, number: Any):
+    plain = int(number) if isinstance(number, int) else float(number)
+
+    same(OF_NUMBERS[name](plain), OF_NUMBERS[name](number))
 
 
 # --- polynomials side by side -----------------------------------------------------------------
@@ -217,21 +285,6 @@ def test_polynomials_side_by_side_broadcast_with_their_points(p: tuple[int, ...]
 def test_polynomials_that_do_not_fit_their_points_are_refused():
     with pytest.raises(ShapeError, match="polyval: cannot broadcast"):
         rnp.polyval(np.ones((2, 3)), np.ones(2))
-
-
-class _Forwarding:
-    """A box whose attributes are those of what it holds, but for `type`, as Flax's variables."""
-
-    type = float
-
-    def __init__(self, held: rune.Array):
-        self.held = held
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.held, name)
-
-    def __jax_array__(self) -> Any:
-        return self.held
 
 
 def test_a_box_that_forwards_attributes_is_opened():

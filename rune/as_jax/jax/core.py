@@ -1,6 +1,6 @@
 """`jax.core`."""
 
-from rune import ensure_compile_time_eval, eval_jaxpr, typeof
+from rune import ensure_compile_time_eval, eval_jaxpr
 from rune.as_jax.array_classes import pytype_aval_mappings
 from rune.as_jax.avals import AbstractValue, ShapedArray
 from rune.as_jax.jaxprs import (
@@ -16,6 +16,7 @@ from rune.as_jax.jaxprs import (
     no_effects,
     valid_jaxtype,
 )
+from rune.as_jax.reference_types import typeof
 from rune.as_jax.traces import Trace
 from rune.core.interpreter import Tracer
 from rune.core.program import Atom

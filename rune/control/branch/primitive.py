@@ -47,7 +47,7 @@ from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.program import Equation, Program
+from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Axes
@@ -240,11 +240,24 @@ def _batch(
     batched: Sequence[bool], size: Size, number: Value, *operands: Value, branches: Branches
 ) -> tuple[Sequence[Value], Sequence[bool]]:
     if batched[0]:
-        outs = _every_branch(batched[1:], size, number, operands, branches)
-        return outs, [True] * len(outs)
+        sources, chosen = _split_off(branches[0], branches[1:])
+        outs = iter(_every_branch(batched[1:], size, number, operands, chosen) if chosen[0].outputs else ())
+        results = [next(outs) if n is None else operands[n] for n in sources]
+        return results, [n is None or batched[1 + n] for n in sources]
     branch_size = own_size(size, *branches)
     rewritten, batched_results = _batch_branches(branches[0], branches[1:], tuple(batched[1:]), branch_size)
     return _bind(number, rewritten, [{}] * len(branches), operands), batched_results
+
+
+@per_program
+def _split_off(first: Program, others: Branches) -> tuple[tuple[int | None, ...], Branches]:
+    """Which operand each result is whatever branch runs, or None; branches of the other results."""
+    branches = (first, *others)
+    places: list[dict[Atom, int]] = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
+    rows = zip(*[[p.get(v) for v in b.outputs] for b, p in zip(branches, places)], strict=True)
+    sources = tuple(row[0] if len({*row}) == 1 else None for row in rows)
+    chosen = tuple(n is None for n in sources)
+    return sources, tuple(replace(b, outputs=tuple(pick(b.outputs, chosen))) for b in branches)
 
 
 def _every_branch(

@@ -255,20 +255,20 @@ def batch(
     consts = loop.body_consts
     if lanes.differ:
         refuse_io("while_loop", (loop.condition, loop.body))  # a finished lane would still print
-        consts = _consts_of_freezing(loop, lanes.lane_condition, flags, carry)
+        consts = _consts_of_freezing(loop, lanes, flags, carry)
     batched_loop = replace(loop, condition=lanes.condition, body=lanes.body, body_consts=consts, carry=carry)
     return batched_loop.bind(while_), lanes.carries
 
 
 def _consts_of_freezing(
-    loop: Loop, lane_condition: Program, batched: LoopOperands[bool], carry: Sequence[Value]
+    loop: Loop, lanes: _Batched, batched: LoopOperands[bool], carry: Sequence[Value]
 ) -> list[Value]:
     """Consts of the condition, consts of the body, and the first carry.
 
     A lane that takes no step borrows the last two from a lane that does.
     """
-    (is_going,) = eval_program(lane_condition, [*loop.condition_consts, *carry])
-    flags = [*batched.body_consts, *(True for _ in carry)]
+    (is_going,) = eval_program(lanes.lane_condition, [*loop.condition_consts, *carry])
+    flags = [*batched.body_consts, *lanes.carries]
     lane_values = borrowed(is_going, [*loop.body_consts, *carry], flags)
     return [*loop.condition_consts, *lane_values]
 
@@ -295,11 +295,12 @@ def _batched(body: Program, condition: Program, counts: tuple[int, int, int], ba
     lane_condition, (differ,) = batch_program(condition, (*condition_flags, *carries), size)
     if not differ:
         return _Batched(lane_condition, lane_body, carries, False, lane_condition)
-    # Lanes stop at different steps, so every carry differs from lane to lane in the end.
-    carries = (True,) * count
+    # Lanes stop at different steps: every carry that changes differs from lane to lane in the end.
+    changes = [out is not carry for out, carry in zip(body.outputs, body.inputs[consts:], strict=True)]
+    carries = tuple(c or f for c, f in zip(changes, body_flags[consts:], strict=True))
     lane_body, _, _ = batch_body(body, (consts, count), (*body_flags[:consts], *carries), size)
     lane_condition, _ = batch_program(condition, (*condition_flags, *carries), size)
-    freezing = _freezing(lane_condition, lane_body, condition_consts, consts)
+    freezing = _freezing(lane_condition, lane_body, condition_consts, consts, carries)
     return _Batched(_any_lane(lane_condition), freezing, carries, True, lane_condition)
 
 
@@ -322,16 +323,22 @@ class _FreezingInputs(Groups[T]):
     carry: list[T]
 
 
-def _freezing(lane_condition: Program, body: Program, condition_consts: int, consts: int) -> Program:
-    """The body that changes only the lanes for which the condition holds."""
+def _freezing(lane_condition: Program, body: Program, condition_consts: int, consts: int, carries: Flags) -> Program:
+    """The body that changes only the lanes for which the condition holds.
 
-    def run(inputs: _FreezingInputs[Value]) -> list[Array]:
+    carries: which carries have lanes; the others pass through the body
+    """
+
+    def run(inputs: _FreezingInputs[Value]) -> list[Value]:
         carry = inputs.carry
         (is_going,) = eval_program(lane_condition, [*inputs.condition_consts, *carry])
         # A finished lane may have left the values that the body was written for.
-        safe_carry = [select_lanes(is_going, x, constant(first)) for x, first in zip(carry, inputs.first_carry)]
+        safe_carry = [
+            select_lanes(is_going, x, constant(first)) if c else x
+            for x, first, c in zip(carry, inputs.first_carry, carries)
+        ]
         next_carry = eval_program(body, [*inputs.body_consts, *safe_carry])
-        return [select_lanes(is_going, n, x) for n, x in zip(next_carry, carry)]
+        return [select_lanes(is_going, n, x) if c else x for n, x, c in zip(next_carry, carry, carries)]
 
     const_types, carry_types = parts(body.input_types, consts)
     condition_types = list(lane_condition.input_types[:condition_consts])

@@ -489,7 +489,8 @@ def jit(
 
     def made(f: Callable[P, R]) -> Jitted[P, R]:
         options = (static, donated, device, sizes, tuple(patterns), treedef, schedules, inline)
-        target = laid_out(f, in_shardings, out_shardings, static)
-        return Jitted(target, Marked.of(f, static, donated), symbolic, device, schedules, options, inline)
+        marked = Marked.of(f, static, donated)
+        target = laid_out(f, in_shardings, out_shardings, marked)
+        return Jitted(target, marked, symbolic, device, schedules, options, inline)
 
     return made if function is None else made(function)

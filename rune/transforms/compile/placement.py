@@ -24,10 +24,11 @@ from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DeviceError, ShapeError
 from rune.ops.promote import opened
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
-from rune.sharding.context import read_spec
+from rune.sharding.context import on_devices
 from rune.sharding.memory import Spread, spread
 from rune.transforms.arguments import key_path
 from rune.transforms.compile.transfer import has_moves, to_device
+from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.moves import put_at
 from rune.transforms.sharding.refusal import at, restate, spread_prefix
@@ -145,7 +146,7 @@ def wheres(name: str, what: str, prefix: object, values: object) -> list[Where |
 
     name, what: the operation, and its argument that says so
     Errors:     ArgumentError if it does not fit the values, for a mesh alone, and for a spec alone
-                where no mesh is in force.
+                or one of an AbstractMesh where no mesh is in force.
     """
     places = spread_prefix(name, what, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
     for where in places:
@@ -154,7 +155,7 @@ def wheres(name: str, what: str, prefix: object, values: object) -> list[Where |
                 f"{name}: cannot lay out by {where!r} alone (a mesh and a spec required)",
                 hint="rune.NamedSharding(mesh, spec) is both",
             )
-    return [read_spec(name, where) if isinstance(where, PartitionSpec) else where for where in places]
+    return [on_devices(name, where) if isinstance(where, PartitionSpec | NamedSharding) else where for where in places]
 
 
 def put_each(name: str, what: str, values: X, places: Sequence[Where | None]) -> X:
@@ -175,6 +176,10 @@ def put_each(name: str, what: str, values: X, places: Sequence[Where | None]) ->
 
 
 def _put(value: Value, where: Where | None) -> Value:
+    if isinstance(value, Ref):  # of a function that takes one: what it holds moves
+        if where is not None:
+            value[...] = _put(value[...], where)
+        return value
     if where is None:
         return value if isinstance(value, Tracer) else array_of(value)
     if not isinstance(value, Tracer):

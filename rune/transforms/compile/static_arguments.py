@@ -7,14 +7,14 @@ of a trace, and are put back when the function is traced.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from rune import tree
 from rune.backends import Device
 from rune.errors import ArgumentError
-from rune.transforms.arguments import as_value, function_name, value_leaves
+from rune.transforms.arguments import as_value, function_name, require_callable, value_leaves
 
 Names = int | str | Iterable[int | str] | None
 Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
@@ -41,10 +41,9 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The static and donated arguments; each number has its parameter's name beside it."""
+    """The static and donated arguments, by number and by name."""
 
     function: Callable[..., object]
-    parameters: tuple[str, ...]  # positional ones, if their number is known
     static: frozenset[int | str]
     donated: frozenset[int | str]
 
@@ -52,14 +51,16 @@ class Marked:
     def of(function: Callable[..., object], static: frozenset[int | str], donated: frozenset[int | str]) -> Marked:
         """From the numbers and names in the options of `jit`.
 
-        Errors: ArgumentError for a number or a name that no argument can have.
+        Errors: ArgumentError for a number or a name that no argument can have, and for an object
+                that cannot be called.
         """
+        require_callable("jit", function)
         parameters = _parameters(function) if static or donated else None
         if parameters is not None:
             _require_known(function, "static", static, parameters)
             _require_known(function, "donated", donated, parameters)
         names = _positional(parameters or ())
-        return Marked(function, names, _with_names(static, names), _with_names(donated, names))
+        return Marked(function, _with_names(static, names), _with_names(donated, names))
 
     def split(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Any, Statics]:
         """The arguments without the static ones; and the static ones.
@@ -89,15 +90,8 @@ class Marked:
         return tuple(tree.leaves(chosen))
 
     def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
-        """The positions, of `count`, whose number from either end or whose name is wanted."""
-        names = self._names(count)
-        # Marks may count from the end, and a call may pass fewer arguments than there are
-        # parameters.
-        return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
-
-    def _names(self, count: int) -> Sequence[str | None]:
-        known = self.parameters
-        return [known[i] if i < len(known) else None for i in range(count)]
+        """The positions, of `count`, whose number from either end is wanted."""
+        return {i for i in range(count) if i in wanted or i - count in wanted}
 
 
 def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, Any]]:
@@ -171,11 +165,17 @@ def _require_known(
 
 
 def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
-    """Numbers counted from the front, each with its parameter's name beside it."""
-    # A call may pass an argument by position or by name, so each mark holds for both.
+    """Numbers from the front with their parameters' names beside them, and names with numbers.
+
+    A call may pass an argument by position or by name, so each mark holds for both; where there are
+    numbers and names, they say all, as in JAX.
+    """
     numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
+    words = {w for w in wanted if isinstance(w, str)}
+    if numbers and words:
+        return frozenset({*numbers, *words})
     known = {names[n] for n in numbers if 0 <= n < len(names)}
-    return frozenset({*(w for w in wanted if isinstance(w, str)), *numbers, *known})
+    return frozenset({*numbers, *words, *known, *(i for i, name in enumerate(names) if name in words)})
 
 
 def _require_hashable(function: Callable[..., object], where: int | str, value: object) -> None:

@@ -46,7 +46,7 @@ def jaxpr_as_fun(program: Program) -> Callable[..., list[Any]]:
 
     >>> import rune
     >>> rune.jaxpr_as_fun(rune.make_jaxpr(lambda x: (x, x + 1.0))(1.0))(2.0)
-    [Array(2., f32*[], cpu:0), Array(3., f32[], cpu:0)]
+    [Array(2., f32*[], cpu:0), Array(3., f32*[], cpu:0)]
     """
 
     def run(*args: object) -> list[Any]:

@@ -84,7 +84,7 @@ def program_maker(
     axes = {name: Axis(size) for name, size in axis_env or ()}
 
     def make(*args: object, **kwargs: object) -> Any:
-        dynamic, statics = Marked(function, (), static, frozenset()).split(args, kwargs)
+        dynamic, statics = Marked(function, static, frozenset()).split(args, kwargs)
         leaves, treedef = tree.flatten(references.boxed("make_program", dynamic)[0])
         types = leaf_types("make_program", leaves, treedef)
         out_trees: list[tree.TreeDef] = []

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TypeVar
 
 from rune import tree
-from rune.transforms.arguments import require_callable
 from rune.transforms.compile.placement import put_each, wheres
+from rune.transforms.compile.static_arguments import Marked
 
 R = TypeVar("R")
 
 
 def laid_out(
-    function: Callable[..., R], in_shardings: object, out_shardings: object, static: Collection[int | str]
+    function: Callable[..., R], in_shardings: object, out_shardings: object, marked: Marked
 ) -> Callable[..., R]:
     """The function, with positional arguments and results on the devices that these name.
 
@@ -22,14 +22,14 @@ def laid_out(
                    argument where it is
     out_shardings: a tree prefix of the results
     """
-    require_callable("jit", function)
     if in_shardings is None and out_shardings is None:
         return function
     prefix = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
 
     @functools.wraps(function)
     def on_devices(*args: object, **kwargs: object) -> R:
-        dynamic = [n for n in range(len(args)) if n not in static]
+        is_static = marked.static_test(len(args))
+        dynamic = [n for n in range(len(args)) if not is_static(n)]
         places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
         placed = list(args)
         for n in dynamic:

@@ -1,8 +1,8 @@
 """Examples of libraries written for JAX: what jax answers is stored, and rune has to answer it too.
 
-`<library>_examples.py` has small functions without arguments; each returns a tree of arrays and
-numbers. They import `jax` and the library alone, so that a process with jax and one with rune's
-as_jax run them alike.
+`<library>_examples.py`, and `<library>_examples_further.py` where one file would be long, has small
+functions without arguments; each returns a tree of arrays and numbers. They import `jax` and the
+library alone, so that a process with jax and one with rune's as_jax run them alike.
 
     python tests/as_jax/libraries/run.py store optax chex                       with jax installed
     python -m rune.as_jax tests/as_jax/libraries/run.py compare optax chex      with rune
@@ -43,14 +43,28 @@ class Outcome:
 
 def examples(library: str) -> dict[str, Callable[[], Any]]:
     """The example functions of a library by their names, in the order of the file."""
-    module = load(library)
-    functions = {n: f for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__}
+    functions = {
+        n: f
+        for module in modules(library)
+        for n, f in vars(module).items()
+        if inspect.isfunction(f) and f.__module__ == module.__name__
+    }
     return {name: function for name, function in functions.items() if not name.startswith("_")}
 
 
-def load(library: str) -> ModuleType:
-    """The module with the examples of a library."""
-    name = f"{library}_examples"
+def modules(library: str) -> list[ModuleType]:
+    """The modules with the examples of a library."""
+    names = (f"{library}_examples", f"{library}_examples_further")
+    return [load(name) for name in names if (HERE / f"{name}.py").exists()]
+
+
+def table(library: str, name: str) -> dict[str, Any]:
+    """A table of the modules of a library: TOLERANCES or DIFFERENCES."""
+    return {example: row for module in modules(library) for example, row in getattr(module, name, {}).items()}
+
+
+def load(name: str) -> ModuleType:
+    """A module of examples by its name."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
@@ -107,7 +121,7 @@ def stored(library: str) -> dict[str, dict[str, np.ndarray]]:
 
 
 def rtol_of(library: str, example: str) -> float:
-    return getattr(load(library), "TOLERANCES", {}).get(example, (DEFAULT_RTOL, ""))[0]
+    return table(library, "TOLERANCES").get(example, (DEFAULT_RTOL, ""))[0]
 
 
 def difference(actual: dict[str, np.ndarray], expected: dict[str, np.ndarray], rtol: float) -> str:
@@ -136,7 +150,7 @@ def compare(library: str) -> list[Outcome]:
     """Run every example of a library, and hold the answers against jax's."""
     expected, functions = stored(library), examples(library)
     assert expected.keys() == functions.keys(), f"{library}: store again, {expected.keys() ^ functions.keys()} differ"
-    explanations = getattr(load(library), "DIFFERENCES", {})
+    explanations = table(library, "DIFFERENCES")
     return [
         Outcome(library, n, _message(library, n, f, expected[n]), explanations.get(n, "")) for n, f in functions.items()
     ]

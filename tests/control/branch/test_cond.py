@@ -196,3 +196,27 @@ def test_what_cannot_be_called_is_refused():
         rune.switch(0, [lambda: 2, no_function])
     with pytest.raises(ArgumentError, match="no branches"):
         rune.switch(0, [])
+
+
+def test_what_every_branch_passes_on_has_no_lanes_of_its_own():
+    branches = [lambda b, s: (b, s + 1, s), lambda b, s: (b, s, s), lambda b, s: (b, b, b)]
+    lanes, scale, rows = rnp.array([0, 2, 1]), rnp.array(5.0), rnp.arange(3.0)
+
+    def chosen(i: Any, b: Any, s: Any) -> Any:
+        return rune.switch(i, branches, b, s)
+
+    batched = rune.vmap(chosen, in_axes=(0, None, 0), out_axes=(None, 0, 0))
+    for run in (batched, rune.jit(batched)):
+        passed, second, third = run(lanes, scale, rows)
+
+        np.testing.assert_array_equal(passed, 5.0)
+        np.testing.assert_array_equal(second, [1, 5, 2])
+        np.testing.assert_array_equal(third, [0, 5, 2])
+
+
+def test_what_every_branch_passes_on_has_the_derivative_of_its_lanes():
+    def total(b: Any) -> Any:
+        outs = rune.vmap(lambda i: rune.cond(i > 0, lambda v: (v, v * v), lambda v: (v, v), b))(rnp.arange(3))
+        return outs[0].sum() + outs[1].sum()
+
+    np.testing.assert_array_equal(rune.grad(total)(3.0), 3 + 1 + 2 * 6)

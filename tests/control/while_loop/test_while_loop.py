@@ -180,3 +180,18 @@ def test_unrolling_is_asked_for_and_changes_nothing():
 def test_bounds_that_make_no_sense_are_refused(message: str, args: Any, options: Any):
     with pytest.raises(ArgumentError, match=message):
         rune.fori_loop(*args, **options)
+
+
+def test_a_carry_that_the_body_passes_on_has_no_lanes_of_its_own():
+    def f(n: Any, table: Any) -> Any:
+        return rune.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + c[2][c[0]], c[2]), (0, 0.0, table))
+
+    table = rnp.array([3.0, 5.0, 7.0])
+
+    batched = rune.vmap(f, in_axes=(0, None), out_axes=(0, 0, None))
+    for run in (batched, rune.jit(batched)):
+        steps, total, passed = run(rnp.array([2, 0, 3]), table)
+
+        np.testing.assert_array_equal(steps, [2, 0, 3])
+        np.testing.assert_array_equal(total, [8, 0, 15])
+        np.testing.assert_array_equal(passed, table)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rune
+import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.errors import ArgumentError, AxisError, MissingRule
 from tests.support.arrays import array
@@ -240,3 +241,21 @@ def test_integers_and_bools_have_lanes_too():
 
     same(np.asarray(X).astype(np.int32), lanes[0])
     same(np.asarray(X) > np.asarray(W), lanes[1])
+
+
+@pytest.mark.parametrize("transform", [rune.vmap, lambda f: rune.vmap(rune.jit(f)), lambda f: rune.jit(rune.vmap(f))])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda v: v + 1.0,
+        lambda v: rune.fori_loop(0, 2, lambda _, c: c * 2.0, v),
+        lambda v: rune.while_loop(lambda c: c < 5, lambda c: c + 1.0, v),
+        lambda v: rune.cond(v > 1, lambda c: c + 1.0, lambda c: c, v),
+        lambda v: rune.value_and_grad(rune.jit(lambda c: c * 2.0))(v)[0],
+    ],
+)
+def test_numbers_in_a_program_stay_weak(transform: Any, body: Any):
+    lanes: Any = rune.vmap(lambda n: 1.0)(rnp.arange(3))  # weak, as JAX 0.10.2
+
+    assert lanes.type.weak
+    assert transform(body)(lanes).type.weak

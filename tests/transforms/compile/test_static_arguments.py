@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -34,3 +36,38 @@ def test_a_function_of_any_arguments_has_every_number_and_name():
 def test_a_function_without_arguments_has_no_number():
     with pytest.raises(ArgumentError, match=r"cannot take argument 0 .*takes none"):
         rune.jit(lambda: 1.0, static_argnums=0)
+
+
+def test_a_name_marks_an_argument_that_is_passed_by_position():
+    f = rune.jit(lambda x, power: x if isinstance(power, int) else -x, static_argnames="power")
+
+    same(np.float32(3.0), f(3.0, 2))
+    same(np.float32(3.0), f(3.0, power=2))
+
+
+@pytest.mark.parametrize("number", [1, -1])
+def test_a_number_marks_an_argument_that_is_passed_by_name(number: int):
+    f = rune.jit(lambda x, power: x if isinstance(power, int) else -x, static_argnums=number)
+
+    same(np.float32(3.0), f(3.0, 2))
+    same(np.float32(3.0), f(3.0, power=2))
+
+
+def test_numbers_and_names_together_say_all():
+    f = rune.jit(lambda x, a, b: (isinstance(a, int), isinstance(b, int)), static_argnums=2, static_argnames="a")
+
+    assert [bool(v) for v in f(1.0, 2, 3)] == [False, True]
+    assert [bool(v) for v in f(1.0, a=2, b=3)] == [True, False]
+
+
+def test_a_name_is_no_position_of_a_function_that_only_seems_to_have_it():
+    def inner(x: float, mode: str) -> float:
+        return x if mode == "same" else -x
+
+    @functools.wraps(inner)  # its signature is that of the other
+    def outer(first: int, second: float, *args: object, **kwargs: object) -> float:
+        return second + inner(*args, **kwargs)  # type: ignore[arg-type]
+
+    f = rune.jit(outer, static_argnums=(0,), static_argnames="mode")
+
+    same(np.float32(3.0), f(1, 1.0, 2.0, mode="same"))

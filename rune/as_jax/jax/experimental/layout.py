@@ -1,24 +1,62 @@
-"""`jax.experimental.layout`: how a device stores an array (Flax asks for the class)."""
+"""`jax.experimental.layout`: how a device stores an array (Flax and Orbax ask for the classes)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from rune import absent
 from rune.errors import ArgumentError
 
 
 @dataclass(frozen=True)
-class Format:
-    """A sharding, and an order of axes in memory, which can only be left open."""
+class Layout:
+    """An order of axes in memory, the slowest first; `Layout.AUTO` leaves it to the compiler."""
 
-    layout: None = None
-    sharding: Any = None
+    major_to_minor: Sequence[int]
+    tiling: Sequence[Sequence[int]] | None = None
+    sub_byte_element_size_in_bits: int = 0
+    AUTO: ClassVar[_Auto]
 
     def __post_init__(self) -> None:
-        if self.layout is not None:
-            raise ArgumentError(f"Format: cannot use layout={self.layout!r} (rune chooses how arrays are stored)")
+        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
+        object.__setattr__(self, "tiling", self.tiling and tuple(map(tuple, self.tiling)))
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether it is the one layout that arrays of rune have."""
+        in_order = tuple(self.major_to_minor) == tuple(range(len(self.major_to_minor)))
+        return in_order and not self.tiling and not self.sub_byte_element_size_in_bits
+
+    def update(self, **changes: object) -> Layout:
+        """The layout with other values of some fields."""
+        return replace(self, **changes)
+
+
+class _Auto:
+    """The layout that the compiler chooses."""
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
+Layout.AUTO = _Auto()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A sharding, and an order of axes in memory: left open, or rune's own.
+
+    Errors: ArgumentError for a layout that is not row-major.
+    """
+
+    layout: Layout | _Auto | None = None
+    sharding: object = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.layout, Layout) and not self.layout.is_row_major:
+            raise ArgumentError(f"Format: cannot use layout={self.layout!r} (arrays are stored row by row)")
 
 
 __getattr__ = absent.of(__name__)
