@@ -146,8 +146,8 @@ class EquationNames:
 
     @property
     def invars(self) -> tuple[Atom, ...]:
-        """The operands."""
-        return self.operands
+        """The operands, in the order of JAX."""
+        return self.primitive.reordered(self.operands)
 
     @property
     def outvars(self) -> tuple[Var, ...]:
@@ -175,7 +175,8 @@ class EquationNames:
         outvars: Sequence[Var] | None = None,
     ) -> Self:
         """The equation with other parts; None leaves a part as it is."""
-        operands, results = (None if x is None else tuple(x) for x in (invars, outvars))
+        operands = None if invars is None else (primitive or self.primitive).reordered(invars)
+        results = None if outvars is None else tuple(outvars)
         changes = {"primitive": primitive, "params": params, "operands": operands, "results": results}
         return replace(self, **{k: v for k, v in changes.items() if v is not None})  # type: ignore[type-var]
 

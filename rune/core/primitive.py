@@ -22,6 +22,8 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
     vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
     jax_names[name]     a parameter of JAX's equations: its name here, or a function of params
+    jax_order   where JAX's equation has its operands in another order: their places here; its own
+                inverse
 
 A `Collective` has one more, its meaning where the batch axis is its own, named by `axis_name`:
 
@@ -44,10 +46,10 @@ A primitive is called like a function: `sin(x)` binds it in the current context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from rune.core.interpreter import bind
 from rune.core.lower import Lowering
@@ -93,6 +95,8 @@ class NOT_DIFFERENTIABLE:
     why: str
 
 
+T = TypeVar("T")
+
 EXTENSION = "extension"  # the family of operations that users define
 Rule = Callable[..., Any]
 JvpRule = Rule | Zero | NOT_DIFFERENTIABLE
@@ -127,13 +131,22 @@ class Primitive:
     linear_in: tuple[tuple[int, ...], ...] = ()
     vary: Rule | None = None
     jax_names: Mapping[str, str | Rule] | None = field(default=None, kw_only=True)
+    jax_order: tuple[int, ...] | None = field(default=None, kw_only=True)
     solves: bool = False
 
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply the primitive in the current context."""
         return bind(self, *args, **params)
 
-    bind = __call__  # JAX's name of it
+    def bind(self, *args: Any, **params: object) -> Any:
+        """Apply the primitive in the current context to operands in JAX's order."""
+        return bind(self, *self.reordered(args), **params)
+
+    def reordered(self, operands: Sequence[T]) -> tuple[T, ...]:
+        """Operands in JAX's order from those in the order here, or the other way round."""
+        if self.jax_order is None or len(operands) != len(self.jax_order):
+            return tuple(operands)
+        return tuple(operands[i] for i in self.jax_order)
 
     def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
         """What `bind` takes by name, of the parameters of an equation: all of them."""

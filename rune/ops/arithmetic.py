@@ -115,6 +115,7 @@ select: Primitive = elementwise(
     ),
     _select_transpose,
     linear_in=((1, 2),),
+    jax_order=(0, 2, 1),  # select_n has the case of False first
 )
 
 

@@ -145,6 +145,7 @@ def elementwise(
     expand: Rule | None = None,
     linear_in: tuple[tuple[int, ...], ...] = (),
     solves: bool = False,
+    jax_order: tuple[int, ...] | None = None,
 ) -> Primitive:
     """An elementwise primitive; it lowers to the scalar operation of its own name."""
     primitive = Primitive(
@@ -159,6 +160,7 @@ def elementwise(
         expand,
         linear_in=linear_in,
         solves=solves,
+        jax_order=jax_order,
     )
     return primitive
 

@@ -6,6 +6,7 @@ kinds: a cube, a rotation with two results, an operation that is linear in both 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -236,6 +237,43 @@ def test_names_of_primitives_are_records_of_rune():
     equations = rune.make_program(lambda x: jnp.sin(x) + 1)(1.0).equations
 
     assert [e.primitive for e in equations] == [primitives.sin_p, primitives.add_p]
+
+
+FLOATS = np.array([7.5, -2.0, 0.5], np.float32), np.array([2.0, 3.0, -1.5], np.float32)
+INTEGERS = np.array([7, -9, 100], np.int32), np.array([2, 3, 1], np.int32)
+NOT_COMMUTING: dict[str, tuple[Any, tuple[np.ndarray, ...]]] = {
+    "sub": (np.subtract, FLOATS),
+    "div": (np.divide, FLOATS),
+    "rem": (np.fmod, FLOATS),
+    "pow": (np.power, (abs(FLOATS[0]), FLOATS[1])),
+    "atan2": (np.arctan2, FLOATS),
+    "nextafter": (np.nextafter, FLOATS),
+    "complex": (lambda x, y: x + 1j * y, FLOATS),
+    "lt": (np.less, FLOATS),
+    "ge": (np.greater_equal, FLOATS),
+    "shift_left": (np.left_shift, INTEGERS),
+    "shift_right_arithmetic": (np.right_shift, INTEGERS),
+    "select_n": (lambda which, x, y: np.where(which, y, x), (np.array([True, False, True]), *FLOATS)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_COMMUTING)
+def test_operands_of_a_primitive_stand_in_the_order_of_jax(name: str):
+    meaning, operands = NOT_COMMUTING[name]
+    primitive = getattr(jax.lax, f"{name}_p")
+    program = jax.make_jaxpr(primitive.bind)(*operands)
+    (equation,) = program.eqns
+
+    assert equation.invars == program.jaxpr.invars
+    assert equation.replace(invars=equation.invars).operands == equation.operands
+    for bind in (primitive.bind, jax.jit(primitive.bind), partial(jax.core.eval_jaxpr, program.jaxpr, program.consts)):
+        (x,) = jax.tree.leaves(bind(*operands))
+        np.testing.assert_allclose(x, meaning(*operands), rtol=1e-6)
+
+
+def test_a_shift_without_sign_is_written_in_others():
+    with pytest.raises(MissingRule, match="cannot run shift_right_logical"):
+        jax.lax.shift_right_logical_p.bind(*INTEGERS)
 
 
 def test_abstract_values_are_types():

@@ -48,7 +48,6 @@ _OTHERWISE: dict[str, core.Primitive] = {
     "sharding_constraint": sharding_constraint,
     "shift_left": ops.shl,
     "shift_right_arithmetic": ops.shr,
-    "shift_right_logical": ops.shr,
     "while": while_,
 }
 # What rune writes in other operations, or has no need of.
@@ -57,7 +56,7 @@ _WRITTEN_OUT = """
     empty2 eq_to get igamma igamma_grad_a igammac le_to lgamma lt_to name polygamma ragged_all_to_all
     random_gamma reduce reduce_window_max reduce_window_min reduce_window_sum reduce_xor
     regularized_incomplete_beta rng_bit_generator rng_uniform select_and_gather_add select_and_scatter
-    select_and_scatter_add squeeze swap threefry2x32 xla_pmap zeta
+    select_and_scatter_add shift_right_logical squeeze swap threefry2x32 xla_pmap zeta
     """.split()
 RECORDS: dict[str, core.Primitive] = {
     **{f"{name}_p": record for name, record in (ops.BY_NAME | _OTHERWISE).items()},
