@@ -86,7 +86,11 @@ def by_shard_map(mesh: Mesh) -> Loss:
 
 def train(loss: Loss, mesh: Mesh) -> tuple[Any, np.ndarray]:
     """The weights after some steps of gradient descent, cut over the mesh, and the losses."""
-    cut = rune.tree.map(lambda spec: NamedSharding(mesh, spec), SPECS)
+
+    def placed(spec: P) -> NamedSharding:
+        return NamedSharding(mesh, spec)
+
+    cut = rune.tree.map(placed, SPECS)
     copies = NamedSharding(mesh, P())
 
     def step(weights: Any, text: Any) -> Any:

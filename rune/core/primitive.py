@@ -134,11 +134,11 @@ class Primitive:
     jax_order: tuple[int, ...] | None = field(default=None, kw_only=True)
     solves: bool = False
 
-    def __call__(self, *args: Any, **params: object) -> Any:
+    def __call__(self, *args: object, **params: object) -> Any:
         """Apply the primitive in the current context."""
         return bind(self, *args, **params)
 
-    def bind(self, *args: Any, **params: object) -> Any:
+    def bind(self, *args: object, **params: object) -> Any:
         """Apply the primitive in the current context to operands in JAX's order."""
         return bind(self, *self.reordered(args), **params)
 

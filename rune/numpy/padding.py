@@ -124,7 +124,7 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
 
-def _fills(fill: Any) -> Any:
+def _fills(fill: ArrayLike | list | tuple) -> ArrayLike:
     """Numbers of the host with all of their digits, else an array. Errors: ArgumentError."""
     if isinstance(fill, list | tuple):
         return np.asarray(fill) if _are_numbers(fill) else asarray(fill)
@@ -137,7 +137,7 @@ def _are_numbers(fill: object) -> bool:
     return isinstance(fill, bool | int | float | complex | np.generic)
 
 
-def _pad_constant(x: ArrayLike, widths: list, fill: Any) -> Any:
+def _pad_constant(x: ArrayLike, widths: list, fill: ArrayLike | list | tuple) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
     fills = _fills(fill)

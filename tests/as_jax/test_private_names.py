@@ -43,7 +43,7 @@ def test_an_array_of_rank_0_is_a_constant_of_a_jaxpr():
 
 
 def test_a_symbolic_zero_is_a_tree_without_leaves():
-    zero = ad.Zero(jax.typeof(jnp.ones(3)))
+    zero = ad.Zero(jnp.ones(3).aval)
     leaves, structure = jax.tree.flatten(zero)
 
     assert leaves == []

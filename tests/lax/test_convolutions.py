@@ -71,7 +71,7 @@ def test_reverse_mode_transposes_forward_mode(name: str):
 
     out, forward = rune.jvp(f, arrays, tangents)
     weights = np.sin(np.arange(out.size)).reshape(out.shape)
-    backward = rune.jit(lambda *xs: rune.vjp(f, *xs)[1](array(weights)))(*arrays)
+    backward = rune.jit(lambda xs: rune.vjp(f, *xs)[1](array(weights)))(arrays)
 
     forward_sum = float(np.sum(np.asarray(forward) * weights))
     backward_sum = sum(float(np.sum(np.asarray(g) * np.asarray(t))) for g, t in zip(backward, tangents, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,7 +195,7 @@ def test_a_mesh_without_axes_has_no_axes_of_any_kind():
 
 def test_the_layout_of_a_type_says_nothing_where_one_is_asked_for():
     x = rnp.ones(3)
-    layout = rune.typeof(x).sharding
+    layout: Any = rune.typeof(x).sharding
 
     assert rnp.zeros(3, out_sharding=layout).sharding == rnp.zeros(3).sharding
     assert rune.random.normal(rune.random.key(0), (3,), out_sharding=layout).shape == (3,)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from rune import dtypes, tree
+from rune.array import Array
 from rune.control import in_python
 from rune.control.branch.primitive import cond as cond_primitive
 from rune.control.carried_references import Refs, beside, branch
@@ -28,12 +29,29 @@ from rune.tree import TreeDef
 
 R = TypeVar("R")
 X = TypeVar("X")
+_Number: TypeAlias = complex | np.generic  # which branches return as an array
 _MISSING = object()
 
 
+@overload
 def cond(
-    pred: object, true_fun: Callable[..., R], false_fun: Callable[..., X], *operands: object, operand: object = _MISSING
-) -> R | X:
+    pred: object,
+    true_fun: Callable[..., _Number],
+    false_fun: Callable[..., _Number],
+    *operands: object,
+    operand: object = ...,
+) -> Array: ...
+@overload
+def cond(
+    pred: object, true_fun: Callable[..., R], false_fun: Callable[..., X], *operands: object, operand: object = ...
+) -> R | X: ...
+def cond(
+    pred: object,
+    true_fun: Callable[..., object],
+    false_fun: Callable[..., object],
+    *operands: object,
+    operand: object = _MISSING,
+) -> object:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
     pred:      a bool or a real number, which is true unless it is 0.
@@ -69,7 +87,15 @@ def _each_with_its_operand(
     return lambda x, y: on_x(x), lambda x, y: on_y(y), (x, y)
 
 
-def switch(index: object, branches: Sequence[Callable[..., R]], *operands: object, operand: object = _MISSING) -> R:
+@overload
+def switch(
+    index: object, branches: Sequence[Callable[..., _Number]], *operands: object, operand: object = ...
+) -> Array: ...
+@overload
+def switch(index: object, branches: Sequence[Callable[..., R]], *operands: object, operand: object = ...) -> R: ...
+def switch(
+    index: object, branches: Sequence[Callable[..., object]], *operands: object, operand: object = _MISSING
+) -> object:
     """`branches[index](*operands)`; an index out of range means the first or the last branch.
 
     operands:  as for `cond`.

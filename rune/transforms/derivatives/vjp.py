@@ -9,7 +9,9 @@ real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, TypeVarTuple, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVarTuple, overload
+
+import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
@@ -26,6 +28,13 @@ from rune.transforms.derivatives.transpose import backward
 Xs = TypeVarTuple("Xs")  # the primals
 
 
+_Host: TypeAlias = complex | np.generic | np.ndarray  # whose cotangents are arrays
+
+
+@overload
+def vjp(
+    function: Callable[..., R], *primals: _Host, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
+) -> tuple[R, VjpFunction[*tuple[Array, ...]]]: ...
 @overload
 def vjp(function: Gradient[...], *primals: *Xs) -> tuple[Any, VjpFunction[*Xs]]: ...
 @overload

@@ -146,7 +146,7 @@ def test_a_weak_carry_stays_weak_where_nothing_strong_meets_it():
 def test_a_weak_result_does_not_weaken_the_carry():
     carry, _ = rune.scan(lambda c, _: (1.0, None), np.float32(0), None, length=3)
 
-    assert carry.type == ArrayType((), dtypes.f32)
+    assert rune.typeof(carry) == ArrayType((), dtypes.f32)
 
 
 def test_types_that_promote_one_after_the_other_settle():

@@ -164,11 +164,12 @@ def test_a_loop_of_integers_is_equal_to_the_last():
 
 
 def test_the_last_carry_of_a_scan_stays_cut():
-    placed = rune.device_put(numbers(8, 6), NamedSharding(make_mesh((4, 2), ("a", "b")), P("a")))
+    mesh = make_mesh((4, 2), ("a", "b"))
+    placed = rune.device_put(numbers(8, 6), NamedSharding(mesh, P("a")))
     last, rows = rune.jit(lambda x: lax.scan(lambda c, _: (rnp.tanh(c), c), x, None, length=3))(placed)
 
-    assert last.sharding.spec == P("a")
-    assert rows.sharding.spec == P(None, "a")
+    assert last.sharding == NamedSharding(mesh, P("a"))
+    assert rows.sharding == NamedSharding(mesh, P(None, "a"))
 
 
 # --- what loops send ----------------------------------------------------------------------------
