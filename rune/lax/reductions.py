@@ -241,7 +241,7 @@ cummax = _cumulative("cummax", ops.cummax, "greatest", "[1., 3., 3.]", "complex 
 cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]", "complex numbers")
 
 
-def cumlogsumexp(operand: str, axis: int = 0, reverse: bool = False) -> Array:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """log of the sum of exp of all elements up to each one, without overflow on the way.
 
     Shapes: any, kept.

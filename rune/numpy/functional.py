@@ -95,7 +95,13 @@ def fromfunction(function: Function, shape: int | Shape, *, dtype: DTypeLike = f
     return mapped(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
 
 
-def piecewise(x: ArrayLike, condlist: object, funclist: Sequence[ArrayLike], *args: ArrayLike, **kw: object) -> Array:
+def piecewise(
+    x: ArrayLike,
+    condlist: object,
+    funclist: Sequence[ArrayLike | Callable[..., ArrayLike]],
+    *args: object,
+    **kw: object,
+) -> Array:
     """For each element the function (or number) of the last condition that holds; else 0.
 
     One function more than conditions is for where none holds. All functions are evaluated

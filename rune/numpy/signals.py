@@ -164,8 +164,8 @@ def interp(
     x: ArrayLike,
     xp: ArrayLike,
     fp: ArrayLike,
-    left: str | None = None,
-    right: object = None,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
     """The broken line through the points (xp, fp), at x.

@@ -1,0 +1,78 @@
+"""Whole programs as strangers write them, and what jax answers to each.
+
+The modules beside this one have functions without arguments; each returns a tree of arrays. They
+import `jax` alone, so that a process with jax and one with rune's as_jax run them alike.
+
+    python -m tests.as_jax.programs.answers store                      with jax 0.10.2 installed
+    python -m rune.as_jax -m tests.as_jax.programs.answers compare     with rune
+
+RUNE_DEVICE=opencl:0 and its like compare what another executor answers.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.as_jax.libraries.run import DEFAULT_RTOL, difference, leaves
+from tests.as_jax.programs import algorithms, learning, models, physics, signals, statistics
+
+ANSWERS = Path(__file__).parent / "jax_0_10_2.npz"
+SUBJECTS = (algorithms, learning, models, physics, signals, statistics)
+USAGE = "usage: answers.py (store | compare)"
+
+
+def programs() -> dict[str, Callable[[], Any]]:
+    """Every program by `subject.name`."""
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": function
+        for module in SUBJECTS
+        for name, function in vars(module).items()
+        if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def answers() -> dict[str, dict[str, np.ndarray]]:
+    """What jax answered to each program, by the paths of its results."""
+    each: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(ANSWERS) as file:
+        for key in file.files:
+            program, _, path = key.partition("|")
+            each.setdefault(program, {})[path] = file[key]
+    return each
+
+
+def store() -> None:
+    """Write down what the jax of this process answers."""
+    results = {name: leaves(program()) for name, program in programs().items()}
+    entries: dict[str, Any] = {f"{name}|{path}": x for name, flat in results.items() for path, x in flat.items()}
+    np.savez_compressed(ANSWERS, **entries)
+    print(f"{len(results)} programs, {len(entries)} results, {ANSWERS.stat().st_size} bytes")
+
+
+def compare() -> bool:
+    """Print what differs from jax's answers; whether all is the same."""
+    expected = answers()
+    messages = {name: difference(leaves(f()), expected[name], DEFAULT_RTOL) for name, f in programs().items()}
+    for name, message in messages.items():
+        print(f"{name}: {message or 'as jax'}")
+    return not any(messages.values())
+
+
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["store"]:
+            store()
+        case ["compare"]:
+            sys.exit(not compare())
+        case _:
+            sys.exit(USAGE)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

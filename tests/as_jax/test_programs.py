@@ -1,0 +1,23 @@
+"""Whole programs as strangers write them answer what jax 0.10.2 answers.
+
+How those of libraries do is in test_libraries.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.as_jax.libraries.run import DEFAULT_RTOL, difference, leaves
+from tests.as_jax.programs.answers import answers, programs
+
+PROGRAMS = programs()
+ANSWERS = answers()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_answers_as_jax_does(name):
+    assert difference(leaves(PROGRAMS[name]()), ANSWERS[name], DEFAULT_RTOL) == ""
+
+
+def test_every_answer_is_of_a_program():
+    assert ANSWERS.keys() == PROGRAMS.keys()
