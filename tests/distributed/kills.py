@@ -38,9 +38,7 @@ def state(step: int, sharding: NamedSharding | None = None) -> dict[str, object]
 
 
 def train(folder: Path, victim: int, seconds: float) -> None:
-    """Save steps and report each, until one process is killed."""
-    if distributed.process_index() == victim:
-        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    """Save steps and report each, until one process is killed, so long after its first report."""
     rows = NamedSharding(make_mesh((PROCESSES,), ("rows",)), P("rows"))
     manager = Manager(folder)
     first, _ = manager.resume(state(0, rows))
@@ -48,6 +46,8 @@ def train(folder: Path, victim: int, seconds: float) -> None:
         manager.save(step, state(step, rows)).result()
         with open(folder / f"reported-{distributed.process_index()}", "ab") as report:
             report.write(step.to_bytes(8, "little"))
+        if step == first + 1 and distributed.process_index() == victim:
+            threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 def reported(folder: Path) -> int:
