@@ -36,6 +36,7 @@ class Config:
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
     python_integers: str = "checked"  # "wrapped": one that an operand's dtype cannot hold wraps
+    bools_select: bool = False  # an array of bools times floats is 0 where it is False, beside NaN too
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
     log_compiles: bool = False  # tell the logger "rune" of traces and compilations

@@ -29,9 +29,9 @@ def configure(**changes: Any) -> Setting[Config]:
     """Change settings: of the process as a statement, of a block as `with rune.configure(...):`.
 
     x64:           64-bit defaults for values without a dtype
-    wide_dtypes:   "honoured"; "truncated": an explicit dtype of 64 bits means that of 32, with a
-                   warning, unless x64 is set, as in JAX
+    wide_dtypes:   "honoured"; "truncated": explicit 64 bits mean 32 unless x64 is set, as in JAX
     python_integers: "checked"; "wrapped": where the dtype is too narrow, upper bits go, as in JAX
+    bools_select:  an array of bools times floats is 0 where it is False, beside NaN too, as in XLA
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    a random key that is used twice is an error
     check_leaks:   a traced value that is kept after its transformation is an error

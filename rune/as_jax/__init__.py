@@ -25,7 +25,7 @@ from rune.as_jax import flags, missing_modules
 from rune.errors import ArgumentError
 
 # What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
-SETTINGS = config.setting(wide_dtypes="truncated", python_integers="wrapped", xla_flags=True)
+SETTINGS = config.setting(wide_dtypes="truncated", python_integers="wrapped", bools_select=True, xla_flags=True)
 _PACKAGES = ("jaxlib", "jax")
 _HERE = Path(__file__).parent
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from rune import config, settings
+from rune import config, locks, settings
 from rune.backends import Device, device_named, platform_name
 from rune.errors import ArgumentError
 
@@ -278,8 +278,14 @@ class Configuration:
         )
 
     def parse_flags_with_absl(self) -> None:
-        """Set what the command line asks for, as `--jax_enable_x64=1`. Errors: as begin."""
+        """Set what the command line asks for, as `--jax_enable_x64`; absl's flags can be read then.
+
+        Errors: as begin; ImportError without absl.
+        """
         begin_by_arguments(sys.argv[1:])
+        flags = locks.load("absl.flags").FLAGS
+        if not flags.is_parsed():
+            flags([""])  # at their defaults, as in JAX: absl's own are for whoever runs the program
 
 
 _WORDS = {"1": True, "true": True, "y": True, "yes": True, "t": True, "on": True}

@@ -21,7 +21,7 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError, with_context
-from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
+from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul, select
 from rune.ops.family import broadcast, reshape, size_value
 from rune.ops.scalars import int_bounds
 
@@ -336,9 +336,20 @@ def apply(primitive: Primitive, *values: Any) -> Any:
             if is_same and type_of_a.dtype is not dtypes.bool_:  # type: ignore[union-attr]
                 return primitive(a, b)
     operands = promoted(primitive.name, *values)
+    if primitive is mul and config.current().bools_select and type_of(operands[0]).dtype in dtypes.INEXACT:
+        for mask, number in zip(values, reversed(operands)):
+            if getattr(mask, "dtype", None) == dtypes.bool_:
+                return _selected(mask, number)
     if primitive in _OF_BOOL and type_of(operands[0]).dtype == dtypes.bool_:
         primitive = _OF_BOOL[primitive]
     return primitive(*operands)
+
+
+def _selected(mask: Operand, number: Value) -> Value:
+    """A number where the mask is True, else 0."""
+    condition, chosen = broadcast_together("mul", [unrounded("mul", mask), number])
+    kind = type_of(chosen)
+    return select(condition, chosen, as_type(0, kind.dtype, kind.weak))
 
 
 # NumPy's sum and product of two bools are bool.

@@ -29,6 +29,38 @@ def test_keys_are_arrays_of_an_extended_dtype():
     assert not jnp.issubdtype(key.dtype, np.floating)
 
 
+MASK, HARD = np.array([False, True, False]), np.array([np.inf, np.nan, -1], np.float32)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.vmap])
+def test_an_array_of_bools_times_floats_is_a_selection_as_in_xla(transform):
+    mask, hard = jnp.asarray(MASK), jnp.asarray(HARD)
+
+    for product in (lambda x, y: x * y, jnp.multiply, lambda x, y: y * x):
+        np.testing.assert_array_equal(transform(product)(mask, hard), [0, np.nan, 0])
+    np.testing.assert_array_equal(mask[0] * jnp.array(1j * np.inf), 0)
+
+
+def test_the_slope_of_a_selection_by_bools_is_that_of_the_product():
+    assert jax.grad(lambda x: (jnp.asarray(MASK) * x).sum())(HARD).tolist() == [0, 1, 0]
+    assert jax.jvp(lambda x: jnp.asarray(MASK) * x, (HARD,), (np.ones(3, np.float32),))[1].tolist() == [0, 1, 0]
+
+
+def test_a_product_with_bools_has_the_type_that_it_has_in_jax():
+    mask = jnp.asarray(MASK)
+
+    assert ((mask * 2.5).dtype, (mask * 2.5).weak_type) == (jnp.float32, True)
+    assert (mask * 3).dtype == (mask * mask.astype(int)).dtype == jnp.int32
+    assert (mask[:, None] * HARD).shape == (3, 3)
+
+
+def test_pythons_bools_and_converted_ones_are_factors():
+    hard = jnp.asarray(HARD)
+
+    assert np.isnan(False * hard)[:2].all()
+    assert np.isnan(jnp.asarray(MASK).astype(jnp.float32) * hard)[:2].all()
+
+
 INTEGERS = np.arange(3, dtype=np.uint8)
 OF_JAX_0_10_2 = {
     "product": (lambda x: x * -1, [0, 255, 254]),

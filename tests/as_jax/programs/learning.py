@@ -61,6 +61,18 @@ def lstm_language_model():
     return out, p["out"]
 
 
+def _norm(x, g):
+    return x * lax.rsqrt(jnp.mean(x**2, -1, keepdims=True) + 1e-6) * g
+
+
+def _rope(x, pos):
+    f = 1.0 / 100 ** (jnp.arange(0, x.shape[-1], 2) / x.shape[-1])
+    a = pos[:, None] * f
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    c, s = jnp.cos(a)[:, None], jnp.sin(a)[:, None]
+    return jnp.stack([x1 * c - x2 * s, x1 * s + x2 * c], -1).reshape(x.shape)
+
+
 def transformer_with_kv_cache():
     D, Hh, L, V, T = 16, 4, 2, 19, 12
     ks = iter(random.split(random.PRNGKey(3), 40))
@@ -71,28 +83,18 @@ def transformer_with_kv_cache():
     ]
     p = dict(emb=mk(V, D), layers=jax.tree.map(lambda *x: jnp.stack(x), *layers))
 
-    def norm(x, g):
-        return x * lax.rsqrt(jnp.mean(x**2, -1, keepdims=True) + 1e-6) * g
-
-    def rope(x, pos):
-        f = 1.0 / 100 ** (jnp.arange(0, D // Hh, 2) / (D // Hh))
-        a = pos[:, None] * f
-        x1, x2 = x[..., ::2], x[..., 1::2]
-        c, s = jnp.cos(a)[:, None], jnp.sin(a)[:, None]
-        return jnp.stack([x1 * c - x2 * s, x1 * s + x2 * c], -1).reshape(x.shape)
-
     def full(p, tok):
         x = p["emb"][tok]
         pos = jnp.arange(len(tok))
 
         def layer(x, q):
-            h = norm(x, q["g1"])
+            h = _norm(x, q["g1"])
             qq, kk, vv = (y.reshape(-1, Hh, D // Hh) for y in jnp.split(h @ q["qkv"], 3, -1))
-            qq, kk = rope(qq, pos), rope(kk, pos)
+            qq, kk = _rope(qq, pos), _rope(kk, pos)
             s = jnp.einsum("qhd,khd->hqk", qq, kk) / jnp.sqrt(D // Hh)
             s = jnp.where(pos[:, None] >= pos, s, -jnp.inf)
             x = x + jnp.einsum("hqk,khd->qhd", jax.nn.softmax(s), vv).reshape(-1, D) @ q["o"]
-            return x + jax.nn.gelu(norm(x, q["g2"]) @ q["up"]) @ q["down"], None
+            return x + jax.nn.gelu(_norm(x, q["g2"]) @ q["up"]) @ q["down"], None
 
         x, _ = lax.scan(layer, x, p["layers"])
         return x @ p["emb"].T
@@ -107,15 +109,15 @@ def transformer_with_kv_cache():
 
             def layer(x, z):
                 q, k_c, v_c = z
-                h = norm(x, q["g1"])
+                h = _norm(x, q["g1"])
                 qq, kk, vv = (y.reshape(-1, Hh, D // Hh) for y in jnp.split(h @ q["qkv"], 3, -1))
-                qq, kk = rope(qq, i[None]), rope(kk, i[None])
+                qq, kk = _rope(qq, i[None]), _rope(kk, i[None])
                 k_c = lax.dynamic_update_slice(k_c, kk, (i, 0, 0))
                 v_c = lax.dynamic_update_slice_in_dim(v_c, vv, i, 0)
                 s = jnp.einsum("qhd,khd->hqk", qq, k_c) / jnp.sqrt(D // Hh)
                 s = jnp.where(jnp.arange(T) <= i, s, -jnp.inf)
                 x = x + jnp.einsum("hqk,khd->qhd", jax.nn.softmax(s), v_c).reshape(-1, D) @ q["o"]
-                return x + jax.nn.gelu(norm(x, q["g2"]) @ q["up"]) @ q["down"], (k_c, v_c)
+                return x + jax.nn.gelu(_norm(x, q["g2"]) @ q["up"]) @ q["down"], (k_c, v_c)
 
             x, (K, Vc) = lax.scan(layer, x, (p["layers"], K, Vc))
             nxt = jnp.argmax(x[0] @ p["emb"].T).astype(jnp.int32)
