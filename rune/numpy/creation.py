@@ -22,6 +22,7 @@ from rune.errors import ArgumentError
 from rune.numpy.arguments import beside, in_dtype, laid_out, placed, refuse_order, shape_of, type_like, value
 from rune.ops import conventions as c
 from rune.ops import family
+from rune.ops.nested import holds_arrays, stacked
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
@@ -150,30 +151,13 @@ def _from_object(x: object, dtype: np.dtype | None) -> Any:
 
 
 def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
-    if not _holds_arrays(x):
+    if not holds_arrays(x):
         try:
             return as_array(x, dtype)
         except ValueError as error:
             raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
-    rows = [_from_object(row, dtype) for row in x]
-    promoted_rows = c.same_dtype("array", *rows)
-    types = list(dict.fromkeys(str(type_of(row)) for row in promoted_rows))
-    if len({type_of(row).shape for row in promoted_rows}) != 1:
-        raise ArgumentError(f"array: cannot stack rows {', '.join(types)} (shapes differ)")
-    joined = [c.expand_dims(row, 0) for row in promoted_rows]
-    stacked = joined[0] if len(joined) == 1 else ops.concatenate(*joined, axis=0)
-    return ops.convert(stacked, dtype=type_of(stacked).dtype)
-
-
-def _holds_arrays(x: list | tuple) -> bool:
-    waiting = [x]
-    while waiting:
-        for item in waiting.pop():
-            if isinstance(item, Operators | Dim) or stands_for_array(item):
-                return True
-            if isinstance(item, list | tuple):
-                waiting.append(item)
-    return False
+    rows = stacked("array", [_from_object(row, dtype) for row in x])
+    return ops.convert(rows, dtype=type_of(rows).dtype)
 
 
 # --- constants --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from rune.ops import arithmetic as a
 from rune.ops import indexing, scatters
 from rune.ops.conventions import power, true_divide
 from rune.ops.family import fit
+from rune.ops.nested import joined
 from rune.ops.promote import apply, as_type, refuse_sharding, scalar_kind, unrounded
 from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar_mask
 from rune.ops.updates import change_window, most_times, scattered
@@ -88,7 +89,7 @@ class AtIndex(Generic[A]):
     """x.at[index]: a copy with the named elements changed. Options: `How`.
 
     Values are broadcast to the shape of x[index] and take part in the dtype that x and they
-    promote to; the result has the dtype of x.
+    promote to; the result has the dtype of x. They may be nested lists, too.
     Errors: ArgumentError for an unknown mode or option; those of x[index].
     """
 
@@ -149,7 +150,7 @@ class AtIndex(Generic[A]):
         Array([8, 1, 2], i32[3], cpu:0)
         """
         _check(how)
-        values = as_type(unrounded("at", values), type_of(self._x).dtype, name="at")
+        values = as_type(unrounded("at", joined("at", values)), type_of(self._x).dtype, name="at")
         return self._write(None, indexing.scatter, values, how)
 
     def add(self, values: Value, **how: Unpack[How]) -> A:
@@ -178,7 +179,8 @@ class AtIndex(Generic[A]):
         Array([0, 9, 2], i32[3], cpu:0)
         """
         if self._is_distinct(how):
-            return self._changed(lambda old: apply(a.mul, old, values), how)
+            factors = joined("at", values)
+            return self._changed(lambda old: apply(a.mul, old, factors), how)
         return self._combine(a.mul, scatters.multiply_at, values, how)
 
     mul = multiply
@@ -211,7 +213,8 @@ class AtIndex(Generic[A]):
         Array([0.25, 1.  ], f32[2], cpu:0)
         """
         if type_of(self._x).dtype in dtypes.INEXACT and self._is_distinct(how):
-            return self._changed(lambda old: true_divide(old, values), how)
+            divisors = joined("at", values)
+            return self._changed(lambda old: true_divide(old, divisors), how)
         return true_divide(self._x, self._factors(values, how))
 
     def power(self, values: Operand, **how: Unpack[How]) -> A:
@@ -224,7 +227,8 @@ class AtIndex(Generic[A]):
         Array([9, 2], i32[2], cpu:0)
         """
         if self._is_distinct(how):
-            return self._changed(lambda old: power(old, values), how)
+            exponents = joined("at", values)
+            return self._changed(lambda old: power(old, exponents), how)
         return self._narrowed(power(self._x, self._factors(values, how)), how)
 
     def apply(self, function: Callable[[A], A], **how: Unpack[How]) -> A:
@@ -292,7 +296,7 @@ class AtIndex(Generic[A]):
     def _combine(self, combine: Primitive, scatter: Any, values: Operand, how: How) -> A:
         """An update that combines what is there with `values`, in their common dtype."""
         _check(how)
-        values, dtype_of_x = unrounded("at", values), type_of(self._x).dtype
+        values, dtype_of_x = unrounded("at", joined("at", values)), type_of(self._x).dtype
         dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(values))
         if dtype != dtype_of_x:
             wide = AtIndex(a.cast(self._x, dtype), self._index)
@@ -313,6 +317,7 @@ class AtIndex(Generic[A]):
     def _factors(self, values: Any, how: How) -> Any:
         """Ones, multiplied by the values at the named places; in the dtype of x and the values."""
         _check(how)
+        values = joined("at", values)
         dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(unrounded("at", values)))
         ones = fit(np.array(1).astype(dtype), type_of(self._x).shape)
         return AtIndex(ones, self._index).multiply(values, **how)

@@ -172,6 +172,7 @@ def test_a_variable_without_a_meaning_is_refused():
 
 
 def test_options_are_read_off_the_command_line(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("absl", reason="scripts/environment.sh installs it with the libraries")
     arguments = ["--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--jax_compilation_cache_max_size=7"]
     others = ["--depth=3", "--jax_no_such_option=1", "--", "--jax_debug_nans=1"]
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments, *others])
