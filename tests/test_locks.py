@@ -282,7 +282,7 @@ def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
     # An interrupt between `acquire` and `try` would leave it taken, and the next that waits hangs.
     calls = {str(s): s.text.count(".acquire(") for s in sources()}
 
-    assert {name for name, count in calls.items() if count} == {str(s) for s in sources() if s.name == "rune.locks"}
+    assert not {name for name, count in calls.items() if count}
 
 
 def made_here(source: Source) -> list[str]:

@@ -264,7 +264,7 @@ NAMES: Mapping[str, Table] = {
         "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
         "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
         "Modules of JAX's package; use their names in `jax.experimental.sparse`.": """
-            ad api bcoo bcsr coo csr linalg random transform util
+            ad api bcoo bcsr coo csr random transform util
             """,
     },
     "jax.experimental.topologies": {_FLAGS: "get_attached_topology get_topology_desc make_mesh TopologyDescription"},

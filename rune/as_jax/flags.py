@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from rune import config, locks, settings
+from rune import config, settings
 from rune.backends import Device, device_named, platform_name
 from rune.errors import ArgumentError
+from rune.transforms import late_modules
 
 Change = dict[str, Any]
 
@@ -283,7 +284,7 @@ class Configuration:
         Errors: as begin; ImportError without absl.
         """
         begin_by_arguments(sys.argv[1:])
-        flags = locks.load("absl.flags").FLAGS
+        flags = late_modules.absl_flags().FLAGS
         if not flags.is_parsed():
             flags([""])  # at their defaults, as in JAX: absl's own are for whoever runs the program
 

@@ -40,6 +40,11 @@ class Device:
     """One device. Compared by its target; the driver is opened on first use.
 
     process: the number of the process that it belongs to; None for this one
+    Errors: none.
+
+    >>> import rune
+    >>> isinstance(rune.devices("cpu")[0], rune.Device)
+    True
     """
 
     target: Target

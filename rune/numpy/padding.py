@@ -128,20 +128,20 @@ def _fills(fill: ArrayLike | list | tuple) -> ArrayLike:
     """Numbers of the host with all of their digits, else an array. Errors: ArgumentError."""
     if isinstance(fill, list | tuple):
         return np.asarray(fill) if _are_numbers(fill) else asarray(fill)
-    return fill if isinstance(fill, np.ndarray) or _are_numbers(fill) else value("pad", fill)
+    return fill if _are_numbers(fill) else value("pad", fill)
 
 
 def _are_numbers(fill: object) -> bool:
     if isinstance(fill, list | tuple):
         return all(map(_are_numbers, fill))
-    return isinstance(fill, bool | int | float | complex | np.generic)
+    return isinstance(fill, bool | int | float | complex | np.generic | np.ndarray)
 
 
 def _pad_constant(x: ArrayLike, widths: list, fill: ArrayLike | list | tuple) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
     fills = _fills(fill)
-    if _are_numbers(fills) or rank(fills) == 0:
+    if np.ndim(fills) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
         number = promote.as_type(fills, x_type.dtype, x_type.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)

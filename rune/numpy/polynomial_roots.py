@@ -23,7 +23,7 @@ from rune.numpy.polynomials import coefficients
 from rune.numpy.reductions import argmax
 from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
-from rune.ops.complex_numbers import WHOLE
+from rune.ops.complex_numbers import WHOLE, real_dtype
 from rune.typing import ArrayLike
 
 
@@ -46,7 +46,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     if rank(x) > 1:
         raise ShapeError(f"poly: cannot take {type_of(x)} (roots, or a square matrix, required)")
     if shape == (0,):
-        return zeros((), type_of(inexact("poly", x)).dtype) + 1
+        return zeros((), real_dtype(type_of(inexact("poly", x)).dtype)) + 1
     return _product(inexact("poly", c.reshape(x, -1)))
 
 

@@ -161,7 +161,7 @@ square: Primitive = elementwise(
     "arithmetic",
     same_type("square", KINDS["numeric"], "numeric"),
     lambda x: _PRODUCT(x, x),
-    (lambda dx, x, y: mul(dx, mul(literal_like(2, x), x)),),
+    (lambda dx, x, y: mul(mul(dx, x), literal_like(2, x)),),  # in this order 0 stays 0 at the largest x
     expand=lambda x: mul(x, x),
 )
 div: Primitive = _same(

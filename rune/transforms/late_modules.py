@@ -15,6 +15,12 @@ def compiler() -> ModuleType:
 
 
 @functools.cache
+def absl_flags() -> ModuleType:
+    """Flags of command lines, which not everybody has: for programs that parse theirs."""
+    return locks.load("absl.flags")
+
+
+@functools.cache
 def watch() -> ModuleType:
     """Programs that watch for NaNs and bounds: for the first check of these."""
     return locks.load("rune.lowering.watch")

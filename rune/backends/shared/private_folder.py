@@ -56,8 +56,9 @@ class Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _at(self, name: str) -> str:
         return name if self._descriptor is not None else str(self.path / name)
@@ -102,34 +103,35 @@ class Folder:
 def _opened(path: Path, make: bool) -> int:
     """A descriptor of the folder; each directory on the way was looked at when it was open."""
     *way, last = path.parts[1:]
-    at, here = os.open(path.anchor, _WAY), Path(path.anchor)
+    here = Path(path.anchor)
+    descriptors = [os.open(path.anchor, _WAY)]
     try:
-        trusted = {0, os.geteuid(), os.fstat(at).st_uid}  # the owner of the root could change everything in it
+        trusted = {0, os.geteuid(), os.fstat(descriptors[0]).st_uid}  # the root's owner could change everything in it
         for name in way:
-            _require_safe(os.fstat(at), here, trusted)
+            _require_safe(os.fstat(descriptors[-1]), here, trusted)
             here /= name
-            at = _entered(at, name, _WAY, make)
-        _require_safe(os.fstat(at), here, trusted)
-        at = _last_entered(at, last, make)
-        _require_private(os.fstat(at))
-    except BaseException:
-        os.close(at)
-        raise
-    return at
+            descriptors.append(_entered(descriptors[-1], name, _WAY, make))
+        _require_safe(os.fstat(descriptors[-1]), here, trusted)
+        descriptors.append(_last_entered(descriptors[-1], last, make))
+        _require_private(os.fstat(descriptors[-1]))
+        return descriptors.pop()
+    finally:
+        # Out of the list first: an interrupt may leave one open, but none is closed twice, which
+        # might be another thread's by then.
+        while descriptors:
+            os.close(descriptors.pop())
 
 
 def _entered(at: int, name: str, flags: int, make: bool) -> int:
-    """A descriptor of the directory of that name instead of the one that it lies in."""
+    """A descriptor of the directory of that name in another one."""
     try:
-        within = os.open(name, flags, dir_fd=at)
+        return os.open(name, flags, dir_fd=at)
     except FileNotFoundError:
         if not make:
             raise
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=at)
-        within = os.open(name, flags, dir_fd=at)
-    os.close(at)
-    return within
+        return os.open(name, flags, dir_fd=at)
 
 
 def _last_entered(at: int, name: str, make: bool) -> int:

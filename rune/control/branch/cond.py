@@ -166,8 +166,9 @@ def _choose(
     functions, operands = beside(functions, operands)
 
     def run(refs: Refs) -> Any:
-        bodies = [branch(name, f, refs) for f in functions]
-        result, values = _chosen(name, labels, number, bodies, (references.values_of(refs), *operands))
+        each = {id(f): branch(name, f, refs) for f in functions}
+        bodies = [each[id(f)] for f in functions]
+        result, values = _chosen(name, labels, number, bodies, (references.values_of(refs), *operands), _first)
         references.write_all(refs, values)
         return result
 
@@ -180,14 +181,19 @@ def _chosen(
     number: object,
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
+    of_results: Callable[[TreeDef], TreeDef] = lambda outputs: outputs,
 ) -> Any:
+    """The outputs of the chosen function.
+
+    of_results: of the structure of the outputs, the part that the user's functions return
+    """
     leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
-    by_identity = {id(f): f for f in functions}  # one that stands there twice is traced once
-    each = {key: trace(Flat(name, f, treedef), types) for key, f in by_identity.items()}
+    distinct = {id(f): f for f in functions}  # one that stands there twice is traced once
+    each = {key: trace(Flat(name, f, treedef), types) for key, f in distinct.items()}
     traced = [each[id(f)] for f in functions]
-    _check_results(name, labels, traced)
+    _check_results(name, labels, traced, of_results)
     # All branches of an equation take the same operands and yield the same types.
     traced, strong = share_captured(traced), _joint_types(traced)
     branches = tuple(interned(retyped(t, strong)) for t in traced)
@@ -204,16 +210,23 @@ def _joint_types(traced: Sequence[Traced]) -> list[ArrayType]:
     ]
 
 
-def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -> None:
+def _first(outputs: TreeDef) -> TreeDef:
+    return outputs.children()[0]
+
+
+def _check_results(
+    name: str, labels: Sequence[str], traced: Sequence[Traced], of_results: Callable[[TreeDef], TreeDef]
+) -> None:
     first = traced[0]
+    results = of_results(first.out_tree)
     for label, other in zip(labels, traced):
         if other.out_tree != first.out_tree:
             raise TransformError(
                 f"{name}: cannot choose between results of different structures "
-                f"({_difference(first.out_tree, other.out_tree, labels[0], label)})",
+                f"({_difference(results, of_results(other.out_tree), labels[0], label)})",
                 hint="return the same containers and keys from every branch",
             )
-        for path, a, b in zip(paths(first.out_tree), first.out_types, other.out_types):
+        for path, a, b in zip(paths(results), first.out_types, other.out_types):
             if not is_layout(a, b):
                 raise TransformError(
                     f"{name}: cannot choose between results of different types "

@@ -127,8 +127,8 @@ def edit_distance_and_alignment():
         dele = prev[1:] + 1
         best = jnp.minimum(sub, dele)
 
-        def cell(left, c):
-            v = jnp.minimum(left + 1, c)
+        def cell(west, c):
+            v = jnp.minimum(west + 1, c)
             return v, v
 
         _, r = lax.scan(cell, i + 1, best)

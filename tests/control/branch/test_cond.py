@@ -188,6 +188,16 @@ def test_what_is_no_index_is_refused(index: Any):
         rune.switch(index, [lambda: 1, lambda: 2])
 
 
+def test_results_that_differ_are_named_alike_beside_a_reference_that_is_alive():
+    beside = rune.new_ref(1.0)
+
+    with pytest.raises(TransformError, match=r"\(result\['a'\] is i32\*\[\] from false_fun"):
+        rune.cond(True, lambda: {"a": 1.0}, lambda: {"a": 1})
+    with pytest.raises(TransformError, match=r"\(\(\*, \*\) comes from false_fun, a single value from true_fun\)"):
+        rune.cond(True, lambda: 1.0, lambda: (1.0, 2.0))
+    assert beside[...] == 1.0
+
+
 def test_what_cannot_be_called_is_refused():
     no_function: Any = 3
     with pytest.raises(TransformError, match="cond: cannot transform int"):

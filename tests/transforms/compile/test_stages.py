@@ -216,17 +216,10 @@ def test_traces_and_compilations_are_logged(caplog: pytest.LogCaptureFixture):
 
 # --- references -------------------------------------------------------------------------------
 
-BESIDE = rune.new_ref(rnp.ones(2))
-
 
 def add_to(ref: Any, x: Any) -> Any:
     ref[...] = ref[...] + x
     return ref[0] * 2.0
-
-
-def add_beside(x: Any) -> Any:
-    BESIDE[0] = x
-    return BESIDE[...] + x
 
 
 def test_compiled_code_writes_to_the_references_of_a_call():
@@ -249,11 +242,17 @@ def test_tracing_writes_to_no_reference():
 
 
 def test_a_function_that_closes_over_a_reference_is_traced_without_writing_it():
+    beside = rune.new_ref(rnp.ones(2))
+
+    def add_beside(x: Any) -> Any:
+        beside[0] = x
+        return beside[...] + x
+
     stage = rune.jit(add_beside).trace(3.0)
-    np.testing.assert_array_equal(BESIDE[...], [1.0, 1.0])
+    np.testing.assert_array_equal(beside[...], [1.0, 1.0])
 
     np.testing.assert_array_equal(stage.lower().compile()(4.0), [8.0, 5.0])
-    np.testing.assert_array_equal(BESIDE[...], [4.0, 1.0])
+    np.testing.assert_array_equal(beside[...], [4.0, 1.0])
 
 
 def test_a_program_gives_the_last_values_of_its_references_after_the_result():

@@ -1,5 +1,7 @@
 """`jax.experimental.sparse`."""
 
+from jax.experimental.sparse import linalg
+
 from rune import absent
 from rune.sparse import *
 from rune.sparse import Sparse as JAXSparse
