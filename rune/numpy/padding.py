@@ -141,7 +141,7 @@ def _pad_constant(x: ArrayLike, widths: list, fill: ArrayLike | list | tuple) ->
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
     fills = _fills(fill)
-    if np.ndim(fills) == 0:
+    if rank(fills) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
         number = promote.as_type(fills, x_type.dtype, x_type.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)

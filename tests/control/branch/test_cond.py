@@ -188,6 +188,15 @@ def test_what_is_no_index_is_refused(index: Any):
         rune.switch(index, [lambda: 1, lambda: 2])
 
 
+def test_checks_of_a_branch_without_results_are_made_in_its_lanes():
+    def checked(x: Any) -> None:
+        return rune.cond(x > 1.0, lambda: rune.checkify.check(x < 2.0, "large"), lambda: None)
+
+    for lanes, is_fine in (([0.0, 1.5], True), ([0.0, 2.5], False)):
+        error, _ = rune.checkify.checkify(rune.vmap(checked))(np.array(lanes, np.float32))
+        assert (error.get() is None) == is_fine
+
+
 def test_results_that_differ_are_named_alike_beside_a_reference_that_is_alive():
     beside = rune.new_ref(1.0)
 
