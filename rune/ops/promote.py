@@ -104,14 +104,14 @@ def opened(value: Any) -> Any:
 
 def _dtype_beside_numbers(values: Sequence[Operand]) -> np.dtype | None:
     """The second common case, arrays of floats of one type beside Python's numbers: their dtype."""
-    types: list[object] = [None if v.__class__ in _PLAIN else getattr(v, "type", v) for v in values]
+    types: list[object] = [_NUMBERS if v.__class__ in _NUMBERS else getattr(v, "type", v) for v in values]
     first = next((t for t in types if isinstance(t, ArrayType)), None)
     if first is None or first.weak or first.dtype not in dtypes.FLOATING:
         return None
-    return first.dtype if all([t is first or t is None for t in types]) else None
+    return first.dtype if all([t is first or t is _NUMBERS for t in types]) else None
 
 
-_PLAIN = (float, int)
+_NUMBERS = (float, int)  # of Python
 
 
 def _hint(value: object) -> str | None:
