@@ -8,8 +8,8 @@ another's block. RUNE_X64=1, RUNE_CHECK_NANS=1, ... say what a process begins wi
 
 Settings are part of every cache key, so none goes stale. All but six: `symbolic` says which
 traces are made, `cache_dir` where compiled code is kept, `compiled_bytes` how much of it,
-`cpu_devices` and `xla_flags` how many devices there are, `log_compiles` what is told of it, and
-what is in a trace does not depend on them.
+`cpu_devices` and `xla_flags` how many devices there are, and `log_compiles` what is logged; the
+contents of a trace do not depend on them.
 
 >>> with setting(check_nans=True):
 ...     current().check_nans

@@ -335,7 +335,7 @@ def canonical(dtype: np.dtype) -> np.dtype:
     return _NARROW.get(dtype, dtype)
 
 
-# What makes numbers of data that are none, by NumPy's kind of dtype.
+# How other data become numbers, by NumPy's kind of dtype.
 _TO_NUMBERS = dict.fromkeys("US", "number the labels: np.unique(labels, return_inverse=True)[1]")
 _TO_NUMBERS |= dict.fromkeys("mM", "count from a start: (times - times[0]) / np.timedelta64(1, 's')")
 _TO_NUMBERS["O"] = "arrays hold numbers: take df.select_dtypes('number') of a table, float('nan') for None"
@@ -344,7 +344,7 @@ _TO_NUMBERS["O"] = "arrays hold numbers: take df.select_dtypes('number') of a ta
 def on_arrival(dtype: np.dtype, kind: str) -> np.dtype:
     """The dtype that host data of `dtype` get where none is asked for.
 
-    Errors: DtypeError for what is no number, with what to do; `kind` names it.
+    Errors: DtypeError if the data are not numbers, with a hint; `kind` names the data.
     """
     if dtype not in ANY:
         raise DtypeError(f"array: cannot hold {kind} (dtype {dtype})", hint=_TO_NUMBERS.get(dtype.kind))

@@ -33,7 +33,7 @@ Lock = Any  # of threading: a plain or a reentrant one
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Lock] = []
 _taken: list[Lock] = []  # for the fork under way
-_releases: list[map[object]] = []  # of those, as far as they are still to be done
+_releases: list[map[object]] = []  # one iterator: the releases that are still to be done
 
 
 def lock() -> Lock:
@@ -117,7 +117,7 @@ _release = partial(reduce, deque.extend, _releases, deque[object](maxlen=0))  # 
 
 
 def _renew() -> None:
-    """In a child: free what threads held that are not here.
+    """In a child: free the locks of threads that do not exist in it.
 
     By the protocol that the interpreter's own library has for its locks (threading, logging).
     """

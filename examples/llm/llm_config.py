@@ -35,7 +35,7 @@ class Family:
     norm_origin: float = 0.0  # a norm multiplies by this plus its weight
     scales_embeddings: bool = False  # by √hidden_size
     joins_matrices: bool = False  # q, k and v in one matrix, gate and up in another
-    norms_results: bool = False  # also norms of what attention and MLP give, before it is added
+    norms_results: bool = False  # also norms of the results of attention and MLP, before they are added
     norms_heads: bool = False  # also norms of each query and each key
     full_every: int = 1
     ties_embeddings: bool = False  # where config.json says nothing
@@ -134,7 +134,7 @@ def scaled(frequencies: np.ndarray, scaling: RopeScaling | None) -> np.ndarray:
 
 # --- config.json --------------------------------------------------------------------------------
 
-# What this decoder has not: other values of these mean another model.
+# What this decoder does not do: with other values of these a model is another one.
 ABSENT = {
     "attention_bias": (None, False),
     "mlp_bias": (None, False),
@@ -174,7 +174,7 @@ def read(folder: Path) -> Config:
 
 
 def _require(folder: Path, name: str, value: Any, values: tuple[Any, ...]) -> None:
-    """Errors: UnknownModel for a value that is none of these."""
+    """Errors: UnknownModel for any other value."""
     if value not in values:
         raise UnknownModel(f"{folder}: {name} is {value!r}, and this decoder is for {' or '.join(map(repr, values))}")
 
@@ -212,7 +212,7 @@ def _with_rope(folder: Path, said: Mapping[str, Any], family: Family) -> dict[st
 
 
 def write(folder: Path, config: Config) -> None:
-    """Write config.json, with what other programs want to be told."""
+    """Write config.json, with the fields that other programs expect."""
     said = {k: v for k, v in dataclasses.asdict(config).items() if v not in (None, ())}
     activation = config.family.activations[0]
     said |= {"hidden_act": activation, "hidden_activation": activation, "attention_bias": False}

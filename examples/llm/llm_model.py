@@ -31,7 +31,7 @@ Params = dict[str, Any]
 Turn = tuple[Any, Any]  # cosines and sines of the angles of places, f32[T, 1, head_dim / 2] each
 Attend = Callable[[int, Any, Any, Any], Any]  # layer, queries, keys, values of new places -> [..., T, heads, D]
 Cache = list[dict[str, Any]]  # of each layer: keys and values f32[capacity, kv_heads, head_dim]
-UNSEEN = -1e30  # a score of what a place does not see
+UNSEEN = -1e30  # the score of a position that is masked
 BLOCK = 16  # tokens of one call of `continued`
 LEAST = 0.05  # of the likeliest token's probability, for one to be drawn
 
@@ -141,7 +141,7 @@ def queries_keys_values(part: Params, x: Any, config: Config) -> list[Any]:
 
 
 def gated(mlp: Params, x: Any, config: Config) -> Any:
-    """The MLP of normalised inputs: what one half says, as far as the other lets it through."""
+    """The MLP of normalised inputs: one half of the first product, gated by the other."""
     if "gate_up_proj" in mlp:
         gate, up = rnp.split(linear(x, mlp["gate_up_proj"]), 2, axis=-1)
     else:
@@ -254,7 +254,7 @@ def sample(key: Any, logits: Any, temperature: Any) -> Any:
 def continued(
     params: Params, cache: Cache, prefix: Any, key: Any, temperature: Any, config: Config
 ) -> tuple[Cache, Any]:
-    """BLOCK tokens after a prefix i32[t], all but the last token of which the cache has.
+    """BLOCK tokens after a prefix i32[t], of which the cache has all but the last token.
 
     Token number n is drawn by key folded with n, at temperature 0 it is the likeliest.
     """

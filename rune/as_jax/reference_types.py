@@ -50,6 +50,6 @@ class AbstractRef:
 def typeof(x: object) -> ArrayType | AbstractRef:
     """The type of a reference, and of all else what `rune.typeof` says.
 
-    Errors: ArgumentError for what is no array, number or reference.
+    Errors: ArgumentError if x is not an array, a number or a reference.
     """
     return AbstractRef(x.type) if isinstance(x, Ref) else rune.typeof(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rune.errors import ArgumentError
 
@@ -157,9 +157,9 @@ class AbstractMesh(Axes):
             hint="take the Mesh itself; rune.sharding.set_mesh(mesh) says it where arrays are laid out",
         )
 
-    def update(self, **changes: Any) -> AbstractMesh:
+    def update(self, **changes: object) -> AbstractMesh:
         """The mesh with other `axis_sizes`, `axis_names` or `axis_types`."""
-        return AbstractMesh(**{**dict(zip(_FIELDS, self._key(), strict=True)), **changes})
+        return AbstractMesh(**{**dict(zip(_FIELDS, self._key(), strict=True)), **changes})  # type: ignore[arg-type]
 
     def _key(self) -> tuple[object, ...]:
         return self.axis_sizes, self.axis_names, self.axis_types

@@ -32,7 +32,7 @@ class NoSharding:
 
     @classmethod
     def of_rank(cls, ndim: int) -> NoSharding:
-        """That of arrays with so many axes."""
+        """The layout of arrays with `ndim` axes."""
         return cls(PartitionSpec(*(None,) * ndim))
 
     def update(self, *, spec: PartitionSpec) -> NoSharding:

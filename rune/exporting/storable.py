@@ -117,7 +117,7 @@ def _equation(equation: Equation) -> Equation:
 
 
 def _expanded(equation: Equation, expand: Rule) -> Equation:
-    """An operation of the user's as a call of what it is in rune's operations."""
+    """A user's operation, as a call of its expansion in rune's operations."""
 
     def flat(*args: Value) -> list[Value]:
         outs = expand(*args, **equation.params)

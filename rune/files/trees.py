@@ -252,7 +252,7 @@ def _noted(file: File) -> tuple[TreeDef, list[str]]:
 
 
 def _noted_part(file: File, part: str | None) -> tuple[TreeDef, list[str]]:
-    """The structure of what is under a name, and its leaves' names. Errors: as of `_noted`."""
+    """The structure of the tree under a name, and its leaves' names. Errors: those of `_noted`."""
     if part is None:
         return _noted(file)
     if file.notes.nodes is None:

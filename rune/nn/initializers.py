@@ -45,7 +45,7 @@ class Initializer:
     """First values of a parameter; `dtype` is the default one of its arrays.
 
     Shapes: any, `shape` when it is called.
-    Types:  floating or complex, of what is not drawn any; f32 without a dtype.
+    Types:  floating or complex; any dtype where nothing is drawn; f32 by default.
     Errors: ArgumentError, when it is called, if `key` is not a key or `shape` is not a shape.
 
     >>> import rune, rune.nn as nn
@@ -71,7 +71,7 @@ class Initializer:
         """The array; names and `out_sharding` as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
         asked = None if wanted is None else dtypes.as_dtype(wanted)
-        # What is not drawn may be of whole numbers.
+        # Values that are not drawn may be integers.
         kind = asked if asked is not None and not self.needs_key else _inexact(self.name, asked)
         draw_key = take_key(self.name, key, name) if self.needs_key else key
         return laid_out(self.draw(draw_key, static_shape(self.name, shape), kind), out_sharding)

@@ -256,7 +256,7 @@ def leaves_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-# Of what is not known, checkers would otherwise take the first signature.
+# For a tree of unknown type, checkers would otherwise take the first signature.
 @_typing.overload
 def map(f: Callable[..., object], tree: _typing.Never, *rest: object, is_leaf: IsLeaf | None = None) -> Any: ...
 @_typing.overload

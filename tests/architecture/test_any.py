@@ -19,7 +19,7 @@ BUDGETS: dict[str, int] = {
     "rune.checkpoints": 2,
     "rune.config": 8,
     "rune.control": 84,
-    "rune.core": 28,
+    "rune.core": 27,
     "rune.data": 4,
     "rune.debug": 1,
     "rune.dims": 13,

@@ -1,4 +1,4 @@
-"""Processes that save together, of which one is killed: what they reported is there, and whole.
+"""Processes that save together, one of which is killed: every reported checkpoint can be read.
 
 python -m tests.distributed.kills 100       so many kills
 """
@@ -38,7 +38,7 @@ def state(step: int, sharding: NamedSharding | None = None) -> dict[str, object]
 
 
 def train(folder: Path, victim: int, seconds: float) -> None:
-    """Save steps and report each, until one process is killed, so long after its first report."""
+    """Save steps and report each, until one process is killed `seconds` after its first report."""
     rows = NamedSharding(make_mesh((PROCESSES,), ("rows",)), P("rows"))
     manager = Manager(folder)
     first, _ = manager.resume(state(0, rows))

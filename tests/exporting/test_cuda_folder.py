@@ -1,7 +1,7 @@
 """The CUDA folder, run: its host and its kernels by g++, on the blocks of the emulated device.
 
-What is not the folder's own is CUDA's runtime (tests/cuda_emulator/runtime) and what a launch is
-called. Nothing here says that a GPU gives the same.
+All is the folder's own but CUDA's runtime (tests/cuda_emulator/runtime) and the text of a launch.
+That a GPU computes the same is not shown here.
 """
 
 from __future__ import annotations

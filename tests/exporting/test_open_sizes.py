@@ -14,7 +14,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from tests.exporting.test_source import CC, W, X, built, dense, loops, needs_cc, needs_opencl
+from tests.exporting.test_source import CC, W, X, built, dense, loops, needs_cc, needs_opencl, sanitized
 
 
 def joined(x: Any, y: Any) -> Any:
@@ -52,14 +52,8 @@ def test_the_c_of_open_sizes_is_without_undefined_behaviour(tmp_path: Path):
     folder = rune.export.source(lambda x, y: (*dense(x), *joined(x, y)), name="clean")(
         X, X[:, :3], dims={"n": (1, 99)}, in_dims=("n", "n")
     )
-    folder.save(tmp_path)
-    options = (
-        "-std=c11 -O1 -ffp-contract=off -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover=all"
-    )
-    line = [CC, *options.split(), "main.c", "clean.c", "clean_weights.c", "-lm", "-o", "clean"]
 
-    subprocess.run(line, cwd=tmp_path, check=True, timeout=300)
-    run = subprocess.run(["./clean"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    run = sanitized(folder, tmp_path)
 
     assert run.returncode == 0, run.stdout + run.stderr
 

@@ -97,6 +97,18 @@ def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([f"./{folder.name}"], cwd=path, capture_output=True, text=True, timeout=300)
 
 
+def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
+    """What the program of a folder in C says, built so that undefined behaviour ends it."""
+    folder.save(path)
+    name = folder.name
+    options = (
+        "-std=c11 -O1 -ffp-contract=off -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover=all"
+    )
+    line = [CC, *options.split(), "main.c", f"{name}.c", f"{name}_weights.c", "-lm", "-o", name]
+    subprocess.run(line, cwd=path, check=True, timeout=300)
+    return subprocess.run([f"./{name}"], cwd=path, capture_output=True, text=True, timeout=300)
+
+
 # All in C; on a device those with loops, or all if RUNE_TEST_WHOLE says so.
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
 SOME = CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:2]
@@ -132,14 +144,8 @@ def test_wrong_results_are_told(tmp_path: Path):
 @needs_cc
 def test_the_c_of_a_folder_is_without_undefined_behaviour(tmp_path: Path):
     folder = rune.export.source(lambda x: (*dense(x), *moved(x)), name="clean")(X)
-    folder.save(tmp_path)
-    options = (
-        "-std=c11 -O1 -ffp-contract=off -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover=all"
-    )
-    line = [CC, *options.split(), "main.c", "clean.c", "clean_weights.c", "-lm", "-o", "clean"]
 
-    subprocess.run(line, cwd=tmp_path, check=True, timeout=300)
-    run = subprocess.run(["./clean"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    run = sanitized(folder, tmp_path)
 
     assert run.returncode == 0, run.stdout + run.stderr
 

@@ -323,3 +323,47 @@ def test_a_python_number_meets_64_bits_unrounded(index: Any, name: str):
     {"max": np.maximum, "min": np.minimum}.get(name, getattr(np, name, np.add)).at(expected, index, 0.29)
 
     same(expected, getattr(array(x).at[index], name)(0.29))
+
+
+# --- nested lists as values -----------------------------------------------------------------------
+
+COMBINED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "set": lambda old, values: values,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, rune.jit], ids=["eager", "compiled"])
+@pytest.mark.parametrize("size", [1, 2, 3, 67, 131])
+@pytest.mark.parametrize("name", COMBINED)
+def test_lists_of_numbers_and_elements_are_values_of_an_update(name: str, size: int, transform: Any):
+    x = np.linspace(1, 3, size + 2, dtype=np.float32)
+    combine = COMBINED[name]
+    positions = np.arange(size)[::-1].copy()
+
+    def update(x: Any, index: Any) -> Any:
+        values = [x[0], 2.5, *[1] * size][:size]
+        changed = getattr(x.at[index], name)(values)
+        return changed, x + 1  # the operand is read afterwards, too
+
+    values = np.array([x[0], 2.5, *[1] * size][:size], np.float32)
+    for index in (slice(1, size + 1), positions):
+        expected = x.copy()
+        expected[index] = combine(expected[index], values)
+        changed, beside = transform(lambda x, index=index: update(x, index))(rnp.array(x))
+        close(expected, changed, ulps=4, why="powers and quotients")
+        same(x + 1, beside)
+
+
+def test_lists_of_lists_are_matrices_and_ragged_ones_are_refused():
+    x = rnp.zeros((2, 3))
+
+    same(np.array([[1, 2, 0], [3, 0, 0]], np.float32), x.at[:, :2].set([[1, 2], [3, x[0, 0]]]))
+    with pytest.raises(rune.errors.ArgumentError, match="at: cannot make an array of ragged lists"):
+        x.at[0].set([[1], [2, 3]])

@@ -34,7 +34,7 @@ TALLEST = 6_000  # pixels of a photograph
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a reader looks at a page: the width of the window [px], and the colours asked for."""
+    """How a reader looks at a page: the width of the window [px], and the preferred colours."""
 
     width: int = 1200
     dark: bool = False

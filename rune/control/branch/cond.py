@@ -166,8 +166,7 @@ def _choose(
     functions, operands = beside(functions, operands)
 
     def run(refs: Refs) -> Any:
-        each = {id(f): branch(name, f, refs) for f in functions}
-        bodies = [each[id(f)] for f in functions]
+        bodies = _once_each(functions, lambda f: branch(name, f, refs))
         result, values = _chosen(name, labels, number, bodies, (references.values_of(refs), *operands), _first)
         references.write_all(refs, values)
         return result
@@ -190,9 +189,7 @@ def _chosen(
     leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
-    distinct = {id(f): f for f in functions}  # one that stands there twice is traced once
-    each = {key: trace(Flat(name, f, treedef), types) for key, f in distinct.items()}
-    traced = [each[id(f)] for f in functions]
+    traced = _once_each(functions, lambda f: trace(Flat(name, f, treedef), types))
     _check_results(name, labels, traced, of_results)
     # All branches of an equation take the same operands and yield the same types.
     traced, strong = share_captured(traced), _joint_types(traced)
@@ -200,6 +197,13 @@ def _chosen(
     tell_one_of(traced)
     outs = cond_primitive(number, *traced[0].captured, *leaves, branches=branches)
     return tree.unflatten(traced[0].out_tree, outs)
+
+
+def _once_each(functions: Sequence[Callable[..., object]], make: Callable[[Callable[..., object]], R]) -> list[R]:
+    """make(f) of each function; for one that is given several times it is called once."""
+    distinct = {id(f): f for f in functions}
+    results = {number: make(f) for number, f in distinct.items()}
+    return [results[id(f)] for f in functions]
 
 
 def _joint_types(traced: Sequence[Traced]) -> list[ArrayType]:

@@ -241,7 +241,7 @@ def _batch(
 ) -> tuple[Sequence[Value], Sequence[bool]]:
     if batched[0]:
         sources, chosen = _split_off(branches[0], branches[1:])
-        outs = iter(_every_branch(batched[1:], size, number, operands, chosen))  # those without results have checks
+        outs = iter(_every_branch(batched[1:], size, number, operands, chosen))  # without results they may have checks
         results = [next(outs) if n is None else operands[n] for n in sources]
         return results, [n is None or batched[1 + n] for n in sources]
     branch_size = own_size(size, *branches)

@@ -84,7 +84,7 @@ def arena_signature(job: Job) -> str:
 
 
 def range_check(job: Job) -> list[str]:
-    """Lines that leave the entry for sizes out of range, or too large for what uses them."""
+    """Lines that return from the entry if a size is out of range, or too large where it is used."""
     tests = []
     for name, size in job.sizes.items():
         (symbol,) = [s for s in dims.symbols(size) if s.name == name]

@@ -161,7 +161,7 @@ def _defer(interval: Interval, visit: Visit) -> None:
 
 
 def _settle(interval: Interval) -> None:
-    """Note the readers that were not looked at."""
+    """Record the readers that no write has met yet."""
     for visit in interval.deferred:
         interval.reader = _joined(interval.reader, visit)
     interval.deferred, interval.deferred_lanes = [], 0

@@ -305,7 +305,7 @@ def _dawsn(x: Array) -> Array:
 
 
 def _dawsn_slope(x: Array, y: Array) -> Array:
-    """1 - 2xD(x), of which far out no digit is left: there the series in 1/(2x²)."""
+    """1 - 2xD(x); far out, where the difference cancels, by the series in 1/(2x²)."""
     is_far = rnp.abs(x) > float(rnp.finfo(x.dtype).eps) ** -0.2
     inverse = 1.0 / rnp.where(is_far, x, 1.0)
     s = 0.5 * inverse * inverse

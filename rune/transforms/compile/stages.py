@@ -184,7 +184,7 @@ class Traced(Stage):
 
 
 def trace(jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Traced:
-    """A function traced for arguments like these, which are no references."""
+    """A function traced for arguments like these, which are not references."""
     in_tree, types, statics = _kinds(jitted, args, kwargs)
     entry = jitted.fitting(types, in_tree, statics)[0]
     return Traced(jitted, entry, in_tree, types, statics, entry.out_tree)

@@ -14,12 +14,12 @@ from tests.as_jax.surface.compare import of_rune, stored
 from tests.as_jax.surface.functions.letters import FAMILIES, expressions, scope
 from tests.as_jax.surface.objects.said import import_modules, lines
 
-_NOTHING = object()  # what is no chain of names
+_NOTHING = object()  # for an expression that is not a chain of names
 _CALLS = Path(__file__).with_name("calls.py")
 
 
 def untested() -> Iterator[tuple[str, str]]:
-    """Sections and names that are there and that no expression, object or call has.
+    """Sections and names that exist, and that no expression, object or call uses.
 
     A second name of the same thing is tested with the first; of objects any mention of an attribute
     counts. Modules are not names of their own.

@@ -268,3 +268,31 @@ def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds
         disk_cache.store(KEY, VALUE)
     assert disk_cache.load(KEY) == VALUE  # a second warning would be an error here
     assert disk_cache._limit_bytes() == disk_cache.LIMIT_BYTES
+
+
+# --- interrupts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_an_interrupt_while_a_folder_is_opened_closes_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    closed: list[int] = []
+    close = os.close
+
+    def interrupted(descriptor: int) -> None:
+        closed.append(descriptor)
+        close(descriptor)  # an error if it was closed before
+        if len(closed) == number + 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "close", interrupted)
+    path = tmp_path / "a" / "b" / "c"
+    try:
+        with Folder(path, make=True):
+            pass
+    except KeyboardInterrupt:
+        pass
+    monkeypatch.undo()
+
+    assert len(set(closed)) == len(closed) > number

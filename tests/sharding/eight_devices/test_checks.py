@@ -44,7 +44,7 @@ WAYS = {
 
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("way", WAYS)
-def test_the_check_that_fails_on_a_device_is_told(way: str, body: str):
+def test_the_check_that_fails_on_a_device_is_reported(way: str, body: str):
     f = checkify(WAYS[way](BODIES[body]))
     x = rnp.arange(1.0, 9.0)
 

@@ -135,7 +135,7 @@ def lanes(letter: str) -> Any:
 
 
 def first_lane(letter: str) -> Any:
-    """The values of a letter in the first lane, as an array; None of what is no letter."""
+    """The values of a letter in the first lane, as an array; None if it is not a letter."""
     return _array(letter) if letter in {*_SHAPES, *LIMITS, "key"} else None
 
 

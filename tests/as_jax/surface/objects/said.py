@@ -1,4 +1,4 @@
-"""Expressions whose answers are told as text: objects, types, trees, programs, and what they hold.
+"""Expressions whose answers are stored as text: objects, types, trees, programs and their parts.
 
 The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py.
 """

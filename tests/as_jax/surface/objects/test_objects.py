@@ -1,4 +1,4 @@
-"""Objects, trees, types and programs tell of themselves what those of jax 0.10.2 told."""
+"""Objects, trees, types and programs describe themselves as those of jax 0.10.2 do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.as_jax.surface.objects.said import ANSWERS, lines, told, value
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_objects_tell_is_what_those_of_jax_told():
+def test_objects_describe_themselves_as_those_of_jax_do():
     stored = json.loads(ANSWERS.read_text())
 
     assert {*stored} == {*lines()}
