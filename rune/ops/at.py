@@ -9,7 +9,7 @@ are known to be distinct: by known numbers, or by the promise unique_indices=Tru
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from rune.ops.updates import change_window, most_times, scattered
 if TYPE_CHECKING:
     from rune.array import Array
 
+Values: TypeAlias = Operand | list | tuple  # arrays, numbers, or nested lists of them
 MODES = {
     None: "promise_in_bounds",
     "promise_in_bounds": "promise_in_bounds",
@@ -142,7 +143,7 @@ class AtIndex(Generic[A]):
         how: How = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
         return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
 
-    def set(self, values: Operand, **how: Unpack[How]) -> A:
+    def set(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the elements replaced; of those named twice the last value stays.
 
         >>> import rune.numpy as rnp
@@ -150,10 +151,10 @@ class AtIndex(Generic[A]):
         Array([8, 1, 2], i32[3], cpu:0)
         """
         _check(how)
-        values = as_type(unrounded("at", joined("at", values)), type_of(self._x).dtype, name="at")
-        return self._write(None, indexing.scatter, values, how)
+        elements = as_type(unrounded("at", joined("at", values)), type_of(self._x).dtype, name="at")
+        return self._write(None, indexing.scatter, elements, how)
 
-    def add(self, values: Value, **how: Unpack[How]) -> A:
+    def add(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with `values` added.
 
         >>> import rune.numpy as rnp
@@ -162,7 +163,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.add, indexing.scatter_add, values, how)
 
-    def subtract(self, values: Value, **how: Unpack[How]) -> A:
+    def subtract(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with `values` subtracted.
 
         >>> import rune.numpy as rnp
@@ -171,7 +172,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.sub, _scatter_sub, values, how)
 
-    def multiply(self, values: Value, **how: Unpack[How]) -> A:
+    def multiply(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the elements multiplied.
 
         >>> import rune.numpy as rnp
@@ -185,7 +186,7 @@ class AtIndex(Generic[A]):
 
     mul = multiply
 
-    def min(self, values: Value, **how: Unpack[How]) -> A:
+    def min(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the smaller of element and value; NaN wins.
 
         >>> import rune.numpy as rnp
@@ -194,7 +195,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.min, scatters.scatter_min, values, how)
 
-    def max(self, values: Value, **how: Unpack[How]) -> A:
+    def max(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the larger of element and value; NaN wins.
 
         >>> import rune.numpy as rnp
@@ -203,7 +204,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.max, scatters.scatter_max, values, how)
 
-    def divide(self, values: Value, **how: Unpack[How]) -> A:
+    def divide(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the elements divided; of integers, all elements as floats.
 
         An element named several times is divided by the product of its values.
@@ -217,7 +218,7 @@ class AtIndex(Generic[A]):
             return self._changed(lambda old: true_divide(old, divisors), how)
         return true_divide(self._x, self._factors(values, how))
 
-    def power(self, values: Operand, **how: Unpack[How]) -> A:
+    def power(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the elements raised to a power.
 
         An element named several times is raised to the product of its values.
@@ -293,7 +294,7 @@ class AtIndex(Generic[A]):
         entries = parse(self._x, None)
         return change_window(self._x, entries, combine, values)
 
-    def _combine(self, combine: Primitive, scatter: Any, values: Operand, how: How) -> A:
+    def _combine(self, combine: Primitive, scatter: Any, values: Values, how: How) -> A:
         """An update that combines what is there with `values`, in their common dtype."""
         _check(how)
         values, dtype_of_x = unrounded("at", joined("at", values)), type_of(self._x).dtype
@@ -314,7 +315,7 @@ class AtIndex(Generic[A]):
         named = AtIndex(nowhere, self._index).set(True, **how)
         return a.select(named, a.cast(wide, dtype), self._x)
 
-    def _factors(self, values: Any, how: How) -> Any:
+    def _factors(self, values: Values, how: How) -> Any:
         """Ones, multiplied by the values at the named places; in the dtype of x and the values."""
         _check(how)
         values = joined("at", values)
