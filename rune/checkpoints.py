@@ -114,9 +114,7 @@ class Manager:
             thread.start()
         return saving
 
-    def _writing(
-        self, path: Path, step: int, tree: object, metadata: Mapping[str, str] | None
-    ) -> Callable[[], object]:
+    def _writing(self, path: Path, step: int, tree: object, metadata: Mapping[str, str] | None) -> Callable[[], object]:
         """What a thread has to do for a tree to be saved as it is now."""
         if processes.current().count == 1:
             texts = {"step": str(step), **trees.checked_metadata(metadata)}
@@ -195,6 +193,7 @@ class Manager:
                 those of rune.tree.load. A newer file that is torn gives a FileWarning.
         """
         if step is not None:
+            self._require_sound(step)
             return Checkpoint(step, self._load(step, like, device))
         for checkpoint in self._restored(like, device):
             return checkpoint
@@ -223,6 +222,11 @@ class Manager:
             elif self._stored(step).exists():  # or another process has removed it
                 _warn(f"rune: a checkpoint is passed over ({problems[0]})")
 
+    def _require_sound(self, step: int) -> None:
+        path = self._stored(step)
+        if path.suffix:
+            open_file(path).check()
+
     def _load(self, step: int, like: object, device: object) -> object:
         path = self._stored(step)
         if path.suffix:
@@ -242,13 +246,16 @@ class Manager:
     def _problem(self, step: int, part: tuple[int, int] | None = None) -> str | None:
         """What is wrong with what is there of a step; None if nothing is.
 
-        part: (number, count), the files of a folder whose checksums are compared as well
+        part: (number, count) of this process: checksums of the file, or of those files of a folder
+              that fall to it, are compared as well
         """
         path = self._stored(step)
         if not path.suffix:
             return blocks.damage(path, part)
         try:
-            open_file(path)
+            file = open_file(path)
+            if part is not None:
+                file.check()
         except FileError as error:
             return error.message
         except FileNotFoundError as error:

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -40,7 +40,6 @@ from rune.transforms.sharding.assemble import make_array_from_callback
 from rune.transforms.tree_difference import paths
 
 T = TypeVar("T")  # a tree of arrays
-R = TypeVar("R")
 PUBLISHED, INDEX = "published", "index"
 CHECKPOINT = "checkpoint"  # the topic of what processes say of it
 Place = str | Device | Sharding
@@ -125,7 +124,7 @@ def publish(saved: Snapshot) -> None:
     Any thread may do it: it talks to the others on a topic of its own.
     Errors: OSError if a file cannot be written; DistributedError if another process fails.
     """
-    index = _united(saved, _attempt(lambda: [asdict(_store(saved.version, n, x)) for n, x in enumerate(saved.parts)]))
+    index = _united(saved, _attempt(lambda: _stored(saved)))
     _together(saved, _attempt(lambda: _commit(saved.version, index)))
 
 
@@ -137,7 +136,7 @@ def _new_version(root: Path) -> Path:
     return root / bytes(converse("save_checkpoint", CHECKPOINT, version.name.encode())[0]).decode()
 
 
-def _attempt(action: Callable[[], R]) -> R | Exception:
+def _attempt(action: Callable[[], str]) -> str | Exception:
     """A result, or the error instead, which the other processes have to hear of."""
     try:
         return action()
@@ -145,13 +144,14 @@ def _attempt(action: Callable[[], R]) -> R | Exception:
         return error
 
 
-def _together(saved: Snapshot, result: object) -> list[Any]:
+def _together(saved: Snapshot, result: str | Exception) -> list[str]:
     """The results of all processes. Errors: this one's own; DistributedError for another's."""
-    failed = isinstance(result, Exception)
-    message = json.dumps({"error": f"{type(result).__name__}: {result}"} if failed else {"result": result}).encode()
+    failure = result if isinstance(result, Exception) else None
+    words = {"result": result} if failure is None else {"error": f"{type(failure).__name__}: {failure}"}
+    message = json.dumps(words).encode()
     said = {n: json.loads(bytes(m)) for n, m in converse("save_checkpoint", saved.topic, message).items()}
-    if failed:
-        raise result
+    if failure is not None:
+        raise failure
     for number, words in said.items():
         if "error" in words:
             raise DistributedError(
@@ -165,19 +165,20 @@ def _together(saved: Snapshot, result: object) -> list[Any]:
     return [words["result"] for words in said.values()]
 
 
-def _united(saved: Snapshot, stored: object) -> list[Mapping[str, object]]:
+def _united(saved: Snapshot, stored: str | Exception) -> list[Mapping[str, object]]:
     """What all processes have written, as the index says it: each array with the blocks of all."""
     return [
         {**arrays[0], "blocks": [block for array in arrays for block in array["blocks"]]}
-        for arrays in zip(*_together(saved, stored), strict=True)
+        for arrays in zip(*map(json.loads, _together(saved, stored)), strict=True)
     ]
 
 
-def _commit(version: Path, index: Sequence[Mapping[str, object]]) -> None:
+def _commit(version: Path, index: Sequence[Mapping[str, object]]) -> str:
     """Let a version count whose blocks are all written; the first process does it."""
     if current().index == 0:
         _write(version / INDEX, json.dumps(index).encode())
         _publish(version.parent, version.name)
+    return ""
 
 
 def load_checkpoint(path: str | os.PathLike[str], like: T, shardings: object = None) -> T:
@@ -242,6 +243,11 @@ def _part(path: str, value: Value) -> Part:
         raise ArgumentError(f"save_checkpoint: cannot write {path or 'the array'} ({value} has no value yet)")
     blocks = [(tuple(s.start or 0 for s in block.index), block.data.numpy()) for block in _blocks_to_write(value)]
     return Part(path, value.type, tuple(blocks))
+
+
+def _stored(saved: Snapshot) -> str:
+    """Write what this process has; what is written, as the index says it."""
+    return json.dumps([asdict(_store(saved.version, n, part)) for n, part in enumerate(saved.parts)])
 
 
 def _store(version: Path, number: int, part: Part) -> StoredArray:
