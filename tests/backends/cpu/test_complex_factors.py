@@ -1,4 +1,4 @@
-"""Many small complex matrices, factored and solved by the CPU's routines: every size up to its limit.
+"""Many small complex matrices are factored and solved by routines of the CPU, at every size.
 
 The truth is NumPy's and SciPy's, of doubles. What a routine must not read is NaN.
 """
