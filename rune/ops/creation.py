@@ -13,7 +13,7 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
-from rune.ops.family import Batched, require, size_of_axis, view_of
+from rune.ops.family import Batched, require, require_room, size_of_axis, view_of
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -24,6 +24,8 @@ def _iota_type(*, shape: Shape, axis: int, dtype: np.dtype) -> ArrayType:
     require("iota", dtypes.NUMERIC, "numeric", type)
     if not 0 <= axis < len(shape):
         raise ShapeError(f"iota: cannot count along axis {axis} (shape {shape})")
+    if dtype.itemsize >= 4:  # of narrower integers the numbers wrap, as in JAX
+        require_room("iota", shape[axis] - 1, dtype)
     return type
 
 

@@ -20,7 +20,8 @@ from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Ze
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, V, Value
 from rune.dims import Size, flat_index, product
-from rune.errors import DtypeError, ShapeError, TransformError
+from rune.errors import DimensionError, DtypeError, ShapeError, TransformError
+from rune.ops.scalars import holds
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -367,7 +368,18 @@ size_of_axis = Primitive(
 
 
 def size_value(count: Size, dtype: np.dtype) -> Value:
-    """A size as a rank-0 value: a literal, or an equation where it is symbolic."""
+    """A size as a rank-0 value: a literal, or an equation where it is symbolic.
+
+    Errors: DimensionError for a number that integers of `dtype` do not hold; for a symbolic one
+            when the program runs.
+    """
     if isinstance(count, int):
+        require_room("size", count, dtype)
         return np.asarray(count).astype(dtype)
     return size_of_axis(size=count, dtype=dtype)
+
+
+def require_room(name: str, number: Size, dtype: np.dtype, hint: str | None = None) -> None:
+    """Errors: DimensionError for a position or size that integers of `dtype` do not hold."""
+    if isinstance(number, int) and dtype in dtypes.INTEGER and not holds(dtype, number):
+        raise DimensionError(f"{name}: cannot count to {number} in {dtypes.short(dtype)}", hint=hint)

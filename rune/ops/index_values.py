@@ -22,7 +22,7 @@ _MOST = int_bounds(dtypes.i32)[1]
 def signed(positions: Value, size: Size) -> Value:
     """Positions along an axis of `size` in i32, in i64 where they may need it."""
     if isinstance(positions, np.ndarray):
-        return clipped(positions, _target_of_known(size))
+        return clipped(positions, position_dtype(size))
     dtype = type_of(positions).dtype
     target = _target(dtype, size)
     if dtype in dtypes.UNSIGNED and dtype.itemsize >= target.itemsize:
@@ -32,7 +32,7 @@ def signed(positions: Value, size: Size) -> Value:
 
 def _target(dtype: np.dtype, size: Size) -> np.dtype:
     is_wide = dtype in (dtypes.i64, dtypes.u64) or (dtype == dtypes.u32 and not _is_short(size))
-    return dtypes.i64 if is_wide else dtypes.i32
+    return dtypes.i64 if is_wide else position_dtype(size)
 
 
 def _is_short(size: Size) -> bool:
@@ -41,8 +41,9 @@ def _is_short(size: Size) -> bool:
     return most is not None and most <= _MOST
 
 
-def _target_of_known(size: Size) -> np.dtype:
-    return dtypes.i64 if isinstance(size, int) and size > _MOST else dtypes.i32
+def position_dtype(*sizes: Size) -> np.dtype:
+    """i32, or i64 where a size is a number that it does not hold."""
+    return dtypes.i64 if any(isinstance(n, int) and n > _MOST for n in sizes) else dtypes.i32
 
 
 def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:

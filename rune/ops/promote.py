@@ -23,7 +23,7 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError, with_context
 from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul, select
 from rune.ops.family import broadcast, reshape, size_value
-from rune.ops.scalars import int_bounds
+from rune.ops.scalars import holds, int_bounds, wrapped
 
 Scalar = bool | int | float | complex
 _SCALARS = (bool, int, float, complex)
@@ -73,7 +73,7 @@ def _in_numpy(value: Value, dtype: np.dtype) -> np.ndarray:
 
 
 def refuse_mask(name: str, value: object) -> None:
-    """Errors: ArgumentError for a masked array of NumPy's that hides elements: its mask would be lost."""
+    """Errors: ArgumentError for a masked array of NumPy's that hides any element."""
     if type(value) is not np.ndarray and hasattr(value, "filled") and np.any(getattr(value, "mask", True)):
         raise ArgumentError(
             f"{name}: cannot take {type(value).__name__} as an array (its mask would be lost)",
@@ -228,7 +228,7 @@ def constant(number: float, like: object) -> Value:
 def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:
     if type(value) is int:
         if dtype in dtypes.INTEGER:
-            return value if _holds(dtype, value) else _wrapped(name, value, dtype)
+            return value if holds(dtype, value) else _wrapped(name, value, dtype)
         if abs(value) > _TOO_LARGE:
             raise unfit(name, value, dtype)
     if type(value) is complex:
@@ -239,15 +239,9 @@ def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:
 def _wrapped(name: str, number: int, dtype: np.dtype) -> int:
     """The number modulo the size of a dtype that cannot hold it, where that is set."""
     default = dtypes.canonical(dtypes.i64)
-    if config.current().python_integers == "checked" or not _holds(default, number):
+    if config.current().python_integers == "checked" or not holds(default, number):
         raise unfit(name, number, dtype)
-    low, high = int_bounds(dtype)
-    return (number - low) % (high - low + 1) + low
-
-
-def _holds(dtype: np.dtype, number: int) -> bool:
-    low, high = int_bounds(dtype)
-    return low <= number <= high
+    return wrapped(number, dtype)
 
 
 _TOO_LARGE = 2**1024 - 2**970  # Python makes no float of what is larger
@@ -256,7 +250,7 @@ _TOO_LARGE = 2**1024 - 2**970  # Python makes no float of what is larger
 def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
     """The error for an integer that is none of `dtype`, and what to do about it."""
     integers = sorted(dtypes.INTEGER, key=lambda d: (int_bounds(d)[1], d.kind))
-    wider = [d for d in integers if _holds(d, number)]
+    wider = [d for d in integers if holds(d, number)]
     shown = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
     hint = f"an explicit {wider[0].name} holds it" if wider else "no integer has more than 64 bits"
     message = f"{name}: cannot hold {shown} in {dtypes.short(dtype)}"

@@ -39,7 +39,18 @@ from rune.ops.arithmetic import (
 )
 from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
-from rune.ops.family import KINDS, Batched, batch_reduction, broadcast, reduce_sum, reduced_type, require, reshape, wide
+from rune.ops.family import (
+    KINDS,
+    Batched,
+    batch_reduction,
+    broadcast,
+    reduce_sum,
+    reduced_type,
+    require,
+    require_room,
+    reshape,
+    wide,
+)
 from rune.ops.movement import pad, transpose
 from rune.ops.scalars import nibbles
 
@@ -137,7 +148,9 @@ def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
     require("argmax", dtypes.ANY, "ordered", x)
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
-    return reduced_type("argmax", x, (axis,)).with_dtype(dtype)
+    reduced = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
+    require_room("argmax", x.shape[axis] - 1, dtype, hint="positions have 64 bits under rune.enable_x64()")
+    return reduced
 
 
 def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:

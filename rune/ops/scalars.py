@@ -47,6 +47,12 @@ def int_bounds(dtype: np.dtype) -> tuple[int, int]:
     return 0, (1 << width) - 1
 
 
+def holds(dtype: np.dtype, number: int) -> bool:
+    """Whether a number is one of an integer dtype's."""
+    low, high = int_bounds(dtype)
+    return low <= number <= high
+
+
 def wrapped(number: int, dtype: np.dtype) -> int:
     """`number` modulo 2**bits, as a value of an integer dtype."""
     low, high = int_bounds(dtype)

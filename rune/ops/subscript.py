@@ -32,7 +32,7 @@ from rune.ops.arithmetic import cast
 from rune.ops.family import reshape, size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.index_masks import axes_taken, is_advanced, is_mask, is_scalar_mask, mask_positions, opened
-from rune.ops.index_values import from_end, modulo, signed
+from rune.ops.index_values import from_end, modulo, position_dtype, signed
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
@@ -167,7 +167,7 @@ def _modular(entry: Value | slice | Slice, size: Size) -> object:
         raise AxisError("index: cannot wrap positions around an axis of size 0")
     if isinstance(entry, int) and isinstance(size, int):
         return entry % size
-    return modulo(size_value(entry, dtypes.i32) if isinstance(entry, int) else entry, size)
+    return modulo(size_value(entry, position_dtype(size)) if isinstance(entry, int) else entry, size)
 
 
 def _positions(entry: object) -> object:
@@ -382,4 +382,4 @@ def index_vectors(shape: Shape, entries: Entries, parts: Mapping[int, Range | Sl
 def _as_array(entry: Value, size: Size) -> Value:
     if not isinstance(entry, int):
         return entry
-    return size_value(entry + size if entry < 0 else entry, dtypes.i32)
+    return size_value(entry + size if entry < 0 else entry, position_dtype(size))

@@ -21,7 +21,7 @@ from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import fit, reshape, size_value
 from rune.ops.index_dims import result_shape
 from rune.ops.index_masks import is_advanced
-from rune.ops.index_values import clipped
+from rune.ops.index_values import clipped, position_dtype
 from rune.ops.movement import pad, reverse
 from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.ops.subscript import Entries, Range, basic_shape, index_vectors, ranges, raw_entries, sliced, with_new_axes
@@ -57,7 +57,8 @@ def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
     if 0 in sizes:
         return x
     if all(p.stride == 1 for p in parts):
-        starts = [size_value(p.start, dtypes.i32) for p in parts]
+        dtype = position_dtype(*shape)
+        starts = [size_value(p.start, dtype) for p in parts]
         return dynamic_update_slice(x, window, *starts)
     spread = [(n - 1) * p.stride + 1 for n, p in zip(sizes, parts, strict=True)]
     low = tuple(p.start for p in parts)

@@ -170,7 +170,9 @@ def matmul(a: Operand, b: Operand) -> Either:
 
 
 def _unstretched(x: Any, heads: Sequence[int]) -> tuple[Any, list[int]]:
-    """A stack of matrices without the axes of size 1 that broadcasting stretches; the axes in `heads` of the others."""
+    """A stack of matrices without the axes of size 1 that broadcasting stretches, and where the
+    others are among `heads`.
+    """
     sizes = x.shape[:-2]
     first = len(heads) - len(sizes)
     stretched = tuple(k for k, size in enumerate(sizes) if size != heads[first + k])
