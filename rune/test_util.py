@@ -166,7 +166,7 @@ def check_vjp(
 
 
 def _canonical(args: Sequence[object]) -> tuple[object, ...]:
-    """The arguments with NumPy data in the dtype in which a function of arrays takes them: f32 of f64."""
+    """The arguments, with NumPy data in the dtype in which functions take it: f32 of f64."""
     return tree.map(lambda x: operand("check_grads", x) if isinstance(x, np.ndarray) else x, tuple(args))
 
 

@@ -73,7 +73,7 @@ def _in_numpy(value: Value, dtype: np.dtype) -> np.ndarray:
 
 
 def refuse_mask(name: str, value: object) -> None:
-    """Errors: ArgumentError for a masked array of NumPy's that hides elements: its mask would be lost."""
+    """Errors: ArgumentError for a masked array that hides elements: its mask would be lost."""
     if type(value) is not np.ndarray and hasattr(value, "filled") and np.any(getattr(value, "mask", True)):
         raise ArgumentError(
             f"{name}: cannot take {type(value).__name__} as an array (its mask would be lost)",

@@ -192,7 +192,7 @@ def test_bwd_sees_zeros_for_results_that_nothing_depends_on():
 
 @rune.custom_vjp
 def _measured(x: Any, largest: Any) -> Any:
-    """x; the rule gives `largest` no derivative, but its next value, as scales of 8-bit products have."""
+    """x; the rule gives `largest` its next value, as scales of 8-bit products have it."""
     return x * 1.0
 
 
