@@ -123,3 +123,10 @@ def test_a_reshape_of_an_array_of_numpy_is_one_within_jit_too():
 
     assert jax.jit(is_in_support)(jnp.ones(6))[0] == -1.0
     assert jnp.reshape(np.arange(6.0), (2, 3), copy=True).dtype == np.float64
+
+
+def test_ndarray_is_the_class_array():
+    assert jnp.ndarray is jax.Array
+    assert jax.jit(lambda x: isinstance(x, jnp.ndarray))(1.0)
+    assert isinstance(jax.random.key(0), jnp.ndarray)
+    assert not isinstance(np.ones(2), jnp.ndarray)

@@ -10,6 +10,8 @@ from rune.numpy import *
 
 from rune.as_jax.sizes import ndim, reshape, shape, size  # isort: skip  # also of lists, with a warning
 
+from rune import Array as ndarray  # isort: skip  # one class, as in JAX
+
 from numpy import dtype  # isort: skip  # a class, which annotations name (Diffrax)
 
 __getattr__ = absent.of(__name__)
