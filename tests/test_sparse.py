@@ -130,9 +130,9 @@ STACKS = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), STACKS)
-def test_stacks_of_matrices_broadcast_in_a_product(left: tuple[int, ...], right: tuple[int, ...]):
-    x, y = dense(*left), dense(*right)
+@pytest.mark.parametrize(("many", "others"), STACKS)
+def test_stacks_of_matrices_broadcast_in_a_product(many: tuple[int, ...], others: tuple[int, ...]):
+    x, y = dense(*many), dense(*others)
     m, n = BCOO.fromdense(x), BCOO.fromdense(y)
 
     for product in (m @ y, rnp.asarray(x) @ n, (m @ n).todense(), rune.jit(lambda m: m @ y)(m)):

@@ -1,15 +1,20 @@
-"""`shape`, `ndim` and `size`, also of lists and None: JAX answers as NumPy does, with a warning.
+"""What `jax.numpy` answers as NumPy does: sizes, also of lists and None; reshapes of NumPy's data.
 
-TensorFlow Probability asks for the shape of None.
+TensorFlow Probability asks for the shape of None. A reshape of NumPy's array is one of NumPy's, so
+that NumPyro knows within jit whether values are in the support of a distribution.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
+from rune import dtypes
+from rune.array import Array
+from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, Axis
 
 
@@ -28,8 +33,20 @@ def size(a: ArrayLike | list | None, axis: Axis = None) -> int:
     return rnp.size(_described("size", a), axis)
 
 
+def reshape(
+    a: ArrayLike, shape: object, order: str = "C", *, copy: bool | None = None, out_sharding: Sharding | None = None
+) -> Array | np.ndarray:
+    """As rune.numpy.reshape; of NumPy's array another of NumPy's, in its dtype."""
+    if isinstance(a, np.ndarray) and out_sharding is None:
+        host: Any = a.copy() if copy else a
+        return host.reshape(shape, order=order)
+    return rnp.reshape(a, shape, order, copy=copy, out_sharding=out_sharding)
+
+
 def _described(name: str, a: ArrayLike | list | None) -> ArrayLike:
-    """An array of that shape, if `a` is not an array."""
+    """An array of that shape, if `a` is not an array, or one of texts or objects."""
+    if isinstance(a, np.ndarray) and a.dtype not in dtypes.ANY:
+        return np.broadcast_to(False, a.shape)
     if not (a is None or isinstance(a, list | tuple)):
         return a
     what = f"{name} requires ndarray or scalar arguments, got {type(a).__name__}; JAX will refuse it"

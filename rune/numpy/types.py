@@ -140,7 +140,7 @@ def result_type(*args: object) -> np.dtype:
     return dtypes.public(dtypes.promote(*map(_type, args))[0])
 
 
-def promote_types(a: np.dtype, b: object) -> np.dtype:
+def promote_types(a: object, b: object) -> np.dtype:
     """The dtype to which two dtypes promote.
 
     Errors: DtypeError for another `a` and another `b`.

@@ -153,20 +153,24 @@ def _sparse_product(a: S, b: Coordinates, contracted: Pair, batch: Pair) -> S:
 
 def matmul(a: Operand, b: Operand) -> Either:
     """As numpy.matmul, of at least one sparse array: stacks of matrices broadcast."""
-    a, b = (x if isinstance(x, Coordinates) else rnp.asarray(x) for x in (a, b))
-    if not a.ndim or not b.ndim:
-        raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} as matrices (at least one axis required)")
+    x, y = (_operand(v) for v in (a, b))
+    if not x.ndim or not y.ndim:
+        raise ShapeError(f"BCOO: cannot multiply {x.shape} and {y.shape} as matrices (at least one axis required)")
     try:
-        heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        heads = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
-        raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} (batches do not broadcast)") from None
-    (a, of_a), (b, of_b) = _unstretched(a, heads), _unstretched(b, heads)
-    batch = [k for k in of_a if k in of_b]
-    pairs = tuple(map(of_a.index, batch)), tuple(map(of_b.index, batch))
-    product = bcoo_dot_general(a, b, dimension_numbers=(((a.ndim - 1,), (max(b.ndim - 2, 0),)), pairs))
-    row, column = [len(heads)] * (a.ndim > 1), [len(heads) + 1] * (b.ndim > 1)
-    axes = [*batch, *(k for k in of_a if k not in batch), *row, *(k for k in of_b if k not in batch), *column]
+        raise ShapeError(f"BCOO: cannot multiply {x.shape} and {y.shape} (batches do not broadcast)") from None
+    (x, of_x), (y, of_y) = _unstretched(x, heads), _unstretched(y, heads)
+    batch = [k for k in of_x if k in of_y]
+    pairs = tuple(map(of_x.index, batch)), tuple(map(of_y.index, batch))
+    product: Any = bcoo_dot_general(x, y, dimension_numbers=(((x.ndim - 1,), (max(y.ndim - 2, 0),)), pairs))
+    row, column = [len(heads)] * (x.ndim > 1), [len(heads) + 1] * (y.ndim > 1)
+    axes = [*batch, *(k for k in of_x if k not in batch), *row, *(k for k in of_y if k not in batch), *column]
     return product if axes == sorted(axes) else product.transpose(np.argsort(axes).tolist())
+
+
+def _operand(x: Operand) -> Any:
+    return x if isinstance(x, Coordinates) else rnp.asarray(x)
 
 
 def _unstretched(x: Any, heads: Sequence[int]) -> tuple[Any, list[int]]:

@@ -107,3 +107,26 @@ def test_sizes_of_lists_and_none_are_those_of_numpy_with_a_warning(value: Any):
         answers = jnp.shape(value), jnp.ndim(value), jnp.size(value)
 
     assert answers == (np.shape(value), np.ndim(value), np.size(value))
+
+
+@pytest.mark.parametrize("value", [np.array(["a", "bc"]), np.array([None, 3], object)])
+def test_sizes_of_texts_and_objects_are_those_of_numpy(value: Any):
+    assert (jnp.shape(value), jnp.ndim(value), jnp.size(value)) == ((2,), 1, 2)
+
+
+def test_a_reshape_of_an_array_of_numpy_is_one_within_jit_too():
+    def is_in_support(x: Any) -> Any:
+        host = jnp.reshape(np.arange(6.0), (2, -1), order="F")
+        assert isinstance(host, np.ndarray)
+        assert isinstance(jnp.reshape(x, (2, 3)), jax.Array)
+        return x if host.all() else -x
+
+    assert jax.jit(is_in_support)(jnp.ones(6))[0] == -1.0
+    assert jnp.reshape(np.arange(6.0), (2, 3), copy=True).dtype == np.float64
+
+
+def test_ndarray_is_the_class_array():
+    assert jnp.ndarray is jax.Array
+    assert jax.jit(lambda x: isinstance(x, jnp.ndarray))(1.0)
+    assert isinstance(jax.random.key(0), jnp.ndarray)
+    assert not isinstance(np.ones(2), jnp.ndarray)

@@ -8,7 +8,9 @@ from ml_dtypes import float8_e4m3fnuz, float8_e5m2fnuz
 from rune import absent
 from rune.numpy import *
 
-from rune.as_jax.sizes import ndim, shape, size  # isort: skip  # also of lists, with a warning
+from rune.as_jax.sizes import ndim, reshape, shape, size  # isort: skip  # also of lists, with a warning
+
+from rune import Array as ndarray  # isort: skip  # one class, as in JAX
 
 from numpy import dtype  # isort: skip  # a class, which annotations name (Diffrax)
 
