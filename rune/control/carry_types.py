@@ -1,8 +1,10 @@
 """The carry of a loop keeps its type: the rule, and the messages when it is broken.
 
 A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
-if the body adds floats to it. Everything else must come out as it went in: the same tree, and at
-every leaf the same shape and dtype.
+if the body adds floats to it, and the body is traced again for f32. Where only the weakness goes,
+the body is traced once, as in JAX: it sees a weak value, which is converted from the strong carry.
+Everything else must come out as it went in: the same tree, and at every leaf the same shape and
+dtype.
 """
 
 from __future__ import annotations
@@ -23,26 +25,32 @@ from rune.transforms.tree_difference import mismatch, paths
 
 
 def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Value]) -> tuple[list[Any], Traced]:
-    """The first values, weak ones converted to the body's types, and the body traced for them."""
+    """The first values, weak ones with the body's types, and the body traced for their dtypes."""
     values = list(init)
     while True:
         traced = trace_body([type_of(v) for v in values])
         promoted = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
         if all(a is b for a, b in zip(promoted, values)):
-            return values, traced
-        values = promoted  # another type of one leaf may change what the body does with others
+            return [_strengthened(v, t) for v, t in zip(values, traced.out_types)], traced
+        values = promoted  # another dtype of one leaf may change what the body does with others
 
 
 def _promoted(value: Value, body_type: ArrayType) -> Value:
-    """A weak value, converted to the type that it promotes to with what comes out."""
+    """A weak value, converted to the dtype that it promotes to with what comes out."""
     value_type = type_of(value)
     # Only weak values give way: a strong one that changes is the user's mistake.
-    if not value_type.weak or value_type == body_type.along(value_type.varying):
+    if not value_type.weak or value_type.dtype == body_type.dtype:
         return value
-    dtype, weak = dtypes.promote((value_type.dtype, True), (body_type.dtype, body_type.weak))
-    if (dtype, weak) == (value_type.dtype, True):
+    dtype, _ = dtypes.promote((value_type.dtype, True), (body_type.dtype, body_type.weak))
+    return value if dtype == value_type.dtype else convert(value, dtype=dtype, weak=False)
+
+
+def _strengthened(value: Value, body_type: ArrayType) -> Value:
+    """A weak value made strong, if what comes out is."""
+    value_type = type_of(value)
+    if not value_type.weak or body_type.weak or value_type.dtype != body_type.dtype:
         return value
-    return convert(value, dtype=dtype, weak=weak)
+    return convert(value, dtype=value_type.dtype, weak=False)
 
 
 @dataclass(frozen=True, slots=True)

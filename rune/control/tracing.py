@@ -7,6 +7,8 @@ program: a loop that is called again, even with a new lambda, finds what was com
     trace           the program of a function for these types of arguments
     share_captured  several programs that take the same captured values
     tell_one_of     tell handlers what effects use if one of several programs runs
+    with_carry      a body whose carries come in and go out with the types of the loop's
+    with_inputs_of  weak arguments that come in strong
     retyped         weak results made strong
 """
 
@@ -137,6 +139,28 @@ def tell_one_of(traced: Sequence[Traced]) -> None:
         needs[kind] = need.or_else(needs[kind]) if kind in needs else need
     for need in needs.values():
         need.tell()
+
+
+def with_carry(traced: Traced, types: Sequence[ArrayType]) -> Program:
+    """The program of a loop's body with carries of these types, which differ in weakness."""
+    return retyped(with_inputs_of(traced, types), types)
+
+
+def with_inputs_of(traced: Traced, types: Sequence[ArrayType]) -> Traced:
+    """The same function for first arguments of these types, which it converts to those it saw.
+
+    before: f(%0: f32*[]) { ... }
+    after:  f(%1: f32[]) { %0: f32*[] = convert %1 {dtype=f32, weak=true}; ... }
+    """
+    inputs = list(traced.program.inputs)
+    added: list[Equation] = []
+    for i, wanted in enumerate(types, len(traced.captured) + len(traced.counter)):
+        var = inputs[i]
+        if var.type != wanted.along(var.type.varying):
+            inputs[i] = Var(wanted.along(var.type.varying))
+            added.append(Equation(convert, (inputs[i],), {"dtype": var.type.dtype, "weak": var.type.weak}, (var,)))
+    program = replace(traced.program, inputs=tuple(inputs))
+    return replace(traced, program=program.with_equations((*added, *program.equations), program.outputs))
 
 
 def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:

@@ -14,7 +14,6 @@ from rune.control.branch.primitive import cond as cond_primitive
 from rune.control.carried_references import Refs, beside, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
-from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
@@ -63,7 +62,7 @@ def cond(
     only what was selected.
 
     Shapes: pred []; operands any -> those that both functions return.
-    Types:  those that both functions return.
+    Types:  those that both functions return; weak where the result of `false_fun` is.
     Errors: TransformError if the results differ, naming the leaf; ArgumentError if `pred` is not a
             scalar, or a function cannot be called.
 
@@ -100,7 +99,7 @@ def switch(
 
     operands:  as for `cond`.
     Shapes: index int[]; operands any -> those that every branch returns.
-    Types:  those that every branch returns.
+    Types:  those that every branch returns; weak where the result of the first is.
     Errors: ArgumentError if the index is not an integer, or there are no branches; TransformError
             if the results of the branches differ.
 
@@ -192,8 +191,10 @@ def _chosen(
     traced = _once_each(functions, lambda f: trace(Flat(name, f, treedef), types))
     _check_results(name, labels, traced, of_results)
     # All branches of an equation take the same operands and yield the same types.
-    traced, strong = share_captured(traced), _joint_types(traced)
-    branches = tuple(interned(retyped(t, strong)) for t in traced)
+    # As in JAX, a result is weak if that of the first branch is: where a step takes a new state
+    # or keeps the old one, a Python number stays weak, and what is jitted is traced once.
+    traced, types = share_captured(traced), traced[0].out_types
+    branches = tuple(interned(retyped(t, types)) for t in traced)
     tell_one_of(traced)
     outs = cond_primitive(number, *traced[0].captured, *leaves, branches=branches)
     return tree.unflatten(traced[0].out_tree, outs)
@@ -204,14 +205,6 @@ def _once_each(functions: Sequence[Callable[..., object]], make: Callable[[Calla
     distinct = {id(f): f for f in functions}
     results = {number: make(f) for number, f in distinct.items()}
     return [results[id(f)] for f in functions]
-
-
-def _joint_types(traced: Sequence[Traced]) -> list[ArrayType]:
-    """A result is weak if it is weak in every branch."""
-    return [
-        ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row))
-        for row in zip(*(t.out_types for t in traced), strict=True)
-    ]
 
 
 def _first(outputs: TreeDef) -> TreeDef:

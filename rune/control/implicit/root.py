@@ -14,11 +14,13 @@ from rune import dtypes, tree
 from rune.core.interpreter import type_of
 from rune.core.values import Value
 from rune.ops import neg, zeros_like
+from rune.ops.family import zeros_of
 from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.tangents import float0_zeros
+from rune.transforms.eval_shape import eval_shape
 
 Function = Callable[[Any], Any]
 
@@ -32,13 +34,13 @@ def custom_root(
 ) -> Any:
     """x with f(x) = 0, computed by solve(f, initial_guess).
 
-    f:              a function from a tree like the guess to a tree like it; it may close over the
-                    values that are differentiated
+    f:              a function from a tree like the guess to a tree like it
     solve:          solve(f, guess) -> x, or (x, auxiliary) with `has_aux`; derivatives never look
                     into it
     tangent_solve:  tangent_solve(g, y) -> x with g(x) = y, for a linear function g; reverse mode
                     transposes what it does
-    Derivatives are taken in what `f` closes over; in the guess they are zero.
+    All three are traced, and may close over values that are differentiated. Derivatives are taken
+    in what `f` closes over; the guess and what `solve` closes over do not move the root.
     Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
     Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError if trees are not alike.
 
@@ -52,28 +54,40 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
-    # A custom rule sees arguments only, so what f closes over becomes one.
-    converted, hidden = closure_convert(f, initial_guess)
+    # A custom rule sees arguments only, so what the three close over becomes some.
+    converted, of_f = closure_convert(f, initial_guess)
 
-    def at(values: Any) -> Function:
+    def at(values: Sequence[Value]) -> Function:
         return lambda x: converted(x, *values)
 
+    solved, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
+    solution = eval_shape(solved, initial_guess, of_f, *of_solve)
+    like_x = _zeros_of(solution[0] if has_aux else solution)
+    like_rhs = _zeros_of(eval_shape(at(of_f), like_x))
+    # Both derivatives are taken at the solution; the solver is not looked into.
+    pulled, of_tangents = closure_convert(
+        lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
+    )
+
     @custom_jvp
-    def root(guess: object, values: Any) -> Any:
-        return solve(at(values), guess)
+    def root(guess: object, values: Sequence[Value], of_solve: Sequence[Value], of_tangents: object) -> Any:
+        return solved(guess, values, *of_solve)
 
     @root.defjvp
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        guess, values = primals
-        solution = root(guess, values)
+        values, of_tangents = primals[1], primals[3]
+        solution = root(*primals)
         x, aux = solution if has_aux else (solution, None)
-        # Both derivatives are taken at the solution; the solver is not looked into.
-        _, along_x = linearize(at(values), x)
         _, rhs = jvp(lambda v: at(v)(x), (values,), (tangents[1],))
-        tangent = tree.map(neg, tangent_solve(along_x, rhs))
+        tangent = tree.map(neg, pulled(x, values, rhs, *of_tangents))
         return solution, (tangent, tree.map(_zeros, aux)) if has_aux else tangent
 
-    return root(initial_guess, hidden)
+    return root(initial_guess, of_f, of_solve, of_tangents)
+
+
+def _zeros_of(structs: object) -> Any:
+    """Arrays of these shapes and dtypes."""
+    return tree.map(lambda s: zeros_of(s.array_type), structs)
 
 
 def _zeros(leaf: Value) -> Any:

@@ -15,7 +15,7 @@ from rune.control.carried_references import Refs, over_rows, step
 from rune.control.carry_types import Carry, settle
 from rune.control.scan.primitive import row_type
 from rune.control.scan.primitive import scan as scan_primitive
-from rune.control.tracing import Traced, retyped, trace
+from rune.control.tracing import Traced, trace, with_carry
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
@@ -49,8 +49,8 @@ def scan(
     length:   the number of steps, needed if xs has no arrays. It may be a symbolic size.
     reverse:  step from the last row to the first; ys still stand in the order of xs.
     unroll:   how many steps to write out per iteration, as a request; True for all of them.
-    `f` is traced once. Compile time does not depend on the number of steps, and reverse-mode
-    derivatives keep what each step needs.
+    `f` is traced once, and again where a Python number takes another dtype. Compile time does not
+    depend on the number of steps, and reverse-mode derivatives keep what each step needs.
 
     Shapes: carry any, kept; xs [N, *S] -> ys [N, *T], where `f` makes [*T] of [*S].
     Types:  those of the carry, kept; those that `f` returns for ys.
@@ -59,7 +59,7 @@ def scan(
 
     >>> import rune, rune.numpy as rnp
     >>> rune.scan(lambda total, x: (total + x, total), 0.0, rnp.arange(4.0))
-    (Array(6., f32[], cpu:0), Array([0., 0., 1., 3.], f32[4], cpu:0))
+    (Array(6., f32[], cpu:0), Array([0., 0., 1., 3.], f32*[4], cpu:0))
     """
     refuse_other("scan", _split_transpose=(_split_transpose, False))
     _, treedef = flatten_values(init)
@@ -131,7 +131,7 @@ def _scanned(
         *traced.captured,
         *carries,
         *rows,
-        body=interned(retyped(traced, types)),
+        body=interned(with_carry(traced, types)),
         length=steps,
         reverse=bool(reverse),
         unroll=_written_out(unroll, steps),

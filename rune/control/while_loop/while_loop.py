@@ -14,7 +14,7 @@ from rune.control import carried_references, in_python
 from rune.control.carry_types import Carry, settle
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
-from rune.control.tracing import NUMBER, Traced, retyped, trace
+from rune.control.tracing import NUMBER, Traced, trace, with_carry, with_inputs_of
 from rune.control.while_loop.checkpoints import DEFAULT, Policy
 from rune.control.while_loop.primitive import while_
 from rune.core.interpreter import type_of
@@ -115,10 +115,11 @@ def _looped(
         return traced
 
     values, body = settle(trace_body, first)
-    # The carry has its types only now: the condition is traced for them.
+    # The carry has its types only now: the condition is traced for those that the body saw.
     types = [type_of(v) for v in values]
     carry.check(types, body)
-    condition = trace(Flat(carry.name, cond_fun, args_tree), types)
+    condition = trace(Flat(carry.name, cond_fun, args_tree), body.program.input_types[-len(types) :] if types else ())
+    condition = with_inputs_of(condition, types)
     _check_condition(condition)
     body.tell()
     outs = while_(
@@ -127,7 +128,7 @@ def _looped(
         *body.counter,
         *values,
         condition=interned(_beside_number(condition) if body.numbered else condition.program),
-        body=interned(retyped(body, types)),
+        body=interned(with_carry(body, types)),
         condition_consts=len(condition.captured),
         body_consts=len(body.captured),
         reverse=reverse,

@@ -212,7 +212,8 @@ def device_get(values: object) -> Any:
     """A tree with every array as a NumPy array; all copies start before the first is awaited.
 
     Keys, which are not numbers to NumPy, stay rune arrays, in the host's memory.
-    Numbers and whatever else is not an array stay what they are. Errors: none of its own.
+    Traced values, numbers and whatever else is not an array stay what they are. Errors: none of its
+    own.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_get([rnp.arange(3)])
@@ -224,7 +225,8 @@ def device_get(values: object) -> Any:
 
 def _start_numpy(value: object) -> Callable[[], object]:
     if type(value) is not Array:
-        return lambda: np.asarray(value) if hasattr(value, "__array__") else value
+        has_numbers = hasattr(value, "__array__") and not isinstance(value, Tracer)
+        return lambda: np.asarray(value) if has_numbers else value
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 

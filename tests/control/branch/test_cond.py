@@ -126,10 +126,13 @@ def test_a_predicate_that_is_traced_chooses_at_run_time():
 # --- types ------------------------------------------------------------------------------------
 
 
-def test_a_weak_result_beside_a_strong_one_is_strong():
-    result = rune.cond(True, lambda: 1.0, lambda: np.float32(2.0))
+@pytest.mark.parametrize("weak", ["sw", "ws", "sws", "wss", "ssw", "wsw"])
+def test_a_result_is_as_weak_as_that_of_the_first_branch(weak: str):
+    # As JAX 0.10.2; the first branch of cond is false_fun.
+    branches = [(lambda: 1.0) if w == "w" else (lambda: np.float32(1.0)) for w in weak]
+    choose = (lambda *b: rune.cond(True, *reversed(b))) if len(weak) == 2 else (lambda *b: rune.switch(1, b))
 
-    assert result.type == ArrayType((), dtypes.f32)  # as JAX 0.10.2
+    assert choose(*branches).type == ArrayType((), dtypes.f32, weak=weak[0] == "w")
 
 
 def test_results_that_are_weak_in_every_branch_are_weak():

@@ -481,3 +481,18 @@ def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
 def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
     with pytest.raises(ArgumentError, match="device: cannot use int as a device"):
         call(array([1.0]))
+
+
+@pytest.mark.parametrize("way", ["jit", "vmap", "grad"])
+def test_a_traced_value_stays_one_when_it_is_fetched(way: str):
+    def function(x: Any) -> Any:
+        fetched = rune.device_get({"x": x, "n": 3})
+        return fetched["x"] ** fetched["n"]
+
+    # As JAX 0.10.2: a test may run a function on NumPy's arrays by fetching what comes.
+    answers = {
+        "jit": lambda: rune.jit(function)(2.0),
+        "vmap": lambda: rune.vmap(function)(rnp.asarray([2.0]))[0],
+        "grad": lambda: rune.grad(function)(2.0),
+    }
+    assert float(answers[way]()) == {"jit": 8.0, "vmap": 8.0, "grad": 12.0}[way]

@@ -1,0 +1,58 @@
+"""custom_root: what its three functions close over may be differentiated, by any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import lax
+from tests.support.close import near
+
+
+def newton(f: Any, x: Any) -> Any:
+    return lax.fori_loop(0, 20, lambda i, v: v - f(v) / (2 * v), x)
+
+
+# √a, with `a` closed over by the residual and by each of the others in turn.
+ROOTS: dict[str, Callable[[Any], Any]] = {
+    "residual": lambda a: lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0)),
+    "guess": lambda a: lax.custom_root(lambda x: x * x - a, a, newton, lambda g, y: y / g(1.0)),
+    "solve": lambda a: lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: rnp.sqrt(a), lambda g, y: y / g(1.0)),
+    "tangent_solve": lambda a: lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / (2 * rnp.sqrt(a))),
+}
+# What each does to √x at 4, whose derivatives are 1/4 and -1/32.
+WAYS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "value": (lambda f: f, 2.0),
+    "jit": (rune.jit, 2.0),
+    "vmap": (lambda f: lambda a: rune.vmap(f)(rnp.stack([a, a])), [2.0, 2.0]),
+    "grad": (rune.grad, 0.25),
+    "jacfwd": (rune.jacfwd, 0.25),
+    "second": (lambda f: rune.grad(rune.grad(f)), -1 / 32),
+    "jit of grad": (lambda f: rune.jit(rune.grad(f)), 0.25),
+    "grad of jit": (lambda f: rune.grad(rune.jit(f)), 0.25),
+    "vmap of grad": (lambda f: lambda a: rune.vmap(rune.grad(f))(rnp.stack([a, a])), [0.25, 0.25]),
+    "grad of vmap": (lambda f: rune.grad(lambda a: rune.vmap(f)(rnp.stack([a, a])).sum()), 0.5),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("place", ROOTS)
+def test_what_a_function_closes_over_may_be_differentiated(place: str, way: str):
+    transform, expected = WAYS[way]
+
+    result = transform(ROOTS[place])(np.float32(4.0))
+
+    near(np.array(expected, np.float32), result, relative=1e-6, why="f32")
+
+
+def test_what_the_solver_closes_over_does_not_move_the_root():
+    def root(a: Any) -> Any:
+        return lax.custom_root(lambda x: x * x - 9.0, 1.0, lambda f, x: newton(f, x + a), lambda g, y: y / g(1.0))
+
+    near(np.float32(3.0), root(4.0), relative=1e-6, why="f32")
+    assert float(rune.grad(root)(4.0)) == 0.0
