@@ -354,7 +354,7 @@ def epidemic_rk4_and_chemistry_rosenbrock():
         _, C = lax.scan(ros, jnp.array([1.0, 0, 0]) + 0 * p[0], None, length=9)
         return (Y, C, jax.jacfwd(lambda q: jnp.sum(q))(p))
 
-    return jax.jit(program)(np.float32([0.3, 0.1, 0.05, 0.02]))
+    return jax.jit(program)(np.array([0.3, 0.1, 0.05, 0.02], np.float32))
 
 
 def ray_marching_and_rasterising():

@@ -14,8 +14,8 @@ def _normal(seed, *shape):
 
 class Env(NamedTuple):
     pos: jax.Array
-    vel: jax.Array
-    t: jax.Array
+    vel: jax.Array | float
+    t: jax.Array | int
 
 
 def particle_filter_resampling_schemes():

@@ -213,9 +213,9 @@ def edit_knapsack_lcs_by_scan():
         def row(prev, x):
             i, ai = x
 
-            def cell(left, y):
+            def cell(before, y):
                 up, diag, bj = y
-                v = jnp.minimum(jnp.minimum(up, left) + 1, diag + (ai != bj))
+                v = jnp.minimum(jnp.minimum(up, before) + 1, diag + (ai != bj))
                 return (v, v)
 
             _, r = lax.scan(cell, i + 1, (prev[1:], prev[:-1], b))

@@ -12,6 +12,7 @@ def _normal(seed, *shape):
 
 
 def lbfgs_two_loop():
+
     def program(Q, b):
         A = Q @ Q.T
         f = lambda x: 0.5 * x @ A @ x - b @ x + jnp.sum(jnp.log(jnp.cosh(x)))
@@ -60,6 +61,7 @@ def lbfgs_two_loop():
 
 
 def ista_fista_admm():
+
     def program(y, lam):
         A = jnp.asarray(np.random.default_rng(1).normal(size=(17, 31)) / 4, jnp.float32)
         L = jnp.linalg.norm(A, 2) ** 2
@@ -89,6 +91,7 @@ def ista_fista_admm():
 
 
 def ilqr_pendulum():
+
     def program(u0, _):
         dyn = lambda x, u: jnp.array([x[0] + 0.1 * x[1], x[1] + 0.1 * (jnp.sin(x[0]) * 3 + u[0] - 0.1 * x[1])])
         cost = lambda x, u: 1 - jnp.cos(x[0]) + 0.1 * x[1] ** 2 + 0.05 * u[0] ** 2
@@ -148,6 +151,7 @@ def ilqr_pendulum():
 
 
 def newton_cg_logistic():
+
     def program(X, y):
         loss = lambda w: jnp.mean(jax.nn.softplus(-(2 * y - 1) * (X @ w))) + 0.05 * w @ w
         hvp = lambda w, v: jax.jvp(jax.grad(loss), (w,), (v,))[1]
@@ -181,6 +185,7 @@ def newton_cg_logistic():
 
 
 def implicit_custom_vjp_and_custom_root():
+
     def program(a, t):
         f = lambda x, a: jnp.tanh(a * x * t + a) - 2 * x
 
@@ -224,6 +229,7 @@ def implicit_custom_vjp_and_custom_root():
 
 
 def interior_point_linear_program():
+
     def program(c0):
         A = jnp.array([[1.0, 1, 1, 0, 0], [1, 3, 0, 1, 0], [2, 0.5, 0, 0, 1]])
         b = jnp.array([4.0, 6, 5])
@@ -251,6 +257,7 @@ def interior_point_linear_program():
 
 
 def gaussian_process_hyperparameters():
+
     def program(X, Xs):
         y = jnp.sin(X.sum(1))
 
@@ -279,6 +286,7 @@ def gaussian_process_hyperparameters():
 
 
 def bitonic_and_odd_even_networks():
+
     def program(x):
         n = 16
         i = jnp.arange(n)
@@ -322,75 +330,76 @@ def bitonic_and_odd_even_networks():
     return jax.jit(program)(_normal(45, 16))
 
 
+def _ball(c, _):
+    y, v, t, n = c
+    y2, v2 = (y + 0.05 * v, v - 0.05 * 9.8)
+    hit = y2 < 0
+    return ((jnp.where(hit, -y2 * 0.8, y2), jnp.where(hit, -v2 * 0.8, v2), t + 0.05, n + hit), y)
+
+
+def _root_finders_and_ode_events(x):
+    f = lambda t, a: t**3 - a * t - 1
+
+    def bis(a):
+        return lax.while_loop(
+            lambda c: c[1] - c[0] > 0.0001,
+            lambda c: (lambda m: (jnp.where(f(m, a) < 0, m, c[0]), jnp.where(f(m, a) < 0, c[1], m)))((c[0] + c[1]) / 2),
+            (0.0 * a, 5.0 + 0 * a),
+        )
+
+    b = jax.vmap(lambda a: lax.stop_gradient(jnp.stack(bis(lax.stop_gradient(a)))))(x)
+    sec = lax.fori_loop(
+        0,
+        9,
+        lambda i, c: (
+            c[1],
+            c[1]
+            - f(c[1], x)
+            * (c[1] - c[0])
+            / jnp.where(jnp.abs(f(c[1], x) - f(c[0], x)) < 1e-06, 1.0, f(c[1], x) - f(c[0], x)),
+        ),
+        (jnp.full(6, 2.0), jnp.full(6, 2.5)),
+    )[1]
+    hal = lax.fori_loop(
+        0,
+        6,
+        lambda i, t: t - 2 * f(t, x) * (3 * t * t - x) / (2 * (3 * t * t - x) ** 2 - f(t, x) * 6 * t),
+        jnp.full(6, 3.0),
+    )
+
+    def gold(c, _):
+        a, b = c
+        g = 0.618034
+        u, v = (b - g * (b - a), a + g * (b - a))
+        h = lambda t: jnp.cosh(t - 1) + t * 0.1
+        k = h(u) < h(v)
+        return ((jnp.where(k, a, u), jnp.where(k, v, b)), None)
+
+    def vdp(y, h):
+        g = lambda y: jnp.array([y[1], x[0] * (1 - y[0] ** 2) * y[1] - y[0]])
+        k1 = g(y)
+        k2 = g(y + h * k1)
+        return (y + h / 2 * (k1 + k2), y)
+
+    from jax.experimental.ode import odeint
+
+    return (
+        b,
+        sec,
+        hal,
+        lax.scan(gold, (-2.0, 3.0), None, length=15)[0],
+        lax.scan(_ball, (2.0, 0.0, 0.0, 0), None, length=40),
+        lax.scan(vdp, x[:2], jnp.full(9, 0.05))[1],
+        odeint(lambda y, t, a: -a * y + jnp.sin(t), x[:3], jnp.linspace(0, 1, 4), x[3:] ** 2, rtol=0.0001),
+    )
+
+
 def root_finders_and_ode_events():
-    def program(x):
-        f = lambda t, a: t**3 - a * t - 1
-
-        def bis(a):
-            return lax.while_loop(
-                lambda c: c[1] - c[0] > 0.0001,
-                lambda c: (lambda m: (jnp.where(f(m, a) < 0, m, c[0]), jnp.where(f(m, a) < 0, c[1], m)))(
-                    (c[0] + c[1]) / 2
-                ),
-                (0.0 * a, 5.0 + 0 * a),
-            )
-
-        b = jax.vmap(lambda a: lax.stop_gradient(jnp.stack(bis(lax.stop_gradient(a)))))(x)
-        sec = lax.fori_loop(
-            0,
-            9,
-            lambda i, c: (
-                c[1],
-                c[1]
-                - f(c[1], x)
-                * (c[1] - c[0])
-                / jnp.where(jnp.abs(f(c[1], x) - f(c[0], x)) < 1e-06, 1.0, f(c[1], x) - f(c[0], x)),
-            ),
-            (jnp.full(6, 2.0), jnp.full(6, 2.5)),
-        )[1]
-        hal = lax.fori_loop(
-            0,
-            6,
-            lambda i, t: t - 2 * f(t, x) * (3 * t * t - x) / (2 * (3 * t * t - x) ** 2 - f(t, x) * 6 * t),
-            jnp.full(6, 3.0),
-        )
-
-        def gold(c, _):
-            a, b = c
-            g = 0.618034
-            u, v = (b - g * (b - a), a + g * (b - a))
-            h = lambda t: jnp.cosh(t - 1) + t * 0.1
-            k = h(u) < h(v)
-            return ((jnp.where(k, a, u), jnp.where(k, v, b)), None)
-
-        def ball(c, _):
-            y, v, t, n = c
-            y2, v2 = (y + 0.05 * v, v - 0.05 * 9.8)
-            hit = y2 < 0
-            return ((jnp.where(hit, -y2 * 0.8, y2), jnp.where(hit, -v2 * 0.8, v2), t + 0.05, n + hit), y)
-
-        def vdp(y, h):
-            g = lambda y: jnp.array([y[1], x[0] * (1 - y[0] ** 2) * y[1] - y[0]])
-            k1 = g(y)
-            k2 = g(y + h * k1)
-            return (y + h / 2 * (k1 + k2), y)
-
-        from jax.experimental.ode import odeint
-
-        return (
-            b,
-            sec,
-            hal,
-            lax.scan(gold, (-2.0, 3.0), None, length=15)[0],
-            lax.scan(ball, (2.0, 0.0, 0.0, 0), None, length=40),
-            lax.scan(vdp, x[:2], jnp.full(9, 0.05))[1],
-            odeint(lambda y, t, a: -a * y + jnp.sin(t), x[:3], jnp.linspace(0, 1, 4), x[3:] ** 2, rtol=0.0001),
-        )
-
-    return jax.jit(program)(_normal(46, 6))
+    return jax.jit(_root_finders_and_ode_events)(_normal(46, 6))
 
 
 def tensor_networks():
+
     def program(A, B):
         T = jnp.einsum("iaj,jbk->iabk", A, B)
         M = T.reshape(10, 8)
@@ -406,6 +415,7 @@ def tensor_networks():
 
 
 def flows_coupling_autoregressive_spline():
+
     def program(x, W):
         x = x[:25].reshape(5, 5)
 

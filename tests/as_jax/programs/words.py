@@ -13,6 +13,7 @@ def _normal(seed, *shape):
 
 
 def hashes_crc_and_generators():
+
     def program(seed, data):
         poly = jnp.uint32(3988292384)
         tab = lax.fori_loop(
@@ -72,6 +73,7 @@ def hashes_crc_and_generators():
 
 
 def fixed_point_arithmetic():
+
     def program(q):
         F = 16
         one = 1 << F
@@ -126,229 +128,212 @@ def fixed_point_arithmetic():
     return jax.jit(program)(np.arange(1, 8, dtype="int32") * 1000003)
 
 
+def _bit_packing_and_gray(x, s):
+    b = lax.bitcast_convert_type(x, jnp.uint32)
+    sg, ex, mn = (b >> 31, b >> 23 & 255, b & 8388607)
+    rec = lax.bitcast_convert_type(sg << 31 | ex << 23 | mn, jnp.float32)
+    inv = lax.bitcast_convert_type(
+        jnp.uint32(1597463007) - (lax.bitcast_convert_type(jnp.abs(x), jnp.uint32) >> 1), jnp.float32
+    )
+    inv = inv * (1.5 - 0.5 * jnp.abs(x) * inv * inv)
+    srt = jnp.where(b >> 31, ~b, b | jnp.uint32(2147483648))
+    o = jnp.argsort(srt)
+    bf = b + 32767 + (b >> 16 & 1) >> 16
+    bfx = lax.bitcast_convert_type(bf.astype(jnp.uint16), jnp.bfloat16)
+
+    def part(v):
+        v = (v | v << 8) & 16711935
+        v = (v | v << 4) & 252645135
+        v = (v | v << 2) & 858993459
+        return (v | v << 1) & 1431655765
+
+    m = part(jnp.arange(9, dtype=jnp.uint32) * s % 256) | part(jnp.arange(9, dtype=jnp.uint32)) << 1
+    n4 = jnp.arange(16, dtype=jnp.uint8)
+    pk = n4[::2] | n4[1::2] << 4
+    up = jnp.stack([pk & 15, pk >> 4], -1).ravel()
+    sw = b
+    sw = (sw >> 1 & 1431655765) + (sw & 1431655765)
+    l = jnp.int8(-128)
+    lf = lambda v: lax.fori_loop(0, 16, lambda i, v: v >> 1 ^ jnp.where(v & 1, jnp.uint16(46080), jnp.uint16(0)), v)
+    return (
+        sg,
+        ex,
+        mn,
+        rec,
+        inv,
+        srt[o],
+        bfx == x.astype(jnp.bfloat16),
+        m,
+        pk,
+        up,
+        sw,
+        -l,
+        abs(l),
+        l // jnp.int8(-1),
+        lax.rem(l, jnp.int8(-1)),
+        l % jnp.int8(-1),
+        lf(b.astype(jnp.uint16)),
+        jnp.left_shift(jnp.int32(1), jnp.arange(29, 36)),
+        jnp.right_shift(jnp.int32(-5), jnp.arange(29, 36)),
+        jnp.uint8(200) >> jnp.uint8(9),
+        jnp.uint8(3) - jnp.uint8(5),
+        (b % 7).astype(jnp.int8),
+        b.astype(jnp.float32),
+        b.astype(jnp.int32),
+        x.astype(jnp.uint8),
+        (x * 10000000000.0).astype(jnp.int32),
+        (x * 1000.0).astype(jnp.int8),
+        jnp.bitwise_count(b),
+        lax.clz(mn),
+        (x * 50).astype(jnp.uint32),
+        jnp.iinfo(jnp.int32).min // jnp.int32(-1),
+    )
+
+
 def bit_packing_and_gray():
-    def program(x, s):
-        b = lax.bitcast_convert_type(x, jnp.uint32)
-        sg, ex, mn = (b >> 31, b >> 23 & 255, b & 8388607)
-        rec = lax.bitcast_convert_type(sg << 31 | ex << 23 | mn, jnp.float32)
-        inv = lax.bitcast_convert_type(
-            jnp.uint32(1597463007) - (lax.bitcast_convert_type(jnp.abs(x), jnp.uint32) >> 1), jnp.float32
-        )
-        inv = inv * (1.5 - 0.5 * jnp.abs(x) * inv * inv)
-        srt = jnp.where(b >> 31, ~b, b | jnp.uint32(2147483648))
-        o = jnp.argsort(srt)
-        bf = b + 32767 + (b >> 16 & 1) >> 16
-        bfx = lax.bitcast_convert_type(bf.astype(jnp.uint16), jnp.bfloat16)
+    return jax.jit(_bit_packing_and_gray)(_normal(51, 9), np.uint32(77))
 
-        def part(v):
-            v = (v | v << 8) & 16711935
-            v = (v | v << 4) & 252645135
-            v = (v | v << 2) & 858993459
-            return (v | v << 1) & 1431655765
 
-        m = part(jnp.arange(9, dtype=jnp.uint32) * s % 256) | part(jnp.arange(9, dtype=jnp.uint32)) << 1
-        n4 = jnp.arange(16, dtype=jnp.uint8)
-        pk = n4[::2] | n4[1::2] << 4
-        up = jnp.stack([pk & 15, pk >> 4], -1).ravel()
-        sw = b
-        sw = (sw >> 1 & 1431655765) + (sw & 1431655765)
-        l = jnp.int8(-128)
-        lf = lambda v: lax.fori_loop(0, 16, lambda i, v: v >> 1 ^ jnp.where(v & 1, jnp.uint16(46080), jnp.uint16(0)), v)
-        return (
-            sg,
-            ex,
-            mn,
-            rec,
-            inv,
-            srt[o],
-            bfx == x.astype(jnp.bfloat16),
-            m,
-            pk,
-            up,
-            sw,
-            -l,
-            abs(l),
-            l // jnp.int8(-1),
-            lax.rem(l, jnp.int8(-1)),
-            l % jnp.int8(-1),
-            lf(b.astype(jnp.uint16)),
-            jnp.left_shift(jnp.int32(1), jnp.arange(29, 36)),
-            jnp.right_shift(jnp.int32(-5), jnp.arange(29, 36)),
-            jnp.uint8(200) >> jnp.uint8(9),
-            jnp.uint8(3) - jnp.uint8(5),
-            (b % 7).astype(jnp.int8),
-            b.astype(jnp.float32),
-            b.astype(jnp.int32),
-            x.astype(jnp.uint8),
-            (x * 10000000000.0).astype(jnp.int32),
-            (x * 1000.0).astype(jnp.int8),
-            jnp.bitwise_count(b),
-            lax.clz(mn),
-            (x * 50).astype(jnp.uint32),
-            jnp.iinfo(jnp.int32).min // jnp.int32(-1),
-        )
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _ap(f, x):
+    return f(x)
 
-    return jax.jit(program)(_normal(51, 9), np.uint32(77))
+
+@jax.custom_jvp
+def _lg(x):
+    return jnp.log1p(jnp.exp(x))
+
+
+_lg.defjvps(lambda t, y, x: t * jax.nn.sigmoid(x))
+
+
+def _custom_rules_of_every_kind(x):
+
+    @_ap.defjvp
+    def _(f, p, t):
+        return (f(p[0]), 2 * t[0] * f(p[0]))
+
+    @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+    def clipg(x, b):
+        return x
+
+    clipg.defvjp(lambda x, b: (x, None), lambda b, r, g: (jnp.clip(g, -b, b),))
+
+    @jax.custom_vjp
+    def dct(d, i):
+        return d["a"] * i + d["b"]
+
+    dct.defvjp(lambda d, i: (dct(d, i), (d, i)), lambda r, g: ({"a": g * r[1], "b": g * 2}, None))
+
+    @jax.custom_gradient
+    def cg(x):
+        return (x**2, lambda g: g * 7)
+
+    @jax.custom_batching.custom_vmap
+    def cv(a, b):
+        return a + b
+
+    @cv.def_vmap
+    def _(n, bt, a, b):
+        return (a * b if bt[0] and bt[1] else a - b, True)
+
+    @functools.partial(jax.custom_vjp)
+    def ste(x):
+        return jnp.round(x)
+
+    ste.defvjp(lambda x: (jnp.round(x), x), lambda x, g: (jnp.where(jnp.abs(x) < 1, g, 0),))
+    g = jax.grad
+    s = lambda f: lambda *a: jnp.sum(f(*a))
+    q = lax.custom_linear_solve(lambda v: 3 * v, x, lambda mv, b: b / 3, symmetric=True)
+    return (
+        _ap(jnp.sin, x),
+        g(s(lambda x: _ap(jnp.sin, x)))(x),
+        jax.vmap(g(_lg))(x),
+        jax.jit(g(s(lambda x: clipg(x * 9, 0.5))))(x),
+        g(s(lambda d: dct(d, 3)))({"a": x, "b": x}),
+        g(s(cg))(x),
+        jax.vmap(cv)(x, x),
+        jax.vmap(cv, (0, None))(x, 2.0),
+        cv(x[0], 1.0),
+        g(s(lambda x: ste(x) ** 2))(x),
+        jax.vmap(jax.jit(g(lambda a: clipg(a * a, 1.0))))(x),
+        q,
+        g(s(lambda b: lax.custom_linear_solve(lambda v: 3 * v, b, lambda mv, b: b / 3, symmetric=True)))(x),
+        jax.jacfwd(lambda x: _ap(jnp.cos, x))(x),
+        lax.scan(lambda c, v: (clipg(c * v, 0.1), _lg(c)), 1.0, x),
+        g(lambda c: lax.scan(lambda c, v: (clipg(c * v, 0.1), _lg(c)), c, x)[1].sum())(1.0),
+        lax.stop_gradient(x),
+        g(lambda x: (x * lax.stop_gradient(x)).sum())(x),
+    )
 
 
 def custom_rules_of_every_kind():
-    def program(x):
+    return _custom_rules_of_every_kind(jnp.asarray(_normal(52, 6)))
 
-        @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-        def ap(f, x):
-            return f(x)
 
-        @ap.defjvp
-        def _(f, p, t):
-            return (f(p[0]), 2 * t[0] * f(p[0]))
-
-        @jax.custom_jvp
-        def lg(x):
-            return jnp.log1p(jnp.exp(x))
-
-        lg.defjvps(lambda t, y, x: t * jax.nn.sigmoid(x))
-
-        @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-        def clipg(x, b):
-            return x
-
-        clipg.defvjp(lambda x, b: (x, None), lambda b, r, g: (jnp.clip(g, -b, b),))
-
-        @jax.custom_vjp
-        def dct(d, i):
-            return d["a"] * i + d["b"]
-
-        dct.defvjp(lambda d, i: (dct(d, i), (d, i)), lambda r, g: ({"a": g * r[1], "b": g * 2}, None))
-
-        @jax.custom_gradient
-        def cg(x):
-            return (x**2, lambda g: g * 7)
-
-        @jax.custom_batching.custom_vmap
-        def cv(a, b):
-            return a + b
-
-        @cv.def_vmap
-        def _(n, bt, a, b):
-            return (a * b if bt[0] and bt[1] else a - b, True)
-
-        @functools.partial(jax.custom_vjp)
-        def ste(x):
-            return jnp.round(x)
-
-        ste.defvjp(lambda x: (jnp.round(x), x), lambda x, g: (jnp.where(jnp.abs(x) < 1, g, 0),))
-        g = jax.grad
-        s = lambda f: lambda *a: jnp.sum(f(*a))
-        q = lax.custom_linear_solve(lambda v: 3 * v, x, lambda mv, b: b / 3, symmetric=True)
-        return (
-            ap(jnp.sin, x),
-            g(s(lambda x: ap(jnp.sin, x)))(x),
-            jax.vmap(g(lg))(x),
-            jax.jit(g(s(lambda x: clipg(x * 9, 0.5))))(x),
-            g(s(lambda d: dct(d, 3)))({"a": x, "b": x}),
-            g(s(cg))(x),
-            jax.vmap(cv)(x, x),
-            jax.vmap(cv, (0, None))(x, 2.0),
-            cv(x[0], 1.0),
-            g(s(lambda x: ste(x) ** 2))(x),
-            jax.vmap(jax.jit(g(lambda a: clipg(a * a, 1.0))))(x),
-            q,
-            g(s(lambda b: lax.custom_linear_solve(lambda v: 3 * v, b, lambda mv, b: b / 3, symmetric=True)))(x),
-            jax.jacfwd(lambda x: ap(jnp.cos, x))(x),
-            lax.scan(lambda c, v: (clipg(c * v, 0.1), lg(c)), 1.0, x),
-            g(lambda c: lax.scan(lambda c, v: (clipg(c * v, 0.1), lg(c)), c, x)[1].sum())(1.0),
-            lax.stop_gradient(x),
-            g(lambda x: (x * lax.stop_gradient(x)).sum())(x),
+def _nested_transformations(x):
+    f = lambda a, b: jnp.sin(a @ b) * jnp.exp(-a[0])
+    v, g, J = jax.vmap, jax.grad, jax.jacobian
+    o = v(v(g(f), (None, 0)), (0, None))(x, x)
+    h = v(jax.hessian(f, (0, 1)), (0, 0))(x, x)
+    r = jax.jacfwd(jax.jacrev(lambda a: f(a, a)))(x[0])
+    jv = v(lambda t: jax.jvp(lambda a: f(a, x[1]), (x[0],), (t,)))(jnp.eye(3))
+    t3 = jax.jacfwd(jax.jacfwd(jax.jacrev(lambda a: f(a, x[1]))))(x[0])
+    w = v(lambda a: lax.while_loop(lambda c: c[1] < a[0], lambda c: (c[0] + a, c[1] + 0.3), (a, -1.0)))(x)
+    wg = jax.jvp(
+        lambda a: lax.while_loop(lambda c: c[1] < 1.0, lambda c: (c[0] * a, c[1] + 0.3), (a, -1.0))[0], (x,), (x,)
+    )
+    cc = v(
+        v(
+            lambda a, b: lax.cond(
+                a > b,
+                lambda: lax.cond(a > 0, lambda: a * b, lambda: a - b),
+                lambda: lax.switch(jnp.int32(b * 3), [lambda: a, lambda: b, lambda: a + b]),
+            ),
+            (0, None),
+        ),
+        (None, 0),
+    )(x[0], x[1])
+    cg = v(g(lambda a: lax.cond(a > 0, jnp.sqrt, lambda u: u * 0, a)))(x[0])
+    sc = v(lambda a, n: lax.fori_loop(0, n, lambda i, c: c.at[i % 3].add(a[i % 3] * i), a))(x, jnp.array([0, 3, 5, 2]))
+    m = jax.jit(
+        v(
+            lambda k, n: lax.scan(
+                lambda c, s: (jnp.where(s < n, c * 1.1 + random.normal(random.fold_in(k, s)), c), c), 0.0, jnp.arange(5)
+            ),
+            (0, 0),
         )
-
-    return program(jnp.asarray(_normal(52, 6)))
+    )(random.split(random.key(0), 4), jnp.arange(4))
+    ax = v(lambda a: lax.psum(a, "i") * lax.axis_index("i") + lax.pmax(a.max(), "i"), axis_name="i")(x)
+    ag = v(
+        lambda a: (lax.all_gather(a, "i").sum(), lax.ppermute(a, "i", [(0, 1), (1, 2), (2, 3), (3, 0)])), axis_name="i"
+    )(x)
+    so = v(lambda a: a * 2, in_axes=1, out_axes=1)(x)
+    dd = v(lambda d: d["a"] + d["b"], in_axes=({"a": 0, "b": None},))({"a": x, "b": x[0]})
+    tt = g(
+        lambda a: lax.scan(lambda c, _: (jax.jvp(jnp.tanh, (c,), (a,))[1] + c, c.sum()), a, None, length=3)[1].sum()
+    )(x)
+    lin = jax.linearize(lambda a: lax.cumsum(a * a, 0), x)[1](x)
+    aux = jax.value_and_grad(lambda a: (a.sum(), {"y": a * 2}), has_aux=True)(x)
+    ho = J(lambda a: a.reshape(2, 6) @ a.reshape(6, 2))(x)
+    vj = jax.vjp(lambda a, b: (a @ b.T, a.sum()), x, x)
+    first = (o, h, r, jv, t3, w, wg, cc, cg, sc, m, ax, ag, so, dd, tt, lin, aux, ho)
+    return (
+        first,
+        vj[1]((jnp.ones((4, 4)), 1.0)),
+        jax.jit(lambda a: jax.jit(lambda b: b * a)(a + 1))(x),
+        v(jax.jit(lambda a, b: a * b, inline=True), (0, None))(x, 2.0),
+        g(jax.checkpoint(lambda a: jnp.sin(jnp.sin(a)).sum()))(x),
+        v(lambda a: jnp.linalg.solve(jnp.outer(a, a) + jnp.eye(3), a))(x),
+    )
 
 
 def nested_transformations():
-    def program(x):
-        f = lambda a, b: jnp.sin(a @ b) * jnp.exp(-a[0])
-        v = jax.vmap
-        g = jax.grad
-        J = jax.jacobian
-        o = v(v(g(f), (None, 0)), (0, None))(x, x)
-        h = v(jax.hessian(f, (0, 1)), (0, 0))(x, x)
-        r = jax.jacfwd(jax.jacrev(lambda a: f(a, a)))(x[0])
-        jv = v(lambda t: jax.jvp(lambda a: f(a, x[1]), (x[0],), (t,)))(jnp.eye(3))
-        t3 = jax.jacfwd(jax.jacfwd(jax.jacrev(lambda a: f(a, x[1]))))(x[0])
-        w = v(lambda a: lax.while_loop(lambda c: c[1] < a[0], lambda c: (c[0] + a, c[1] + 0.3), (a, -1.0)))(x)
-        wg = jax.jvp(
-            lambda a: lax.while_loop(lambda c: c[1] < 1.0, lambda c: (c[0] * a, c[1] + 0.3), (a, -1.0))[0], (x,), (x,)
-        )
-        cc = v(
-            v(
-                lambda a, b: lax.cond(
-                    a > b,
-                    lambda: lax.cond(a > 0, lambda: a * b, lambda: a - b),
-                    lambda: lax.switch(jnp.int32(b * 3), [lambda: a, lambda: b, lambda: a + b]),
-                ),
-                (0, None),
-            ),
-            (None, 0),
-        )(x[0], x[1])
-        cg = v(g(lambda a: lax.cond(a > 0, jnp.sqrt, lambda u: u * 0, a)))(x[0])
-        sc = v(lambda a, n: lax.fori_loop(0, n, lambda i, c: c.at[i % 3].add(a[i % 3] * i), a))(
-            x, jnp.array([0, 3, 5, 2])
-        )
-        m = jax.jit(
-            v(
-                lambda k, n: lax.scan(
-                    lambda c, s: (jnp.where(s < n, c * 1.1 + random.normal(random.fold_in(k, s)), c), c),
-                    0.0,
-                    jnp.arange(5),
-                ),
-                (0, 0),
-            )
-        )(random.split(random.key(0), 4), jnp.arange(4))
-        ax = v(lambda a: lax.psum(a, "i") * lax.axis_index("i") + lax.pmax(a.max(), "i"), axis_name="i")(x)
-        ag = v(
-            lambda a: (lax.all_gather(a, "i").sum(), lax.ppermute(a, "i", [(0, 1), (1, 2), (2, 3), (3, 0)])),
-            axis_name="i",
-        )(x)
-        so = v(lambda a: a * 2, in_axes=1, out_axes=1)(x)
-        dd = v(lambda d: d["a"] + d["b"], in_axes=({"a": 0, "b": None},))({"a": x, "b": x[0]})
-        tt = g(
-            lambda a: lax.scan(lambda c, _: (jax.jvp(jnp.tanh, (c,), (a,))[1] + c, c.sum()), a, None, length=3)[1].sum()
-        )(x)
-        lin = jax.linearize(lambda a: lax.cumsum(a * a, 0), x)[1](x)
-        aux = jax.value_and_grad(lambda a: (a.sum(), {"y": a * 2}), has_aux=True)(x)
-        ho = J(lambda a: a.reshape(2, 6) @ a.reshape(6, 2))(x)
-        vj = jax.vjp(lambda a, b: (a @ b.T, a.sum()), x, x)
-        return (
-            o,
-            h,
-            r,
-            jv,
-            t3,
-            w,
-            wg,
-            cc,
-            cg,
-            sc,
-            m,
-            ax,
-            ag,
-            so,
-            dd,
-            tt,
-            lin,
-            aux,
-            ho,
-            vj[1]((jnp.ones((4, 4)), 1.0)),
-            jax.jit(lambda a: jax.jit(lambda b: b * a)(a + 1))(x),
-            v(jax.jit(lambda a, b: a * b, inline=True), (0, None))(x, 2.0),
-            g(jax.checkpoint(lambda a: jnp.sin(jnp.sin(a)).sum()))(x),
-            v(lambda a: jnp.linalg.solve(jnp.outer(a, a) + jnp.eye(3), a))(x),
-        )
-
-    return program(_normal(53, 4, 3))
+    return _nested_transformations(_normal(53, 4, 3))
 
 
 def checkpoints_and_higher_derivatives():
+
     def program(x):
 
         @jax.checkpoint
