@@ -239,7 +239,7 @@ def _in_range(x: Value, count: int, mode: str) -> Value:
     return c.clip(x, 0, count - 1)
 
 
-def block(arrays: ArrayLike) -> Array:
+def block(arrays: object) -> Array:
     """An array put together from nested lists: the innermost side by side, along the last axis.
 
     Shapes: in each list equal, but along its axis; lower ranks get axes of size 1 in front.

@@ -8,6 +8,7 @@ what a view at the root of a kernel becomes.
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 
@@ -203,10 +204,36 @@ def test_a_padding_is_written_in_ranges():
     )
 
 
-def test_many_ranges_are_one_guarded_write_instead():
-    kernel = only_kernel(kernelize(program_of(_padded(1, 1, 0), f32(2, 2, 2)), PLAIN))
+def _writes(program):
+    return sum(isinstance(s, Write) for s in only_kernel(kernelize(program, PLAIN)).body)
 
-    assert sum(isinstance(s, Write) for s in kernel.body) == 1
+
+def test_inner_axes_stay_whole_where_ranges_become_many():
+    assert _writes(program_of(_padded(1, 1, 0), f32(2, 2, 2))) == 9
+
+
+def test_many_ranges_of_one_axis_are_one_guarded_write():
+    def function(x):
+        return ops.concatenate(*(ops.mul(x, number(k)) for k in range(2, 12)), axis=0)
+
+    assert _writes(program_of(function, f32(3))) == 1
+
+
+def test_each_array_of_a_stack_of_rolled_ones_is_computed_alone():
+    def rolled(x, axis):
+        n, start = x.type.shape[axis], [0, 0, 0]
+        start[axis] = n - 1
+        last = ops.slice_(x, start=tuple(start), limit=x.type.shape, stride=(1, 1, 1))
+        limit = tuple(n - 1 if k == axis else m for k, m in enumerate(x.type.shape))
+        return ops.concatenate(last, ops.slice_(x, start=(0, 0, 0), limit=limit, stride=(1, 1, 1)), axis=axis)
+
+    def function(x, y, z):
+        return ops.concatenate(rolled(x, 1), rolled(y, 2), rolled(rolled(z, 1), 2), x, axis=0)
+
+    lines = to_text(only_kernel(kernelize(program_of(function, *[f32(1, 5, 7)] * 3), PLAIN))).splitlines()
+    sources = [set(re.findall(r"x\d", line)) for line in lines if "write" in line]
+
+    assert [len(each) for each in sources] == [1] * 8
 
 
 def test_a_window_at_a_literal_start_is_a_slice():

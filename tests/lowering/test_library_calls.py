@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 import rune
+import rune.lax
+import rune.numpy
 from rune import dtypes, ops
+from rune.backends import device_named
 from rune.core.lower import Library, lanes_of_rows
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.errors import CheckError, HostFallbackWarning
 from rune.lowering.decompose import decompose
 from rune.lowering.host_calls import host_call
+from rune.lowering.pipeline import stages
+from rune.lowering.plan import Call, all_steps
 from rune.ops.repeat import repeat, repeat_while
 from tests.support.lowering import f32
 
@@ -44,6 +49,14 @@ def test_the_host_calls_its_library():
 
 def test_every_other_device_has_the_expansion():
     assert primitives(lowered(library(), frozenset())) == [ops.add]
+
+
+@pytest.mark.parametrize("function", [rune.numpy.sort, rune.numpy.argsort, lambda x: rune.lax.top_k(x, 2)])
+def test_a_short_row_is_sorted_without_a_call_of_numpy(function):
+    target = device_named("cpu").target
+    plans = [stages(rune.make_program(function)(f32(size)), target).plan for size in (127, 129)]
+
+    assert [any(isinstance(step, Call) for step in all_steps(plan)) for plan in plans] == [False, True]
 
 
 def test_a_library_that_does_not_pay_is_not_called():

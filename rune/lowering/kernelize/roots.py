@@ -356,19 +356,30 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
 
 def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
     """The root itself, numbered, or the roots of its ranges."""
-    inside = [set(_inside(cuts, size)) for cuts, size in zip(root.cuts, root.sizes)]
-    # Putting cuts in order compares all pairs of them: too many are refused before that.
-    if any(len(cuts) >= cost.MAX_CELLS for cuts in inside):
-        return [_numbered(root, first)]
-    axes = [_intervals(cuts, size) for cuts, size in zip(root.cuts, root.sizes)]
-    cells = list(itertools.product(*axes)) if root.cuts else []
-    if not 1 < len(cells) <= cost.MAX_CELLS:
+    cells = list(itertools.product(*_divisions(root)))
+    if len(cells) == 1:
         return [_numbered(root, first)]
     roots = []
     for cell in cells:
         offsets, sizes = tuple(o for o, _ in cell), tuple(s for _, s in cell)
         roots.append(analyse(root.equation, root.var, stored, first + len(roots), offsets, sizes))
     return roots
+
+
+def _divisions(root: Root) -> list[list[tuple[Size, Size]]]:
+    """The ranges of each axis that has cuts; inner axes stay whole where cells become too many.
+
+    Half of a grid is worth having: in a stack of rolled arrays each part computes itself alone, and
+    where it was cut by the roll is decided at each element.
+    """
+    axes, cells = [], 1
+    for cuts, size in zip(root.cuts, root.sizes):
+        # Putting cuts in order compares all pairs of them: too many are refused before that.
+        few = len(set(_inside(cuts, size))) * cells < cost.MAX_CELLS
+        ranges = _intervals(cuts, size) if few else [(0, size)]
+        axes.append(ranges if cells * len(ranges) <= cost.MAX_CELLS else [(0, size)])
+        cells *= len(axes[-1])
+    return axes
 
 
 def _numbered(root: Root, number: int) -> Root:

@@ -20,10 +20,22 @@ from typing import Any
 import numpy as np
 
 from tests.as_jax.libraries.run import DEFAULT_RTOL, difference, leaves
-from tests.as_jax.programs import algorithms, learning, models, physics, signals, statistics
+from tests.as_jax.programs import (
+    algorithms,
+    fields,
+    learning,
+    models,
+    physics,
+    sampling,
+    sequences,
+    signals,
+    solvers,
+    statistics,
+    words,
+)
 
 ANSWERS = Path(__file__).parent / "jax_0_10_2.npz"
-SUBJECTS = (algorithms, learning, models, physics, signals, statistics)
+SUBJECTS = (algorithms, fields, learning, models, physics, sampling, sequences, signals, solvers, statistics, words)
 USAGE = "usage: answers.py (store | compare)"
 
 
