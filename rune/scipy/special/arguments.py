@@ -121,10 +121,16 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
     return public
 
 
-def undefined(where: Array, value: Array) -> Array:
-    """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0."""
+def undefined(where: Array, value: Array, argument: Array | None = None) -> Array:
+    """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0.
+
+    argument: what `value` was computed of, unless another number stood in its place there, from
+              which no cotangent comes back to it.
+    """
     # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
-    return value * rnp.where(where, rnp.nan, 1.0)
+    out = value * rnp.where(where, rnp.nan, 1.0)
+    # Elsewhere -0.0 is added, which changes no number, not even 0.0.
+    return out if argument is None else out + rnp.where(where, argument, 0.0) * rnp.where(where, rnp.nan, -1.0)
 
 
 def polynomial(x: Array, coefficients: Sequence[float]) -> Any:

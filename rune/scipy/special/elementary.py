@@ -166,7 +166,7 @@ def rel_entr(x: Array, y: Array) -> Array:
     near = rnp.log1p((rnp.where(is_near, x1, y1) - y1) / y1)
     inner = x1 * rnp.where(is_near, near, rnp.log(x1) - rnp.log(y1))
     out = rnp.where(is_positive, inner, rnp.where(is_zero, 0.0, rnp.inf))
-    return undefined(rnp.isnan(x) | rnp.isnan(y), out)
+    return undefined(rnp.isnan(x) | rnp.isnan(y), out, x + y)
 
 
 @elementwise
@@ -188,7 +188,7 @@ def kl_div(x: Array, y: Array) -> Array:
     near = -x1 * deviance((at - x1) / x1, at / x1)
     inner = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
     out = rnp.where(is_positive, inner, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
-    return undefined(rnp.isnan(x) | rnp.isnan(y), out)
+    return undefined(rnp.isnan(x) | rnp.isnan(y), out, x + y)
 
 
 @elementwise
@@ -353,7 +353,7 @@ def huber(delta: Array, r: Array) -> Array:
     size = rnp.abs(r)
     beyond = delta * (size - 0.5 * delta)
     loss = rnp.where(delta < 0, rnp.inf, rnp.where(size <= delta, 0.5 * r * r, beyond))
-    return undefined(rnp.isnan(delta) | rnp.isnan(r), loss)
+    return undefined(rnp.isnan(delta) | rnp.isnan(r), loss, delta + r)
 
 
 @elementwise
@@ -377,7 +377,7 @@ def pseudo_huber(delta: Array, r: Array) -> Array:
     beyond = delta * (r * (rnp.clip(ratio, -1e17, 1e17) / (root + 1.0)))
     loss = rnp.where(is_near, at * (at / (root + 1.0)), beyond)
     loss = rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, loss))
-    return undefined(rnp.isnan(delta) | rnp.isnan(r), loss)
+    return undefined(rnp.isnan(delta) | rnp.isnan(r), loss, delta + r)
 
 
 # --- numbers ---------------------------------------------------------------------------------

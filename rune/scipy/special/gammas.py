@@ -314,7 +314,7 @@ def _hurwitz(x: Array, q: Array) -> Array:
     is_good = (x > 1) & (q > 0)
     inner = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
     is_known = (is_good | is_pole) & ~rnp.isnan(q)
-    return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner))
+    return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner), x + q)
 
 
 def _gamma_over_turns(y: Array) -> Array:

@@ -105,4 +105,4 @@ def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     front = front * rnp.where(is_turned, rnp.power(1.0 - z, gap), 1.0)
     inner = front * _gauss(a2, b2, c, z)
     out = rnp.where(is_inside, inner, _at_one(a, b, c))
-    return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1), out))
+    return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1), out, x))

@@ -24,9 +24,10 @@ Function = Callable[..., Any]
 
 
 class _Place(NamedTuple):
-    """A point y, what lies outside, and the parameters."""
+    """A point y of the support, the one that was asked for, what lies outside, and the parameters."""
 
     y: Array
+    asked: Array
     is_below: Array
     is_above: Array
     is_bad: Array
@@ -220,12 +221,12 @@ class Continuous:
         is_below = (y <= low if is_open else y < low) | (y == -rnp.inf)
         is_above = (y > high) | (y == rnp.inf)
         is_bad = rnp.isnan(y) | ~((scale > 0) & self.valid(*shapes))
-        y = rnp.where(is_below | is_above | is_bad, self.inside(*shapes), y)
-        return _Place(y, is_below, is_above, is_bad, shapes, scale, dtype)
+        inside = rnp.where(is_below | is_above | is_bad, self.inside(*shapes), y)
+        return _Place(inside, y, is_below, is_above, is_bad, shapes, scale, dtype)
 
     def _finished(self, p: _Place, value: Array, below: float, above: float) -> Array:
         out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, value))
-        return rounded(undefined(p.is_bad, out), p.dtype)
+        return rounded(undefined(p.is_bad, out, p.asked), p.dtype)
 
     def _lower(self, p: _Place) -> Array:
         if self.lower is None and self.upper is not None:
@@ -257,4 +258,4 @@ class Continuous:
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
         out = loc + scale * rnp.where(is_inside, inner, edge)
         good = (scale > 0) & self.valid(*shapes) & (q >= 0) & (q <= 1)
-        return rounded(undefined(~good, out), dtype)
+        return rounded(undefined(~good, out, q), dtype)

@@ -28,6 +28,7 @@ from tests.as_jax.surface.functions.letters import (  # noqa: E402
     stored_in,
     value,
 )
+from tests.as_jax.surface.functions.pulled import pulled  # noqa: E402
 
 VERSION = "0.10.2"
 
@@ -35,13 +36,14 @@ VERSION = "0.10.2"
 def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
     """Values lane by lane, stacked; tangents and gradients, or the name of the error.
 
-    Gradients of what is at limits would be sums of infinities: tangents alone are stored of it.
+    Gradients of what is at limits would be sums of infinities: cotangents are stored in their place.
     """
     count = 1 if e.family in UNUSUAL else LANES
     lanes = [[np.asarray(x) for x in jax.tree.leaves(value(e, lane))] for lane in range(count)]
     yield "value", [np.stack(xs) for xs in zip(*lanes, strict=True)]
-    for name, derivative in {"jvp": slope, "grad": gradient}.items():
-        if e.inexact and not (name == "grad" and e.family == "hard"):
+    reverse = {"vjp": pulled} if e.family == "hard" else {"grad": gradient}
+    for name, derivative in ({"jvp": slope} | reverse).items():
+        if e.inexact:
             try:
                 yield name, [np.asarray(x) for x in derivative(e)]
             except Exception as error:

@@ -107,7 +107,7 @@ DIFFERENCES = {
 }
 WHOLE = "RUNE_TEST_WHOLE" in os.environ
 SHARE = 1 if WHOLE else 5  # one of so many ways of an expression is tried
-STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad"}
+STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad", "vjp": "vjp"}
 
 
 @cache

@@ -2,8 +2,9 @@
 
 NaN, infinities and the signs of zeros are where JAX has them, integers are equal, and other numbers
 agree to a few ulps; where JAX has 0, a denormal is right. hard_differences.txt has the expressions
-of hard.txt that differ on purpose, with reasons, and hard_slopes.txt those whose tangents do.
-A run tries all values and tangents, and a share by vmap and jit; RUNE_TEST_WHOLE=1 tries all.
+of hard.txt that differ on purpose, with reasons, hard_slopes.txt those whose tangents do, and
+hard_cotangents.txt those whose cotangents do as well.
+A run tries all values, tangents and cotangents, and a share by vmap and jit; RUNE_TEST_WHOLE=1 tries all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.as_jax.surface.functions.letters import FOLDER, WAYS, Expression, expressions, is_inexact
+from tests.as_jax.surface.functions.pulled import pulled
 from tests.as_jax.surface.functions.test_functions import expected, is_tried
 
 Same = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -24,7 +26,7 @@ Same = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def disagreements(e: Expression, way: str, same: Same | None = None) -> Iterator[str]:
     """Where answers differ, and how."""
     same = same or is_same
-    answers = [np.asarray(x) for x in jax.tree.leaves(WAYS[way](e))]
+    answers = [np.asarray(x) for x in jax.tree.leaves((WAYS | {"vjp": pulled})[way](e))]
     wanted = expected(e, way)
     assert wanted is not None
     if [(x.dtype, x.shape) for x in answers] != [(x.dtype, x.shape) for x in wanted]:
@@ -102,6 +104,21 @@ def test_tangents_at_limits_are_those_of_jax_but_for_the_table():
     lines = [e for e in expressions("hard") if expected(e, "jvp") is not None]
     wrong = {e.text: line for e in lines for line in disagreements(e, "jvp", is_same_slope)}
     table = on_purpose("hard_slopes.txt")
+
+    assert [line for text, line in wrong.items() if text not in table] == []
+    assert [text for text in table if text not in wrong] == []
+
+
+# Their tangents differ, and no cotangent: that of nothing is nothing, others agree where it is taken.
+AGREEING = {"jnp.var(E, axis=0)", "jnp.nanmean(E, axis=0)", "jnp.tanh(H)", "stats.beta.logpdf(X, 2.0, 3.0)"}
+AGREEING |= {f"jnp.{name}(X[:, None], Y)" for name in ("remainder", "fmod", "divmod")} | {"jnp.fmod(H[:, None], H)"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cotangents_at_limits_are_those_of_jax_but_for_the_tables():
+    lines = [e for e in expressions("hard") if expected(e, "vjp") is not None]
+    wrong = {e.text: line for e in lines for line in disagreements(e, "vjp", is_same_slope)}
+    table = on_purpose("hard_slopes.txt") - AGREEING | on_purpose("hard_cotangents.txt")
 
     assert [line for text, line in wrong.items() if text not in table] == []
     assert [text for text in table if text not in wrong] == []
