@@ -156,12 +156,15 @@ def print(
     debug_callback(_Show(fmt, _print_options()), *args, ordered=ordered, **kwargs)
 
 
+_Options = tuple[tuple[str, Any], ...]  # names and values of NumPy's
+
+
 @dataclass(frozen=True, slots=True)
 class _Show:
     """Prints as the format says. A value, so that an eager loop with it is compiled once."""
 
     fmt: str
-    options: tuple[tuple[str, Any], ...]  # of NumPy
+    options: _Options
     name: ClassVar[str] = "print"
 
     def __call__(self, *values: object, **named: object) -> None:
@@ -170,7 +173,7 @@ class _Show:
             builtins.print(self.fmt.format(*hosts, **by_name))
 
 
-def _print_options() -> tuple[tuple[str, Any], ...]:
+def _print_options() -> _Options:
     """How NumPy shows numbers here, but for formatters, which are not values."""
     options = np.get_printoptions()
     return tuple((name, options[name]) for name in _SHOWN)

@@ -90,7 +90,7 @@ class Both:
     """
 
     read: Callable[[Params], object]
-    write: Callable[[Any, Params], Params]
+    write: Callable[..., Params]
 
 
 Names = Mapping[str, str | Callable[[Params], object] | Both]
@@ -104,14 +104,14 @@ def own_params(names: Names | None, params: Params) -> Params:
     >>> own_params({"dimension": "axis"}, {"dimension": 0, "accuracy": None})
     {'axis': 0}
     """
-    own: dict[str, object] = {}
+    params_here: dict[str, object] = {}
     for name, value in params.items():
         meaning = name if names is None else names.get(name, name)
         if isinstance(meaning, Both):
-            own.update(meaning.write(value, params))
+            params_here.update(meaning.write(value, params))
         elif value is not None or name not in _UNSAID:
-            own[meaning if isinstance(meaning, str) else name] = value
-    return own
+            params_here[meaning if isinstance(meaning, str) else name] = value
+    return params_here
 
 
 class NamedParams(dict[str, object]):

@@ -6,13 +6,13 @@ sizes are explicit here; NumPy's conveniences live in `rune.numpy`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.jax_names import Both
+from rune.core.jax_names import Both, Params
 from rune.core.lower import Bounds, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
@@ -86,7 +86,7 @@ def _slice_batch(
     return slice_(x, start=(0, *start), limit=(size, *limit), stride=(1, *stride)), True
 
 
-def _of_strides(strides: Sequence[int] | None, params: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_strides(strides: Sequence[int] | None, params: Params) -> Params:
     return {"stride": tuple(strides or [1] * len(params["start_indices"]))}
 
 
@@ -222,11 +222,11 @@ def _pad_view(
     return Source((Piece(0, tuple(index), tuple(where)),), fill=1)
 
 
-def _padding_config(params: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:
+def _padding_config(params: Params) -> tuple[tuple[int, int, int], ...]:
     return tuple(zip(params["low"], params["high"], params["interior"], strict=True))
 
 
-def _of_padding_config(config: Sequence[tuple[int, int, int]], params: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_padding_config(config: Sequence[tuple[int, int, int]], params: Params) -> Params:
     return {name: tuple(c[i] for c in config) for i, name in enumerate(("low", "high", "interior"))}
 
 

@@ -109,7 +109,7 @@ def _checkpointed(
         statics = _statics(static, args)
         dynamic = references.held([x for i, x in enumerate(args) if i not in statics])
 
-        def call(chosen: list[Value], options: dict[str, object]) -> Any:
+        def call(chosen: list[Value], options: dict[str, object]) -> object:
             full = list(chosen)
             for i, value in statics.items():
                 full.insert(i, value)
@@ -122,11 +122,11 @@ def _checkpointed(
 
 
 def _called(
-    call: Callable[..., object], arguments: object, refs: Sequence[references.Ref], name: str, options: Mapping
-) -> Any:
+    call: Callable[..., R], arguments: object, refs: Sequence[references.Ref], name: str, options: Mapping[str, object]
+) -> R:
     """The result of a call that carries the values of `refs`, which it writes."""
 
-    def beside(arguments: tuple[Any, Any], values: Sequence[Value]) -> tuple[object, Sequence[Value]]:
+    def beside(arguments: Sequence[object], values: Sequence[Value]) -> tuple[R, Sequence[Value]]:
         with references.Frame("checkpoint", refs, values) as frame:
             result = call(*arguments)
         return result, frame.values
