@@ -131,19 +131,32 @@ def callback(
     debug_callback(callback, *args, ordered=ordered, **kw)
 
 
-def print(fmt: str, *args: object, ordered: bool = False, partitioned: bool = False, **kwargs: object) -> None:
+def print(
+    fmt: str,
+    *args: object,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: object,
+) -> None:
     """Print values when the program runs, as `fmt.format(*args, **kwargs)` says.
 
+    Numbers are shown as NumPy's `printoptions` say where it is called.
     ordered:      after what was printed in order before.
     partitioned:  as for `callback`.
+    skip_format_check: whether arguments may be left that no field names.
     Errors:  ArgumentError when the format and the arguments do not fit, at the time of tracing.
 
     >>> import rune
     >>> rune.jit(lambda x: rune.debug.print("x = {x:.1f}", x=x))(2.0)
     x = 2.0
     """
-    _require_fit(fmt, args, kwargs)
-    debug_callback(_Show(fmt), *args, ordered=ordered, **kwargs)
+    if not skip_format_check:
+        _require_fit(fmt, args, kwargs)
+    debug_callback(_Show(fmt, _print_options()), *args, ordered=ordered, **kwargs)
+
+
+_Options = tuple[tuple[str, Any], ...]  # names and values of NumPy's
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +164,22 @@ class _Show:
     """Prints as the format says. A value, so that an eager loop with it is compiled once."""
 
     fmt: str
+    options: _Options
     name: ClassVar[str] = "print"
 
     def __call__(self, *values: object, **named: object) -> None:
         hosts, by_name = tree.map(_host, (values, named))
-        builtins.print(self.fmt.format(*hosts, **by_name))
+        with np.printoptions(**dict(self.options)):
+            builtins.print(self.fmt.format(*hosts, **by_name))
+
+
+def _print_options() -> _Options:
+    """How NumPy shows numbers here, but for formatters, which are not values."""
+    options = np.get_printoptions()
+    return tuple((name, options[name]) for name in _SHOWN)
+
+
+_SHOWN = ("precision", "threshold", "edgeitems", "linewidth", "suppress", "nanstr", "infstr", "sign", "floatmode")
 
 
 def _host(value: Any) -> object:

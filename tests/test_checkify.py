@@ -20,6 +20,7 @@ from rune.checkify import (
     NaNError,
     OOBError,
     all_checks,
+    automatic_checks,
     check,
     check_error,
     checkify,
@@ -230,6 +231,23 @@ def test_checks_that_are_not_asked_for_do_nothing():
     error, _ = checkify(lambda x: debug_check(x > 1, "asked"))(0.0)
 
     assert error.get() == "asked (`check` failed)"
+
+
+def test_checks_that_are_not_asked_for_may_be_traced_and_do_nothing():
+    @rune.jit
+    def f(x: Any) -> Any:
+        check(x > 0, "not positive")
+        return lax.fori_loop(0, 2, lambda i, c: (check(c > i, "small"), c)[1], x)
+
+    error, y = rune.jit(checkify(f, errors=nan_checks))(-1.0)
+
+    assert (error.get(), y) == (None, -1.0)
+
+
+def test_arrays_without_elements_are_watched():
+    error, y = checkify(lambda x: rnp.log(x[rnp.zeros(0, int)] / x[:0]), automatic_checks)(rnp.ones(2))
+
+    assert (error.get(), y.shape) == (None, (0,))
 
 
 def test_a_result_is_that_of_the_function():

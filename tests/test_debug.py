@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rune
@@ -53,6 +54,23 @@ UNFIT: list[tuple[Any, str]] = [
 def test_a_format_that_does_not_fit_is_refused_when_it_is_traced(call: Any, why: str):
     with pytest.raises(ArgumentError, match=f"cannot fill .* .{why}"):
         call()
+
+
+def test_print_takes_arguments_without_fields_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]):
+    rune.jit(lambda x: rune.debug.print("{{{x}}}", x=x, y=1, skip_format_check=True))(2)
+
+    assert capsys.readouterr().out == "{2}\n"
+
+
+def test_print_shows_numbers_as_it_is_said_where_it_is_called(capsys: pytest.CaptureFixture[str]):
+    @rune.jit
+    def f(x: Any) -> None:
+        with np.printoptions(precision=2):
+            rune.debug.print("{}", x)
+
+    f(rnp.arange(3.0) / 7)
+
+    assert capsys.readouterr().out == "[0.   0.14 0.29]\n"
 
 
 def test_callback_hands_over_arrays_and_ignores_what_comes_back():

@@ -195,6 +195,18 @@ class Primitive(Direct):
         return out
 
 
+class WrittenOut(Primitive):
+    """An operation of JAX's that no equation has; to bind it calls the function that writes it."""
+
+    def __init__(self, name: str, function: Callable[..., object]):
+        super().__init__(name)
+        self.function = function
+
+    def bind(self, *args: object, **params: object) -> object:
+        """The result of the function."""
+        return self.function(*args, **params)
+
+
 class LoweringContext:
     """What a lowering is told: the types of operands and results. It holds no MLIR."""
 

@@ -99,6 +99,15 @@ class State(Ref, Noting):
         self[...] = rnp.where(is_first, rnp.pad(words, (0, room)), before)
 
 
+class Unwanted(State):
+    """The state of a call that is not asked for failed checks: it takes no notes."""
+
+    __slots__ = ()
+
+    def note_failure(self, fails: object, words: object) -> None:
+        """Remember nothing."""
+
+
 class Wider(Exception):
     """A message needs so many words: the function is to run again. Caught by `checkify`."""
 

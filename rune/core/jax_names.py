@@ -3,7 +3,7 @@
     Program      jaxpr, consts, eqns, invars, outvars, constvars, in_avals, out_avals, effects
     OpenProgram  the same without consts: a program whose constants are given when it is evaluated
     Equation     invars, outvars, source_info, effects, replace (primitive and params have one name)
-    params       of the equations in `eqns` answer to JAX's names too, where they hold programs
+    params       of the equations in `eqns` answer to JAX's names too; `bind` takes them
     Var, Literal aval, val
     Interpreter, Tracer    main, _trace
 
@@ -81,7 +81,37 @@ class AtomNames:
         return self.type
 
 
-Names = Mapping[str, str | Callable[[Params], object]]
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A parameter of JAX's that is no parameter here, or several.
+
+    read:   parameters of an equation -> what JAX's says
+    write:  what JAX's says, and the others that are bound with it -> parameters here
+    """
+
+    read: Callable[[Params], object]
+    write: Callable[..., Params]
+
+
+Names = Mapping[str, str | Callable[[Params], object] | Both]
+# Parameters of JAX's that say nothing where they are None.
+_UNSAID = frozenset({"accuracy", "out_sharding", "sharding", "precision", "preferred_element_type", "dimensions"})
+
+
+def own_params(names: Names | None, params: Params) -> Params:
+    """The parameters here of those that `bind` is given, by the names here or by JAX's.
+
+    >>> own_params({"dimension": "axis"}, {"dimension": 0, "accuracy": None})
+    {'axis': 0}
+    """
+    params_here: dict[str, object] = {}
+    for name, value in params.items():
+        meaning = name if names is None else names.get(name, name)
+        if isinstance(meaning, Both):
+            params_here.update(meaning.write(value, params))
+        elif value is not None or name not in _UNSAID:
+            params_here[meaning if isinstance(meaning, str) else name] = value
+    return params_here
 
 
 class NamedParams(dict[str, object]):
@@ -99,7 +129,9 @@ class NamedParams(dict[str, object]):
 
     def __missing__(self, name: str) -> object:
         meaning = self.names[name]
-        return self[meaning] if isinstance(meaning, str) else meaning(self)
+        if isinstance(meaning, str):
+            return self[meaning]
+        return meaning.read(self) if isinstance(meaning, Both) else meaning(self)
 
     def _key(self, name: str) -> str:
         meaning = self.names.get(name)

@@ -22,7 +22,8 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
     vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
-    jax_names[name]     a parameter of JAX's equations: its name here, or a function of params
+    jax_names[name]     a parameter of JAX's equations: its name here, or a function of params, or
+                        the ways of both (jax_names.py)
     jax_order   where JAX's equation has its operands in another order: their places here; its own
                 inverse
 
@@ -53,6 +54,7 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from rune.core.interpreter import bind
+from rune.core.jax_names import Names, own_params
 from rune.core.lower import Lowering
 
 
@@ -131,7 +133,7 @@ class Primitive:
     effect: Rule | None = None
     linear_in: tuple[tuple[int, ...], ...] = ()
     vary: Rule | None = None
-    jax_names: Mapping[str, str | Rule] | None = field(default=None, kw_only=True)
+    jax_names: Names | None = field(default=None, kw_only=True)
     jax_order: tuple[int, ...] | None = field(default=None, kw_only=True)
     solves: bool = False
     transposes_zeros: bool = False
@@ -141,8 +143,8 @@ class Primitive:
         return bind(self, *args, **params)
 
     def bind(self, *args: object, **params: object) -> Any:
-        """Apply the primitive in the current context to operands in JAX's order."""
-        return bind(self, *self.reordered(args), **params)
+        """Apply the primitive in the current context to operands in JAX's order, with its names."""
+        return bind(self, *self.reordered(args), **own_params(self.jax_names, params))
 
     def reordered(self, operands: Sequence[T]) -> tuple[T, ...]:
         """Operands in JAX's order from those in the order here, or the other way round."""

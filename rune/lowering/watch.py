@@ -287,6 +287,8 @@ def _first(flags: Value, positions: Value) -> Value:
     """The position of the first flag that is set."""
     # This is the result if no flag is set; `note` then ignores it.
     last = np.int32(np.iinfo(np.int32).max)
+    if 0 in type_of(flags).shape:
+        return last
     return ops.reduce_min(ops.select(flags, positions, last), axes=_axes(flags))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
+from rune.core.jax_names import Both
 from rune.core.lower import Bitcast, Convert
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
@@ -307,6 +308,10 @@ convert: Primitive = elementwise(
     (_convert_jvp,),
     _convert_transpose,
     lower=Convert(),
+    jax_names={
+        "new_dtype": Both(lambda params: params["dtype"], lambda dtype, _: {"dtype": dtypes.as_dtype(dtype)}),
+        "weak_type": Both(lambda params: params.get("weak", False), lambda weak, _: {"weak": True} if weak else {}),
+    },
 )
 
 
@@ -327,6 +332,7 @@ bitcast = elementwise(
     lambda x, *, dtype: np.ascontiguousarray(x).view(dtype).reshape(np.shape(x)),
     (ZERO,),
     lower=Bitcast(),
+    jax_names={"new_dtype": "dtype"},
 )
 
 

@@ -42,6 +42,7 @@ iota = Primitive(
     _iota_reference,
     jvp=(),
     lower=Position(lambda indices, *, shape, axis, dtype: indices[axis]),
+    jax_names={"dimension": "axis"},
 )
 
 

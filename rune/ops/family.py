@@ -15,6 +15,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
+from rune.core.jax_names import Names
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
@@ -147,6 +148,7 @@ def elementwise(
     linear_in: tuple[tuple[int, ...], ...] = (),
     solves: bool = False,
     jax_order: tuple[int, ...] | None = None,
+    jax_names: Names | None = None,
 ) -> Primitive:
     """An elementwise primitive; it lowers to the scalar operation of its own name."""
     primitive = Primitive(
@@ -162,6 +164,7 @@ def elementwise(
         linear_in=linear_in,
         solves=solves,
         jax_order=jax_order,
+        jax_names=jax_names,
     )
     return primitive
 
@@ -261,6 +264,7 @@ broadcast = Primitive(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     lower=View(_broadcast_view),
+    jax_names={"broadcast_dimensions": "axes"},
 )
 
 
@@ -340,6 +344,7 @@ reshape = Primitive(
     transpose=lambda ct, linear, x, *, shape: [reshape(ct, shape=x.shape)],
     batch=lambda batched, size, x, *, shape: (reshape(x, shape=(size, *shape)), True),
     lower=View(_reshape_view),
+    jax_names={"new_sizes": "shape"},
 )
 
 

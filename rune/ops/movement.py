@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.interpreter import type_of
+from rune.core.jax_names import Both, Params
 from rune.core.lower import Bounds, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
@@ -85,6 +86,10 @@ def _slice_batch(
     return slice_(x, start=(0, *start), limit=(size, *limit), stride=(1, *stride)), True
 
 
+def _of_strides(strides: Sequence[int] | None, params: Params) -> Params:
+    return {"stride": tuple(strides or [1] * len(params["start_indices"]))}
+
+
 slice_: Primitive = Primitive(
     "slice",
     "movement",
@@ -98,6 +103,11 @@ slice_: Primitive = Primitive(
             tuple(i * s + lo for i, s, lo in zip(indices, stride, start, strict=True))
         )
     ),
+    jax_names={
+        "start_indices": "start",
+        "limit_indices": "limit",
+        "strides": Both(lambda params: params["stride"], _of_strides),
+    },
 )
 
 
@@ -212,6 +222,14 @@ def _pad_view(
     return Source((Piece(0, tuple(index), tuple(where)),), fill=1)
 
 
+def _padding_config(params: Params) -> tuple[tuple[int, int, int], ...]:
+    return tuple(zip(params["low"], params["high"], params["interior"], strict=True))
+
+
+def _of_padding_config(config: Sequence[tuple[int, int, int]], params: Params) -> Params:
+    return {name: tuple(c[i] for c in config) for i, name in enumerate(("low", "high", "interior"))}
+
+
 pad: Primitive = Primitive(
     "pad",
     "movement",
@@ -221,6 +239,7 @@ pad: Primitive = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     lower=View(_pad_view),
+    jax_names={"padding_config": Both(_padding_config, _of_padding_config)},
 )
 
 
@@ -246,6 +265,7 @@ reverse: Primitive = Primitive(
     transpose=lambda ct, linear, x, *, axes: [reverse(ct, axes=axes)],
     batch=lambda batched, size, x, *, axes: (reverse(x, axes=tuple(a + 1 for a in axes)), True),
     lower=View(_reverse_view),
+    jax_names={"dimensions": "axes"},
 )
 
 
@@ -324,6 +344,7 @@ concatenate: Primitive = Primitive(
     transpose=_concatenate_transpose,
     batch=lambda batched, size, *xs, axis: (concatenate(*spread_batches(batched, size, xs), axis=axis + 1), True),
     lower=View(_concatenate_view),
+    jax_names={"dimension": "axis"},
 )
 
 PRIMITIVES = (broadcast, reshape, transpose, slice_, pad, reverse, concatenate)

@@ -183,6 +183,7 @@ integer_pow: Primitive = elementwise(
     scalars.nibbles(_integer_pow_reference),
     (_integer_pow_jvp,),
     expand=_integer_pow_expand,
+    jax_names={"y": "exponent"},
 )
 
 PRIMITIVES = (

@@ -131,6 +131,7 @@ dynamic_slice: Primitive = Primitive(
     linear_in=((0,),),
     batch=_dynamic_slice_batch,
     lower=View(_dynamic_slice_view),
+    jax_names={"slice_sizes": "sizes"},
 )
 
 

@@ -348,6 +348,23 @@ def unboxed(args: T) -> tuple[T, list[Ref]]:
     return tree.unflatten(treedef, values), [x for x in values if isinstance(x, Ref)]
 
 
+class Held:
+    """A node of a tree without leaves, which stands for a reference that is passed as it is."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Ref):
+        self.ref = ref
+
+
+tree.register_node(Held, lambda held: ((), held.ref), lambda ref, _: ref)
+
+
+def held(args: T) -> T:
+    """Arguments whose references are no leaves, and come back when the tree is built again."""
+    return tree.map(lambda x: Held(x) if isinstance(x, Ref) else x, args) if _alive else args
+
+
 def require_none(owner: str, result: object) -> None:
     """Errors: ArgumentError for a reference among results."""
     for leaf in tree.leaves(result):

@@ -272,8 +272,13 @@ def test_operands_of_a_primitive_stand_in_the_order_of_jax(name: str):
 
 
 def test_a_shift_without_sign_is_written_in_others():
-    with pytest.raises(MissingRule, match="cannot run shift_right_logical"):
-        primitives.shift_right_logical_p.bind(*INTEGERS)
+    x, y = INTEGERS
+    program = jax.make_jaxpr(primitives.shift_right_logical_p.bind)(x, y)
+
+    assert "shift_right_logical" not in {e.primitive.name for e in program.eqns}
+    np.testing.assert_array_equal(
+        jax.core.eval_jaxpr(program.jaxpr, program.consts, x, y)[0], jax.lax.shift_right_logical(x, y)
+    )
 
 
 def test_abstract_values_are_types():

@@ -177,4 +177,5 @@ eig: Primitive = Primitive(
     batch=batch_leading(lambda: eig),
     dead_code=_dead_code,
     lower=Library(lanes_of_matrices),
+    jax_names={"compute_left_eigenvectors": "left", "compute_right_eigenvectors": "right"},
 )

@@ -131,6 +131,7 @@ schur: Primitive = Primitive(
     jvp_equation=_jvp,
     batch=batch_leading(lambda: schur),
     lower=Library(lanes_of_matrices),
+    jax_names={"compute_schur_vectors": "vectors"},
 )
 
 

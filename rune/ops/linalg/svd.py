@@ -252,4 +252,5 @@ svd: Primitive = Primitive(
     dead_code=_dead_code,
     lower=Library(lanes_of_matrices, _pays),
     expand=_expand,
+    jax_names={"compute_uv": "vectors"},
 )

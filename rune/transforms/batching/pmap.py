@@ -11,7 +11,7 @@ together, then the devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rune import tree
@@ -32,8 +32,9 @@ from rune.transforms.sharding.shard_map import shard_map
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class _Unnamed:
-    """The name of an axis that no collective can mention."""
+    """The name of an axis that no collective can mention, equal to others."""
 
     def __repr__(self) -> str:
         return "an unnamed axis"

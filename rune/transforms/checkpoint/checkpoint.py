@@ -28,6 +28,7 @@ from rune.core.staging import stage
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.branch import apart_as_branch
+from rune.transforms import references
 from rune.transforms.arguments import (
     array_leaves,
     function_name,
@@ -106,22 +107,38 @@ def _checkpointed(
 
     def checkpointed(*args: object, **kwargs: object) -> Any:
         statics = _statics(static, args)
-        dynamic = [x for i, x in enumerate(args) if i not in statics]
-        leaves, treedef = tree.flatten((dynamic, kwargs))
-        leaves = [*map(unshared, value_leaves("checkpoint", leaves, treedef))]
+        dynamic = references.held([x for i, x in enumerate(args) if i not in statics])
 
-        def call(chosen: list[Value], options: dict[str, object]) -> Any:
+        def call(chosen: list[Value], options: dict[str, object]) -> object:
             full = list(chosen)
             for i, value in statics.items():
                 full.insert(i, value)
             return function(*full, **options)
 
-        flat = Flat("checkpoint", call, treedef)
-        staged = stage(flat, [type_of(x) for x in leaves], function_name(function))
-        outs = call_rules.bind_call(checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves])
-        return tree.unflatten(flat.out_tree, outs)
+        arguments = (dynamic, references.held(kwargs))
+        return references.threaded(lambda refs: _called(call, arguments, refs, function_name(function), options))
 
     return named(checkpointed, function, "checkpoint")
+
+
+def _called(
+    call: Callable[..., R], arguments: object, refs: Sequence[references.Ref], name: str, options: Mapping[str, object]
+) -> R:
+    """The result of a call that carries the values of `refs`, which it writes."""
+
+    def beside(arguments: Sequence[object], values: Sequence[Value]) -> tuple[R, Sequence[Value]]:
+        with references.Frame("checkpoint", refs, values) as frame:
+            result = call(*arguments)
+        return result, frame.values
+
+    leaves, treedef = tree.flatten((arguments, references.values_of(refs)))
+    leaves = [*map(unshared, value_leaves("checkpoint", leaves, treedef))]
+    flat = Flat("checkpoint", beside, treedef)
+    staged = stage(flat, [type_of(x) for x in leaves], name)
+    outs = call_rules.bind_call(checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves])
+    result, values = tree.unflatten(flat.out_tree, outs)
+    references.write_all(refs, values)
+    return result
 
 
 def _statics(numbers: Sequence[int], args: Sequence[object]) -> dict[int, Any]:

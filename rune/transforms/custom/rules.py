@@ -27,6 +27,7 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
+from rune.transforms import references
 from rune.transforms.arguments import array_leaves, function_name, is_same_static
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.jvp import Jvp
@@ -168,7 +169,7 @@ class CustomFunction:
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
         chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
-        dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
+        dynamic = references.held(tuple(x for i, x in enumerate(full) if i not in chosen))
         leaves, treedef = tree.flatten(dynamic)
         statics = tuple((i, full[i]) for i in sorted(chosen))
         return Arguments(array_leaves(self.kind, leaves, treedef), treedef, statics)

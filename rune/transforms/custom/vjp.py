@@ -32,6 +32,7 @@ from rune.errors import TransformError
 from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
+from rune.transforms import references
 from rune.transforms.arguments import array_leaves, key_path
 from rune.transforms.batching.vmap import batch_flat, batch_program
 from rune.transforms.custom.rules import (
@@ -145,7 +146,7 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-_NUMBERS = (bool, int, float, complex)
+_NUMBERS = (bool, int, float, complex, references.Ref)
 
 
 # --- the rules, as the interpreters see them ----------------------------------------------------
@@ -182,7 +183,8 @@ class _Rule(Rule[custom_vjp]):
         leaves, residual_tree = tree.flatten(fwd_result[1])
         numbers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _NUMBERS}
         outs = array_leaves(KIND, outs, out_tree)
-        residuals = [x for i, x in enumerate(array_leaves(KIND, leaves, residual_tree)) if i not in numbers]
+        arrays = array_leaves(KIND, [0 if i in numbers else x for i, x in enumerate(leaves)], residual_tree)
+        residuals = [x for i, x in enumerate(arrays) if i not in numbers]
         out_types, in_types = tuple(map(type_of, outs)), tuple(map(type_of, primals))
         return outs, residuals, _Pullback(self, residual_tree, numbers, out_tree, out_types, in_types)
 
@@ -197,7 +199,7 @@ class _Pullback:
 
     rule: _Rule
     residual_tree: tree.TreeDef
-    numbers: Mapping[int, object]  # leaves of it that are Python's numbers, which bwd may branch on
+    numbers: Mapping[int, object]  # leaves of it that are Python's numbers, which bwd may branch on, or references
     out_tree: tree.TreeDef
     out_types: tuple[ArrayType, ...]
     in_types: tuple[ArrayType, ...]
@@ -233,7 +235,9 @@ class _Pullback:
         arguments = self.rule.arguments.trees(self.in_types)
         try:
             if isinstance(bwd_result, tuple) and len(bwd_result) == len(arguments):
-                return tree.broadcast_prefix(bwd_result, arguments, is_leaf=lambda x: x is None)
+                cts = tree.broadcast_prefix(bwd_result, arguments, is_leaf=lambda x: x is None)
+                types = tree.leaves(arguments, is_leaf=lambda x: x is None)
+                return [ct for ct, t in zip(cts, types, strict=True) if not isinstance(t, references.Ref)]
         except ValueError:
             pass
         how = mismatch(

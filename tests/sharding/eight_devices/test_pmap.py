@@ -95,3 +95,11 @@ def test_devices_are_those_of_a_backend_that_is_named_too():
     np.testing.assert_array_equal(chosen, X[:2] + 1)
     with pytest.raises(ArgumentError, match=r"cannot use reference:0 \(not a device of backend='cpu'"):
         rune.pmap(lambda x: x, devices=["reference:0"], backend="cpu")
+
+
+def test_calls_without_a_name_stand_in_one_program():
+    rows = rnp.arange(8.0)
+    double, square = rune.pmap(lambda r: 2 * r), rune.pmap(lambda r: r * r)
+
+    np.testing.assert_array_equal(rune.jit(lambda r: double(r) + square(double(r)))(rows), 2 * rows + 4 * rows**2)
+    np.testing.assert_array_equal(rune.grad(lambda r: (double(r) * square(r)).sum())(rows), 6 * rows**2)

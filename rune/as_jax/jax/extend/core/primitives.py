@@ -6,14 +6,17 @@ others is here an operation that no equation of rune's has.
 
 from __future__ import annotations
 
-from rune import absent, ops
-from rune.as_jax.primitive import Primitive
+from collections.abc import Callable
+
+import rune.numpy as rnp
+from rune import absent, lax, ops
+from rune.as_jax.primitive import Primitive, WrittenOut
 from rune.control.branch.primitive import cond
 from rune.control.implicit.linear_solve import linear_solve
 from rune.control.scan.primitive import scan
 from rune.control.while_loop.primitive import while_
 from rune.core import primitive as core
-from rune.transforms.checkpoint.checkpoint import checkpoint_primitive
+from rune.transforms.checkpoint.checkpoint import checkpoint_name, checkpoint_primitive
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
@@ -58,9 +61,28 @@ _WRITTEN_OUT = """
     regularized_incomplete_beta rng_bit_generator rng_uniform select_and_gather_add select_and_scatter
     select_and_scatter_add shift_right_logical squeeze swap threefry2x32 xla_pmap zeta
     """.split()
+# The operations that write it, where they take the parameters of JAX's.
+_FUNCTIONS: dict[str, Callable[..., object]] = {
+    "bessel_i0e": lax.bessel_i0e,
+    "bessel_i1e": lax.bessel_i1e,
+    "clamp": lax.clamp,
+    "copy": rnp.array,
+    "cumlogsumexp": lax.cumlogsumexp,
+    "digamma": lax.digamma,
+    "igamma": lax.igamma,
+    "igammac": lax.igammac,
+    "lgamma": lax.lgamma,
+    "name": checkpoint_name,
+    "polygamma": lax.polygamma,
+    "regularized_incomplete_beta": lax.betainc,
+    "shift_right_logical": lax.shift_right_logical,
+    "squeeze": lax.squeeze,
+    "zeta": lax.zeta,
+}
 RECORDS: dict[str, core.Primitive] = {
     **{f"{name}_p": record for name, record in (ops.BY_NAME | _OTHERWISE).items()},
     **{f"{name}_p": Primitive(name) for name in _WRITTEN_OUT},
+    **{f"{name}_p": WrittenOut(name, function) for name, function in _FUNCTIONS.items()},
 }
 _missing = absent.of(__name__)
 

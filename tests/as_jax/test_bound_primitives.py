@@ -1,0 +1,116 @@
+"""Primitives are bound, and equations read, with the names that JAX has for their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.extend.core import primitives as p
+
+X, V = np.arange(6, dtype=np.float32).reshape(2, 3) + 1, np.arange(5, dtype=np.float32) - 2
+CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "argmax": (lambda: p.argmax_p.bind(X, axes=(1,), index_dtype=np.dtype("int32")), X.argmax(1)),
+    "argmin": (lambda: p.argmin_p.bind(X, axes=(0,), index_dtype=np.dtype("int32")), X.argmin(0)),
+    "bitcast": (lambda: p.bitcast_convert_type_p.bind(V, new_dtype=np.dtype("int32")), V.view("int32")),
+    "broadcast": (
+        lambda: p.broadcast_in_dim_p.bind(V, shape=(2, 5), broadcast_dimensions=(1,), sharding=None),
+        np.stack([V, V]),
+    ),
+    "clamp": (lambda: p.clamp_p.bind(np.float32(-1), V, np.float32(1)), V.clip(-1, 1)),
+    "concatenate": (lambda: p.concatenate_p.bind(X, 2 * X, dimension=1), np.hstack([X, 2 * X])),
+    "convert": (
+        lambda: p.convert_element_type_p.bind(V, new_dtype=jnp.int32, weak_type=False, sharding=None),
+        V.astype("int32"),
+    ),
+    "copy": (lambda: p.copy_p.bind(X), X),
+    "dot_general": (
+        lambda: p.dot_general_p.bind(
+            X,
+            X,
+            dimension_numbers=(((1,), (1,)), ((), ())),
+            precision=None,
+            preferred_element_type=None,
+            out_sharding=None,
+        ),
+        X @ X.T,
+    ),
+    "dynamic_slice": (lambda: p.dynamic_slice_p.bind(V, np.int32(2), slice_sizes=(2,)), V[2:4]),
+    "integer_pow": (lambda: p.integer_pow_p.bind(X, y=3), X**3),
+    "iota": (
+        lambda: p.iota_p.bind(dtype=np.dtype("int32"), shape=(2, 3), dimension=1, sharding=None),
+        np.indices((2, 3))[1],
+    ),
+    "negative": (lambda: p.neg_p.bind(X), -X),
+    "pad": (lambda: p.pad_p.bind(V, np.float32(9), padding_config=((1, 2, 0),)), np.pad(V, (1, 2), constant_values=9)),
+    "reduce_sum": (lambda: p.reduce_sum_p.bind(X, axes=(0,), out_sharding=None), X.sum(0)),
+    "reshape": (lambda: p.reshape_p.bind(X, new_sizes=(3, 2), dimensions=None, sharding=None), X.reshape(3, 2)),
+    "rev": (lambda: p.rev_p.bind(X, dimensions=(1,)), X[:, ::-1]),
+    "select_n": (lambda: p.select_n_p.bind(X > 2, X, -X), np.where(X > 2, -X, X)),
+    "slice": (lambda: p.slice_p.bind(X, start_indices=(0, 1), limit_indices=(2, 3), strides=None), X[:, 1:3]),
+    "slice in steps": (lambda: p.slice_p.bind(V, start_indices=(0,), limit_indices=(5,), strides=(2,)), V[::2]),
+    "sqrt": (lambda: p.sqrt_p.bind(X, accuracy=None), np.sqrt(X)),
+    "squeeze": (lambda: p.squeeze_p.bind(X[:1], dimensions=(0,)), X[0]),
+    "transpose": (lambda: p.transpose_p.bind(X, permutation=(1, 0)), X.T),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_primitive_is_bound_with_the_names_of_jax(name: str):
+    call, expected = CALLS[name]
+
+    np.testing.assert_allclose(call(), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lambda: call())(), expected, rtol=1e-6)
+
+
+READ: dict[str, tuple[Callable[[Any], Any], Any, dict[str, Any]]] = {
+    "argmax": (lambda x: lax.argmax(x, 1, jnp.int32), X, {"axes": (1,), "index_dtype": np.dtype("int32")}),
+    "broadcast": (lambda x: lax.broadcast_in_dim(x, (2, 5), (1,)), V, {"broadcast_dimensions": (1,), "shape": (2, 5)}),
+    "concatenate": (lambda x: lax.concatenate([x, x], 1), X, {"dimension": 1}),
+    "convert": (
+        lambda x: lax.convert_element_type(x, "int32"),
+        V,
+        {"new_dtype": np.dtype("int32"), "weak_type": False},
+    ),
+    "integer_pow": (lambda x: lax.integer_pow(x, 3), X, {"y": 3}),
+    "pad": (lambda x: lax.pad(x, np.float32(0), ((1, 2, 0),)), V, {"padding_config": ((1, 2, 0),)}),
+    "reshape": (lambda x: lax.reshape(x, (3, 2)), X, {"new_sizes": (3, 2)}),
+    "rev": (lambda x: lax.rev(x, (0,)), X, {"dimensions": (0,)}),
+    "slice": (
+        lambda x: lax.slice(x, (0, 1), (2, 3)),
+        X,
+        {"start_indices": (0, 1), "limit_indices": (2, 3), "strides": (1, 1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_an_equation_tells_its_parameters_by_the_names_of_jax(name: str):
+    function, x, expected = READ[name]
+
+    (equation,) = jax.make_jaxpr(function)(x).eqns
+
+    assert {parameter: equation.params[parameter] for parameter in expected} == expected
+
+
+def test_a_program_is_evaluated_by_binding_its_primitives():
+    def f(x: Any) -> Any:
+        total, _ = lax.scan(lambda c, a: (c + a, None), 0.0, x)
+        return jnp.pad(jnp.concatenate([x, x[::-1]]), 1) ** 3 + total
+
+    program = jax.make_jaxpr(f)(V)
+    values = dict(zip(program.jaxpr.invars, [V], strict=True)) | dict(
+        zip(program.jaxpr.constvars, program.consts, strict=True)
+    )
+    read = lambda atom: atom.val if hasattr(atom, "val") else values[atom]  # noqa: E731
+    for equation in program.jaxpr.eqns:
+        outs = equation.primitive.bind(
+            *map(read, equation.invars), **equation.primitive.get_bind_params(equation.params)
+        )
+        values.update(zip(equation.outvars, outs if equation.primitive.multiple_results else [outs], strict=True))
+
+    np.testing.assert_allclose(read(program.jaxpr.outvars[0]), f(V), rtol=1e-6)
