@@ -206,7 +206,7 @@ def _require_possible(name: str, value: Any) -> None:
 
 
 class _Acted(ContextDecorator):
-    """An option that acts, in a block; a setting of rune's acts from its making on, as this does not."""
+    """An option that acts, in a block alone: a setting of rune's acts from its making on."""
 
     def __init__(self, name: str, value: Any):
         self.name, self.value = name, value
@@ -270,7 +270,7 @@ def disable_jit(disable: bool = True) -> Block:
 
 @contextmanager
 def explain_cache_misses(new_val: bool = True) -> Iterator[list[str]]:
-    """A block in which the reason for each trace by jit is given, as `rune.explain_cache_misses` does."""
+    """A block that tells the reason for each trace by jit: `rune.explain_cache_misses`."""
     with in_block("jax_explain_cache_misses", new_val), explained() if new_val else nullcontext([]) as reasons:
         yield reasons
 

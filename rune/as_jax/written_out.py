@@ -53,7 +53,7 @@ def _extreme(sign: int) -> Callable[[np.dtype], Any]:
     def end(dtype: np.dtype) -> Any:
         if rnp.issubdtype(dtype, rnp.floating):
             return sign * np.inf
-        if dtype == bool:
+        if dtype.kind == "b":
             return sign > 0
         return rnp.iinfo(dtype).max if sign > 0 else rnp.iinfo(dtype).min
 

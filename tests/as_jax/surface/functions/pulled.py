@@ -1,6 +1,6 @@
 """Cotangents of letters at limits, where a sum over results would hide one infinity behind another.
 
-An operation on a column and a row, `jnp.add(X[:, None], Y)`, is tried on all the pairs in one array.
+An operation on a column and a row, `jnp.add(X[:, None], Y)`, is tried on all pairs in one array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pulled(e: Expression) -> list[Any]:
 
 
 def _paired(e: Expression) -> tuple[Callable[..., Any], list[Any]]:
-    """The function and its arguments; a column and a row are repeated to two arrays of one length."""
+    """The function and its arguments; a column and a row become two arrays of one length."""
     table = _TABLE.search(e.text)
     if table is None:
         return e.function, [first_lane(letter) for letter in e.letters]

@@ -36,7 +36,7 @@ VERSION = "0.10.2"
 def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
     """Values lane by lane, stacked; tangents and gradients, or the name of the error.
 
-    Gradients of what is at limits would be sums of infinities: cotangents are stored in their place.
+    Gradients of what is at limits would be sums of infinities: cotangents stand in their place.
     """
     count = 1 if e.family in UNUSUAL else LANES
     lanes = [[np.asarray(x) for x in jax.tree.leaves(value(e, lane))] for lane in range(count)]

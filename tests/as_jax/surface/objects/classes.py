@@ -1,4 +1,4 @@
-"""Classes that JAX's functions give, and what registers classes and listeners: what comes of them."""
+"""Classes that JAX's functions give, and what comes of registering classes and listeners."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def static_fields(jax: Any) -> list[Any]:
     @dataclass
     class Layer:
         weight: Any
-        width: Any = jax.tree.static(default=3)
+        width: Any = jax.tree.static(default=3)  # noqa: RUF009 (it gives a field)
 
     return [jax.tree.leaves(Layer(1.0)), jax.tree.structure(Layer(1.0, 2)) == jax.tree.structure(Layer(1.0, 3))]
 

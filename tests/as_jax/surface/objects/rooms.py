@@ -1,4 +1,4 @@
-"""Files, texts, meshes and profiles: what is written, and read back, and what stands around a program."""
+"""Files, texts, meshes and profiles: what is written and read, and what is around a program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Expressions whose answers are stored as text: objects, types, trees, programs and their parts.
 
-The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py; what takes
-more than a line is a function of the library in the modules of PROGRAMS.
+The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py; what
+takes more than a line is a function of the library in the modules of PROGRAMS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ ANSWERS = FOLDER / "jax_0_10_2.json"
 _MODULES = """
     example_libraries.optimizers example_libraries.stax experimental.checkify
     experimental.custom_partitioning experimental.jet experimental.layout experimental.sparse.linalg
-    experimental.mesh_utils experimental.multihost_utils experimental.shard_map extend.backend monitoring distributed debug
+    experimental.mesh_utils experimental.multihost_utils experimental.shard_map extend.backend
+    monitoring distributed debug
     extend.core interpreters.ad interpreters.batching interpreters.partial_eval scipy.optimize
     extend.linear_util scipy.sparse.linalg
     ad_checkpoint api_util custom_batching custom_derivatives dlpack dtypes errors export flatten_util

@@ -1,4 +1,4 @@
-"""Store what jax 0.10.2 answers to the lines of objects.txt and to the programs. Run by hand, where JAX is installed:
+"""Store what jax 0.10.2 answers to lines and programs. Run by hand, where JAX is installed:
 
 python tests/as_jax/surface/objects/store.py
 """
