@@ -36,6 +36,7 @@ from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
 from rune.errors import RuneError as _RuneError
+from rune.ops.sized_slices import ds
 from rune.scopes import named_call, named_scope
 from rune.settings import (
     check_tracer_leaks,
@@ -206,6 +207,7 @@ __all__ = [
     "disable_jit",
     "distributed",
     "doctor",
+    "ds",
     "effects_barrier",
     "enable_x64",
     "ensure_compile_time_eval",

@@ -452,7 +452,7 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
     Types:  Python and NumPy values without `dtype` arrive with 32-bit types.
     Errors: OverflowError for a Python integer out of range; DtypeError if an argument is not a
             number, and for a complex number where `dtype` is real; ArgumentError for a masked
-            array.
+            array that hides elements.
     """
     refuse_mask("array", value)
     host = dtypes.native(np.asarray(value))

@@ -6,8 +6,8 @@
 A file has its name from the one rename that ends its writing, when the disk has all of it. So what
 was reported as saved is there whatever becomes of the process, and what was not is the old state or
 the new one. Writing is done by a thread, from a snapshot that is taken when `save` is called.
-Several processes write together, each its own blocks, and the first one commits; what they read
-they agree upon.
+Several processes write together, each its own blocks in a thread of its own, and the first one
+commits; what they read they agree upon.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import shutil
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -61,7 +61,7 @@ class Manager:
     keep:   how many checkpoints stay, the newest ones; None: all
     At the end of a `with` block all are written. One is written at a time: `save` waits for the one
     before it. Of several processes (rune.distributed), which share the folder, all call each
-    method; `save` is then done when it returns, and leaves are arrays and numbers.
+    method, and leaves are arrays and numbers.
 
     Errors: ArgumentError if `keep` is not a positive number; OSError.
 
@@ -105,30 +105,34 @@ class Manager:
         Errors: those of rune.tree.save; an error of the checkpoint before this one, once.
         """
         path = self.path(step)
-        if processes.current().count > 1:
-            return self._save_together(path, tree, metadata)
-        texts = {"step": str(step), **trees.checked_metadata(metadata)}
-        snapshot = trees.source_tree(tree).snapshot()
         with self._lock:
             self._finish()
+            write = self._writing(path, step, tree, metadata)
             saving: Future[Path] = Future()
-            thread = threading.Thread(target=self._write, args=(saving, path, snapshot, texts), name="rune-checkpoint")
+            thread = threading.Thread(target=_fulfil, args=(saving, path, write), name="rune-checkpoint")
             self._pending = thread, saving
             thread.start()
         return saving
 
-    def _save_together(self, path: Path, tree: object, metadata: Mapping[str, str] | None) -> Future[Path]:
+    def _writing(self, path: Path, step: int, tree: object, metadata: Mapping[str, str] | None) -> Callable[[], object]:
+        """What a thread has to do for a tree to be saved as it is now."""
+        if processes.current().count == 1:
+            texts = {"step": str(step), **trees.checked_metadata(metadata)}
+            snapshot = trees.source_tree(tree).snapshot()
+            return lambda: (trees.write(path, snapshot, texts), self._prune())
         if metadata:
             raise ArgumentError(
                 "save: cannot note metadata of several processes", hint="save them as a leaf of the tree"
             )
-        blocks.save_checkpoint(path, trees_of.map(_as_array, tree))
+        saved = blocks.snapshot(path, trees_of.map(_as_array, tree))
+        return lambda: self._publish(saved)
+
+    def _publish(self, saved: blocks.Snapshot) -> None:
+        """Write together; when it is done, all processes see the same steps."""
+        blocks.publish(saved)
         if processes.current().index == 0:
             self._prune()
-        _messages("pruned", "")
-        saved: Future[Path] = Future()
-        saved.set_result(path)
-        return saved
+        processes.converse("save", saved.topic, b"pruned")
 
     def wait(self) -> None:
         """Wait until all is written. Errors: that of writing, if it was not raised yet."""
@@ -143,15 +147,6 @@ class Manager:
         self._pending = None
         if saving.done():
             saving.result()
-
-    def _write(self, saving: Future[Path], path: Path, tree: trees.Saved, metadata: Mapping[str, str]) -> None:
-        try:
-            trees.write(path, tree, metadata)
-            self._prune()
-        except BaseException as error:
-            saving.set_exception(error)
-        else:
-            saving.set_result(path)
 
     def _prune(self) -> None:
         """Remove all but the newest checkpoints. Torn files do not count, and are left alone."""
@@ -198,6 +193,7 @@ class Manager:
                 those of rune.tree.load. A newer file that is torn gives a FileWarning.
         """
         if step is not None:
+            self._require_sound(step)
             return Checkpoint(step, self._load(step, like, device))
         for checkpoint in self._restored(like, device):
             return checkpoint
@@ -226,6 +222,11 @@ class Manager:
             elif self._stored(step).exists():  # or another process has removed it
                 _warn(f"rune: a checkpoint is passed over ({problems[0]})")
 
+    def _require_sound(self, step: int) -> None:
+        path = self._stored(step)
+        if path.suffix:
+            open_file(path).check()
+
     def _load(self, step: int, like: object, device: object) -> object:
         path = self._stored(step)
         if path.suffix:
@@ -245,18 +246,30 @@ class Manager:
     def _problem(self, step: int, part: tuple[int, int] | None = None) -> str | None:
         """What is wrong with what is there of a step; None if nothing is.
 
-        part: (number, count), the files of a folder whose checksums are compared as well
+        part: (number, count) of this process: checksums of the file, or of those files of a folder
+              that fall to it, are compared as well
         """
         path = self._stored(step)
         if not path.suffix:
             return blocks.damage(path, part)
         try:
-            open_file(path)
+            file = open_file(path)
+            if part is not None:
+                file.check()
         except FileError as error:
             return error.message
         except FileNotFoundError as error:
             return str(error)
         return None
+
+
+def _fulfil(saving: Future[Path], path: Path, write: Callable[[], object]) -> None:
+    try:
+        write()
+    except BaseException as error:
+        saving.set_exception(error)
+    else:
+        saving.set_result(path)
 
 
 def _messages(topic: str, text: str) -> list[str]:
@@ -266,11 +279,11 @@ def _messages(topic: str, text: str) -> list[str]:
 
 
 def _as_array(leaf: object) -> object:
-    """A Python number as an array of 64 bits, a NumPy array in its own dtype."""
+    """A Python number as an array of 64 bits, a copy of a NumPy array in its own dtype."""
     number = trees.NUMBERS.get(type(leaf))
     if number is None and not isinstance(leaf, np.ndarray | np.generic):
         return leaf
-    host = np.asarray(leaf, number)
+    host = np.array(leaf, number)
     return as_array(host, host.dtype)
 
 

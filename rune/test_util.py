@@ -18,6 +18,7 @@ from rune import dtypes, tree
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
+from rune.ops.promote import operand
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.vjp import vjp
 
@@ -125,7 +126,7 @@ def check_jvp(
     >>> from functools import partial
     >>> rune.test_util.check_jvp(rnp.sin, partial(rune.jvp, rnp.sin), (rnp.ones(3),))
     """
-    args = tuple(args)
+    args = _canonical(args)
     tangents = _random(args, np.random.RandomState(0))
     value, tangent = f_jvp(args, tangents)
     _require_close(value, f(*args), atol, rtol, f"{err_msg} value")
@@ -150,7 +151,7 @@ def check_vjp(
     >>> from functools import partial
     >>> rune.test_util.check_vjp(rnp.sin, partial(rune.vjp, rnp.sin), (rnp.ones(3),))
     """
-    args, random = tuple(args), np.random.RandomState(0)
+    args, random = _canonical(args), np.random.RandomState(0)
     value, pull = f_vjp(*args)
     _require_close(value, f(*args), atol, rtol, f"{err_msg} value")
     tangents, cotangent = _random(args, random), _random(value, random)
@@ -162,6 +163,11 @@ def check_vjp(
 
 
 # --- numbers ------------------------------------------------------------------------------------
+
+
+def _canonical(args: Sequence[object]) -> tuple[object, ...]:
+    """The arguments with NumPy data in the dtype in which a function of arrays takes them: f32 of f64."""
+    return tree.map(lambda x: operand("check_grads", x) if isinstance(x, np.ndarray) else x, tuple(args))
 
 
 def _random(values: object, random: np.random.RandomState) -> object:

@@ -57,7 +57,9 @@ def load(path: str | os.PathLike[str], like: object = None, *, device: object = 
             `like` is a tree like it
 
     On the CPU an array is a view of the file, so that loading takes no time, and a file may be
-    larger than the memory. It may be replaced or removed meanwhile, but not be shortened.
+    larger than the memory. It may be replaced or removed meanwhile, but not be shortened. What goes
+    to another device is compared with the checksum in the file; `rune.files.open(path).check()`
+    compares all.
 
     Errors: FileNotFoundError; FileError for a damaged file; ArgumentError for another suffix, for a
             part or leaf that the file lacks or has in another shape or dtype, by its name, and for

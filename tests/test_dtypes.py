@@ -62,6 +62,16 @@ def test_truncation_is_a_warning_at_the_line_that_asks():
     assert heard[0].filename == __file__
 
 
+@pytest.mark.parametrize("wide", NARROW)
+def test_truncation_is_told_once_by_each_function_that_makes_an_array(wide: str):
+    with rune.configure(wide_dtypes="truncated"):
+        for name, make in MAKERS.items():
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                make(wide)
+            assert len(heard) == (name != "frombuffer"), name  # whose bytes arrive from NumPy
+
+
 def test_the_defaults_and_what_arrives_from_numpy_are_truncated_without_a_word():
     with rune.configure(wide_dtypes="truncated"):
         arrays = (
@@ -82,6 +92,20 @@ def test_a_dtype_that_is_only_spoken_of_keeps_its_bits():
         assert rnp.issubdtype("float64", rnp.float64)
         assert not rnp.can_cast("float64", "float32")
         assert rune.ShapeDtypeStruct((2,), "float64").dtype == np.float64
+
+
+def test_the_dtype_of_a_result_is_truncated_without_a_word():
+    with rune.configure(wide_dtypes="truncated"):
+        types = [rnp.result_type(x) for x in ("float64", np.float64, np.dtype("float64"), rnp.float64)]
+
+    assert types == [np.float32] * 4
+
+
+def test_python_types_mean_64_bits_where_these_are_on():
+    with rune.enable_x64():
+        assert [rnp.result_type(t) for t in (bool, int, float, complex)] == ["bool", "int64", "float64", "complex128"]
+        assert rnp.result_type(float, "int8") == rnp.promote_types(float, int) == np.float64
+        assert rnp.result_type(float, "float32") == rnp.promote_types("float32", float) == np.float32
 
 
 def test_bytes_are_read_in_the_dtype_that_they_have():

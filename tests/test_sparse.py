@@ -118,6 +118,27 @@ def test_an_operation_is_that_of_dense_arrays(name: str):
     same(np.asarray(expected), call())
 
 
+STACKS = [
+    ((4, 4), (3, 2, 4, 1)),
+    ((3, 2, 4), (4, 5)),
+    ((2, 3, 4), (4,)),
+    ((4,), (3, 4, 5)),
+    ((3, 1, 2, 4), (1, 5, 4, 2)),
+    ((3, 1, 2, 4), (5, 4, 2)),
+    ((1, 2, 4), (1, 4, 5)),
+    ((0, 2, 4), (1, 4, 3)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), STACKS)
+def test_stacks_of_matrices_broadcast_in_a_product(left: tuple[int, ...], right: tuple[int, ...]):
+    x, y = dense(*left), dense(*right)
+    m, n = BCOO.fromdense(x), BCOO.fromdense(y)
+
+    for product in (m @ y, rnp.asarray(x) @ n, (m @ n).todense(), rune.jit(lambda m: m @ y)(m)):
+        same(x @ y, product)
+
+
 def test_a_sparse_array_is_a_tree():
     leaves, treedef = rune.tree.flatten(a)
 
@@ -173,7 +194,7 @@ def test_it_tells_what_it_is():
 REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "shapes that do not fit": (ShapeError, lambda: BCOO((rnp.ones(2), rnp.zeros((3, 1), int)), shape=(3,))),
     "sizes that differ": (ShapeError, lambda: a @ rnp.ones(5)),
-    "batches that differ": (ShapeError, lambda: batch @ rnp.ones((7, 2))),
+    "batches that differ": (ShapeError, lambda: batch @ rnp.ones((2, 7, 2))),
     "a number as a matrix": (ShapeError, lambda: a @ 2.0),
     "a sum of other shapes": (ShapeError, lambda: a + b),
     "a product of other shapes": (ShapeError, lambda: a * b),

@@ -18,6 +18,7 @@ RIGHT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "complex numbers": (lambda z: z * z * rnp.conj(z), (rnp.arange(5.0) * (1 + 1j),)),
     "a tree": (lambda x: {"s": x["a"] * x["b"][0]}, ({"a": rnp.ones(3), "b": [rnp.float32(2.0)]},)),
     "float64": (lambda x: rnp.sin(x), (rnp.arange(5, dtype="float64"),)),
+    "NumPy's numbers": (lambda x: rnp.sin(x["a"]), ({"a": np.arange(5.0)},)),
     "no elements": (lambda x: 2 * x, (rnp.ones(0),)),
 }
 

@@ -46,7 +46,6 @@ MODULES: Table = {
 NAMES: Mapping[str, Table] = {
     "jax": {
         _INSIDE: "ad make_user_context",
-        "Use `jax.lax.dynamic_slice`, or a slice where the numbers are known.": "ds",
         "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
         _MEMORIES: "memory",

@@ -25,7 +25,6 @@ MISSING: Table = {
     "What the process did: `rune.counting`, `rune.memory_stats`, `rune.work_stats`.": "monitoring",
     "What calls into XLA's programs, or describes their stages.": "ffi interpreters lib",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
-    "Use a slice.": "ds",
     "Use `rune.custom_vmap` and `rune.sequential_vmap`.": "custom_batching",
     "Use `rune.custom_jvp`, `rune.custom_vjp` and their like.": "custom_derivatives",
     "Use `rnp.from_dlpack`.": "dlpack",

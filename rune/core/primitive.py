@@ -17,6 +17,7 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
                                         rule is never asked for others.
     solves      whether it undoes a product: its rules of operands outside of `linear_in` are
                                         linear in tangent and output together, as those of div
+    transposes_zeros   whether its transpose rule is asked where all cotangents are zero, too
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
@@ -133,6 +134,7 @@ class Primitive:
     jax_names: Mapping[str, str | Rule] | None = field(default=None, kw_only=True)
     jax_order: tuple[int, ...] | None = field(default=None, kw_only=True)
     solves: bool = False
+    transposes_zeros: bool = False
 
     def __call__(self, *args: object, **params: object) -> Any:
         """Apply the primitive in the current context."""

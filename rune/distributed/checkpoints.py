@@ -16,7 +16,7 @@ import os
 import shutil
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,9 +29,8 @@ from rune.backends import Device
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.distributed.exchanges import sync_global_devices
 from rune.errors import ArgumentError, DistributedError
-from rune.processes import agree, converse, current
+from rune.processes import agree, converse, current, turn
 from rune.sharding import Sharding
 from rune.sharding.shards import Shard
 from rune.transforms.arguments import array_leaves
@@ -66,6 +65,28 @@ class StoredArray:
     blocks: tuple[StoredBlock, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a process is to write of an array: blocks on the host, with where each starts."""
+
+    path: str
+    type: ArrayType
+    blocks: tuple[tuple[tuple[int, ...], np.ndarray], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A tree that is to be written: what this process has of it, and where it goes.
+
+    topic: of what the processes say of it, in no other words than these
+    """
+
+    version: Path
+    parts: tuple[Part, ...]
+    topic: str
+    processes: int
+
+
 def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
     """Write a tree of arrays into a folder, each block of a sharded array in a file of its own.
 
@@ -82,17 +103,29 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
     ...     rune.distributed.load_checkpoint(folder, {"w": rnp.zeros(3)})
     {'w': Array([0., 1., 2.], f32[3], cpu:0)}
     """
+    publish(snapshot(path, arrays))
+
+
+def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
+    """A tree of arrays as it is now, and a folder for it. All processes call it together.
+
+    Cost: a copy of what is on devices. Errors: those of `save_checkpoint`.
+    """
     leaves, treedef = tree.flatten(arrays)
     values = array_leaves("save_checkpoint", leaves, treedef)
-    root = Path(path)
     agree("save_checkpoint", f"{[str(type_of(x)) for x in values]} in {treedef}")
-    version = _new_version(root)
-    stored = [_store(version, n, p, x) for n, (p, x) in enumerate(zip(paths(treedef), values, strict=True))]
-    index = _united(stored)
-    if current().index == 0:
-        _write(version / INDEX, json.dumps(index).encode())
-        _publish(root, version.name)
-    sync_global_devices(f"the checkpoint {root} is written")
+    parts = tuple(_part(p, x) for p, x in zip(paths(treedef), values, strict=True))
+    return Snapshot(_new_version(Path(path)), parts, turn(CHECKPOINT), current().count)
+
+
+def publish(saved: Snapshot) -> None:
+    """Write the blocks of this process, and let them count when all processes have theirs.
+
+    Any thread may do it: it talks to the others on a topic of its own.
+    Errors: OSError if a file cannot be written; DistributedError if another process fails.
+    """
+    index = _united(saved, _attempt(lambda: _stored(saved)))
+    _together(saved, _attempt(lambda: _commit(saved.version, index)))
 
 
 def _new_version(root: Path) -> Path:
@@ -103,14 +136,49 @@ def _new_version(root: Path) -> Path:
     return root / bytes(converse("save_checkpoint", CHECKPOINT, version.name.encode())[0]).decode()
 
 
-def _united(stored: Sequence[StoredArray]) -> list[Mapping[str, object]]:
+def _attempt(action: Callable[[], str]) -> str | Exception:
+    """A result, or the error instead, which the other processes have to hear of."""
+    try:
+        return action()
+    except Exception as error:
+        return error
+
+
+def _together(saved: Snapshot, result: str | Exception) -> list[str]:
+    """The results of all processes. Errors: this one's own; DistributedError for another's."""
+    failure = result if isinstance(result, Exception) else None
+    words = {"result": result} if failure is None else {"error": f"{type(failure).__name__}: {failure}"}
+    message = json.dumps(words).encode()
+    said = {n: json.loads(bytes(m)) for n, m in converse("save_checkpoint", saved.topic, message).items()}
+    if failure is not None:
+        raise failure
+    for number, words in said.items():
+        if "error" in words:
+            raise DistributedError(
+                f"save_checkpoint: cannot write {saved.version} (process {number}: {words['error']})"
+            )
+    if len(said) != saved.processes:
+        raise DistributedError(
+            f"save_checkpoint: cannot write {saved.version} (the processes have left each other)",
+            hint="wait for what is saved before rune.distributed.shutdown()",
+        )
+    return [words["result"] for words in said.values()]
+
+
+def _united(saved: Snapshot, stored: str | Exception) -> list[Mapping[str, object]]:
     """What all processes have written, as the index says it: each array with the blocks of all."""
-    message = json.dumps([asdict(a) for a in stored]).encode()
-    entries = [json.loads(bytes(m)) for m in converse("save_checkpoint", CHECKPOINT, message).values()]
     return [
         {**arrays[0], "blocks": [block for array in arrays for block in array["blocks"]]}
-        for arrays in zip(*entries, strict=True)
+        for arrays in zip(*map(json.loads, _together(saved, stored)), strict=True)
     ]
+
+
+def _commit(version: Path, index: Sequence[Mapping[str, object]]) -> str:
+    """Let a version count whose blocks are all written; the first process does it."""
+    if current().index == 0:
+        _write(version / INDEX, json.dumps(index).encode())
+        _publish(version.parent, version.name)
+    return ""
 
 
 def load_checkpoint(path: str | os.PathLike[str], like: T, shardings: object = None) -> T:
@@ -169,19 +237,27 @@ def damage(path: str | os.PathLike[str], part: tuple[int, int] | None = None) ->
 # --- writing ------------------------------------------------------------------------------------
 
 
-def _store(version: Path, number: int, path: str, value: Value) -> StoredArray:
-    """Write the blocks of an array, each once. Errors: ArgumentError for a traced value."""
+def _part(path: str, value: Value) -> Part:
+    """What this process is to write of an array. Errors: ArgumentError for a traced value."""
     if not isinstance(value, Array):
         raise ArgumentError(f"save_checkpoint: cannot write {path or 'the array'} ({value} has no value yet)")
-    process = current().index
+    blocks = [(tuple(s.start or 0 for s in block.index), block.data.numpy()) for block in _blocks_to_write(value)]
+    return Part(path, value.type, tuple(blocks))
+
+
+def _stored(saved: Snapshot) -> str:
+    """Write what this process has; what is written, as the index says it."""
+    return json.dumps([asdict(_store(saved.version, n, part)) for n, part in enumerate(saved.parts)])
+
+
+def _store(version: Path, number: int, part: Part) -> StoredArray:
+    """Write the blocks of an array, each once."""
     blocks = []
-    for count, block in enumerate(_blocks_to_write(value)):
-        data, octets = block.data.numpy(), block.data.tobytes()
-        file = f"{number}.{process}.{count}"
+    for count, (start, data) in enumerate(part.blocks):
+        file, octets = f"{number}.{current().index}.{count}", data.tobytes()
         _write(version / file, octets)
-        start = tuple(s.start or 0 for s in block.index)
         blocks.append(StoredBlock(file, start, data.shape, zlib.crc32(octets)))
-    return StoredArray(path, dtypes.short(value.type.dtype), tuple(map(int, value.type.shape)), tuple(blocks))
+    return StoredArray(part.path, dtypes.short(part.type.dtype), tuple(map(int, part.type.shape)), tuple(blocks))
 
 
 def _blocks_to_write(value: Array) -> list[Shard]:

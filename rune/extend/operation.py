@@ -28,6 +28,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule, at_line
+from rune.extend.signatures import Docstring, Signature, require_callable
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import array_leaves
 from rune.transforms.batching.vmap import batch_flat
@@ -66,17 +67,26 @@ class Native:
 class Operation(Direct):
     """An operation of one's own. `meaning` is what NumPy says of it, if it says anything.
 
+    form: the function whose signature and docstring it has
+
     >>> from rune import extend
     >>> extend.primitive("twice", expand=lambda x: x + x)
     twice
     """
 
     meaning: Rule | None = None
+    form: Rule | None = None
+    __doc__ = Docstring(__doc__)  # type: ignore[assignment]
+    __signature__ = Signature()
 
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply it to arrays and numbers, in the current context."""
         values = array_leaves(self.name, args, tree.structure(args))
-        return Direct.__call__(self, *values, **params)
+        try:
+            return Direct.__call__(self, *values, **params)
+        except TypeError:
+            require_callable(self.name, (self.form, self.meaning), args, params)
+            raise
 
 
 def primitive(
@@ -107,8 +117,8 @@ def primitive(
     batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), batch axes
                leading; or `leading`, or `lane_by_lane`
 
-    Types: as `types` says. Parameters are static and hashable. Errors: ArgumentError where nothing
-    says what it computes, or what its results are.
+    Types: as `types` says; parameters are static and hashable. Errors: ArgumentError if nothing says
+    what it computes, or what its results are. Its docstring is that of expand or meaning.
 
     >>> import numpy as np, rune, rune.numpy as rnp
     >>> from rune import extend
@@ -122,12 +132,11 @@ def primitive(
     _require(name, not (multiple_results and isinstance(jvp, Sequence)), "of several results the jvp is one function")
     written = None if expand is None else _Expansion(name, expand, multiple_results)
     type_rule: Rule = types or (lambda *ts, **params: written.types(ts, params))  # type: ignore[union-attr]
-    reference = _foreign(name, native, type_rule) if native else meaning
     operation: Operation = Operation(
         name,
         EXTENSION,
         type_rule,
-        reference,
+        _foreign(name, native, type_rule) if native else meaning,
         jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,
         transpose=_transposed(transpose) if transpose else written and written.transpose,
         batch=_batched(batch, lambda: operation) if batch else written and written.batch,
@@ -135,8 +144,9 @@ def primitive(
         expand=written and written.results,
         multiple_results=multiple_results,
         jvp_equation=_jvp_of(jvp, written, lambda: operation),
-        run=None if reference else _eager(written, bool(sources), lambda: operation),
+        run=None if native or meaning else _eager(written, bool(sources), lambda: operation),
         meaning=meaning,
+        form=expand or meaning or types,
     )
     return operation
 

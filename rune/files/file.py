@@ -6,6 +6,7 @@ import builtins
 import mmap
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
@@ -18,8 +19,9 @@ from rune.core.types import ArrayType
 from rune.errors import ArgumentError, FileError, RuneError
 from rune.files import notes, npz, safetensors
 from rune.files.notes import Leaf
-from rune.files.stored import Entry, Unreadable, array_in, decoded, stored_form
+from rune.files.stored import Entry, Unreadable, array_in, decoded, is_damaged, stored_form
 from rune.sharding import NamedSharding, Sharding
+from rune.sharding.memory import Spread
 from rune.transforms.compile.placement import device_put
 from rune.transforms.sharding.assemble import make_array_from_callback
 
@@ -87,14 +89,19 @@ class File(Mapping[str, Array]):
                 self._buffer = mapped(file)
                 is_npz = format == ".npz"
                 contents = npz.read(file, self._buffer) if is_npz else safetensors.read(self._buffer)
-            self._entries, metadata = contents.entries, dict(contents.metadata)
+            metadata = dict(contents.metadata)
             self.notes = notes.read(metadata.pop(notes.KEY, None))
             self.metadata: Mapping[str, str] = MappingProxyType(metadata)
+            self._entries = {name: self._summed(name, entry) for name, entry in contents.entries.items()}
             self.leaves: Mapping[str, Leaf] = MappingProxyType(
                 {name: self._leaf(name, entry) for name, entry in self._entries.items()}
             )
         except Unreadable as error:
             raise FileError(f"load: cannot read {self.path} ({error})") from None
+
+    def _summed(self, name: str, entry: Entry) -> Entry:
+        """The array, with the checksum that is noted where the format has none."""
+        return entry if name not in self.notes.sums else replace(entry, crc32=self.notes.sums[name])
 
     def _leaf(self, name: str, entry: Entry) -> Leaf:
         """What was saved under a name. Errors: Unreadable if it cannot be stored as it is."""
@@ -130,14 +137,37 @@ class File(Mapping[str, Array]):
         """An array on a device, or cut by a sharding, so that each device reads its block alone.
 
         device: a device, its name or a sharding; None: the default device, and committed to none
-        Errors: KeyError, FileError; those of `device_put`, with the name of the array.
+        Errors: KeyError; FileError if it is damaged, which is looked at where it is copied whole,
+                to a device other than cpu:0; those of `device_put`, with the name of the array.
         """
         host, type = self.host(name), self.leaves[name].type
         try:
-            return _placed(host, type, device)
+            array = _placed(host, type, device)
         except RuneError as error:
             error.restate(f"load: cannot place {name} ({error.message})")
             raise
+        if array.place.device is not None and not isinstance(array.place.device, Spread):
+            self._check(name)  # it was read whole
+        return array
+
+    def check(self) -> None:
+        """Compare the bytes of all arrays with the checksums that were noted as they were written.
+
+        That reads the whole file. safetensors files of other programs have no checksums.
+        Errors: FileError names the array whose bytes are others.
+
+        >>> import rune, rune.numpy as rnp, os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "weights.safetensors")
+        ...     rune.tree.save(path, {"w": rnp.ones(3)})
+        ...     rune.files.open(path).check()
+        """
+        for name in self:
+            self._check(name)
+
+    def _check(self, name: str) -> None:
+        if is_damaged(self._buffer, self._entries[name]):
+            raise FileError(f"load: cannot read {name} of {self.path} (its bytes are not those that were saved)")
 
     def host(self, name: str) -> np.ndarray:
         """An array as NumPy's, read-only. Errors: KeyError, FileError."""

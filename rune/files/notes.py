@@ -2,9 +2,12 @@
 
     {"version": 1,
      "leaves": {"step": {"dtype": "i64", "shape": [], "number": true}},
+     "crc32": {"layers.0": "1ad2bc32", "step": "5d4d1cc2"},
      "tree": [["dict", ["layers", "step"]], ["list", 1], "layers.0", "step"]}
 
 leaves: of arrays that are not what is stored (stored.py), are weak, or were numbers of Python's.
+crc32:  the checksum of the bytes of an array; in eight digits, so that a header whose checksums are
+        not known yet is as long as the one that is written in its place when they are.
 tree:   the nodes in the order in which one meets them, parents first; a text is a leaf's name.
         Flat, so that no depth of nesting is too deep. Nodes of classes that a file cannot bring
         along are ["other", children, class], and such a tree is read with `like`.
@@ -13,8 +16,9 @@ tree:   the nodes in the order in which one meets them, parents first; a text is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,7 @@ from rune.files.stored import Form, Unreadable, checked_shape
 from rune.tree import TreeDef
 
 KEY, VERSION = "rune", 1
+_SUM = re.compile("[0-9a-f]{8}")
 _SEQUENCES = {"list": list, "tuple": tuple}
 
 
@@ -41,10 +46,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The leaves that are other than what is stored, and the nodes of the tree, if noted."""
+    """The leaves that are other than what is stored, and the nodes of the tree, if noted.
+
+    sums: checksums of arrays by name
+    """
 
     leaves: Mapping[str, Leaf]
     nodes: Sequence[object] | None
+    sums: Mapping[str, int] = field(default_factory=dict)
 
 
 NONE = Notes({}, None)
@@ -78,10 +87,15 @@ def _refuse(constant: str) -> None:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def written(leaves: Mapping[str, Leaf], forms: Mapping[str, Form], treedef: TreeDef) -> str:
-    """The note of a tree, whose leaves have these names and are stored in these forms."""
-    notes = {name: _note(leaf) for name, leaf in leaves.items() if leaf != stored_as(*forms[name])}
-    return json.dumps({"version": VERSION, "leaves": notes, "tree": [*_nodes(treedef, iter(leaves))]})
+def written(
+    leaves: Mapping[str, Leaf], forms: Mapping[str, Form], treedef: TreeDef, sums: Mapping[str, int] | None = None
+) -> str:
+    """The note of a tree, whose leaves have these names, forms and checksums."""
+    notes: dict[str, object] = {"version": VERSION}
+    notes["leaves"] = {name: _note(leaf) for name, leaf in leaves.items() if leaf != stored_as(*forms[name])}
+    if sums is not None:
+        notes["crc32"] = {name: f"{number:08x}" for name, number in sums.items()}
+    return json.dumps({**notes, "tree": [*_nodes(treedef, iter(leaves))]})
 
 
 def _note(leaf: Leaf) -> dict[str, object]:
@@ -125,7 +139,11 @@ def read(text: str | None) -> Notes:
     leaves, nodes = notes.get("leaves"), notes.get("tree")
     if not isinstance(leaves, dict) or not isinstance(nodes, list):
         raise Unreadable("notes without leaves and tree")
-    return Notes({name: _leaf(name, note) for name, note in leaves.items()}, nodes)
+    sums = notes.get("crc32", {})
+    if not isinstance(sums, dict) or not all(_SUM.fullmatch(str(number)) for number in sums.values()):
+        raise Unreadable("notes of checksums that are none")
+    numbers = {name: int(number, 16) for name, number in sums.items()}
+    return Notes({name: _leaf(name, note) for name, note in leaves.items()}, nodes, numbers)
 
 
 def _leaf(name: str, note: object) -> Leaf:

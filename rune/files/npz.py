@@ -107,7 +107,7 @@ def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.ndarray) 
     start = _data_start(info, buffer) + before
     if start + nbytes > buffer.size:
         raise Unreadable("its end is beyond the file's")
-    return Entry(dtype, shape, start, nbytes, order)
+    return Entry(dtype, shape, start, nbytes, order, crc32=info.CRC, before=before)
 
 
 def _header(member: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], Literal["C", "F"]]:

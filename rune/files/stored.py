@@ -12,6 +12,7 @@ What stands for another dtype is a view of the same bytes, but for i4 and u4, wh
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -46,6 +47,7 @@ class Entry:
     start, nbytes: where its bytes are
     order:         "F" for columns first
     inflated:      its bytes u8[nbytes], of an array that is compressed in the file
+    crc32:         the checksum of its bytes and of `before` bytes in front of them, if there is one
     """
 
     dtype: np.dtype
@@ -54,6 +56,8 @@ class Entry:
     nbytes: int
     order: Literal["C", "F"] = "C"
     inflated: np.ndarray | None = None
+    crc32: int | None = None
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,16 @@ def array_in(buffer: np.ndarray, entry: Entry) -> np.ndarray:
     """The array as it is stored, a view of the bytes u8[n] of a file if it can be."""
     octets = buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
     return dtypes.native(octets.view(entry.dtype).reshape(entry.shape, order=entry.order))
+
+
+def is_damaged(buffer: np.ndarray, entry: Entry) -> bool:
+    """Whether the bytes u8[n] of a file are others than those whose checksum was noted.
+
+    What was inflated was compared as it was read.
+    """
+    if entry.crc32 is None or entry.inflated is not None:
+        return False
+    return zlib.crc32(buffer[entry.start - entry.before : entry.start + entry.nbytes].data) != entry.crc32
 
 
 def is_stored_by_elements(dtype: np.dtype) -> bool:

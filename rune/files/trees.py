@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,26 +176,34 @@ def write(path: Path, saved: Saved, metadata: Mapping[str, str]) -> None:
     """Write a tree in the place of `path`, all or nothing. Errors: OSError."""
     format = suffix("save", path)
     forms = {name: stored_form(s.leaf.type, NATIVE[format]) for name, s in saved.sources.items()}
-    note = notes.written({name: s.leaf for name, s in saved.sources.items()}, forms, saved.treedef)
-    texts = {**metadata, notes.KEY: note}
+    leaves = {name: s.leaf for name, s in saved.sources.items()}
+
+    def texts(sums: Mapping[str, int] | None) -> dict[str, str]:
+        return {**metadata, notes.KEY: notes.written(leaves, forms, saved.treedef, sums)}
+
     with replacing(path) as file:
-        if format == ".npz":
-            npz.write(file, ((n, encoded(s.array, npz.NATIVE)) for n, s in saved.sources.items()), texts)
+        if format == ".npz":  # whose archive has checksums
+            npz.write(file, ((n, encoded(s.array, npz.NATIVE)) for n, s in saved.sources.items()), texts(None))
         else:
             _write_safetensors(file, saved.sources, forms, texts)
 
 
 def _write_safetensors(
-    file: BinaryIO, sources: Mapping[str, Source], forms: Mapping[str, Form], metadata: Mapping[str, str]
+    file: BinaryIO,
+    sources: Mapping[str, Source],
+    forms: Mapping[str, Form],
+    texts: Callable[[Mapping[str, int]], Mapping[str, str]],
 ) -> None:
-    before, entries = safetensors.layout(forms, metadata)
+    """Write a header without checksums, the arrays, and the header with them in its place."""
+    before, entries = safetensors.layout(forms, texts(dict.fromkeys(sources, 0)))
     file.write(before)
-    for name, entry in entries.items():
-        _write_array(file, sources[name], entry)
+    sums = {name: _write_array(file, sources[name], entry) for name, entry in entries.items()}
+    file.seek(0)
+    file.write(safetensors.layout(forms, texts({name: sums[name] for name in sources}))[0])
 
 
-def _write_array(file: BinaryIO, source: Source, entry: Entry) -> None:
-    """Write an array where it goes, and leave the file at its end."""
+def _write_array(file: BinaryIO, source: Source, entry: Entry) -> int:
+    """Write an array where it goes, and leave the file at its end; its checksum."""
     is_divisible = is_stored_by_elements(source.leaf.type.dtype)
     for index, block in source.blocks() if is_divisible else [((), source.array)]:
         stored = encoded(block, safetensors.NATIVE)
@@ -203,6 +212,15 @@ def _write_array(file: BinaryIO, source: Source, entry: Entry) -> None:
         else:
             _write_block(file, entry, index, stored)
     file.seek(entry.start + entry.nbytes)
+    return _checksum(file, entry)
+
+
+def _checksum(file: BinaryIO, entry: Entry) -> int:
+    """The CRC-32 of an array that was written."""
+    if not entry.nbytes:
+        return 0
+    file.flush()
+    return zlib.crc32(np.memmap(file, np.uint8, "r", entry.start, (entry.nbytes,)).data)
 
 
 def _write_block(file: BinaryIO, entry: Entry, index: Block, stored: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """Calls of routines that factor matrices, or solve by them: their sizes, shapes and meanings.
 
+In memory a complex matrix has an axis more, of the two parts.
+
 cholesky            [batch, n, n] -> [batch, n, n]
 triangular_solve    [batch, n, n], [batch, n, k] -> [batch, n, k]
 lu                  [batch, m, n] -> [batch, m, n], i32[batch, min(m, n)], i32[batch, m]
@@ -33,6 +35,7 @@ class Factor:
     sides: int = 0
     lower: int = 1
     unit_diagonal: int = 0
+    parts: int = 1  # of a number; the two of a complex one lie along the last axis
 
     @property
     def results(self) -> list[tuple[int, ...]]:
@@ -40,25 +43,28 @@ class Factor:
         batch, m, n = self.batch, self.rows, self.columns
         match self.routine:
             case "triangular_solve" | "reflections_product":
-                return [(batch, m, self.sides)]
+                return [self._of_numbers(batch, m, self.sides)]
             case "geqrf":
                 return [(batch, m, n), (batch, min(m, n))]
             case "lu":
-                return [(batch, m, n), (batch, min(m, n)), (batch, m)]
+                return [self._of_numbers(batch, m, n), (batch, min(m, n)), (batch, m)]
             case _:
-                return [(batch, m, n)]
+                return [self._of_numbers(batch, m, n)]
 
     @property
     def operands(self) -> list[tuple[int, ...]]:
         """Shapes of the operands."""
-        matrix = (self.batch, self.rows, self.columns)
+        matrix = self._of_numbers(self.batch, self.rows, self.columns)
         match self.routine:
             case "triangular_solve":
-                return [matrix, (self.batch, self.rows, self.sides)]
+                return [matrix, self._of_numbers(self.batch, self.rows, self.sides)]
             case "reflections_product":
                 return [matrix, (self.batch, self.columns)]
             case _:
                 return [matrix]
+
+    def _of_numbers(self, *shape: int) -> tuple[int, ...]:
+        return shape if self.parts == 1 else (*shape, self.parts)
 
     @property
     def flops(self) -> int:
@@ -91,7 +97,8 @@ def factor_of(call: Call) -> Factor:
 def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
     """The routine on flat arrays: results, then operands."""
     count = len(factor.results)
-    operands = [x.reshape(shape) for x, shape in zip(arrays[count:], factor.operands, strict=True)]
+    pairs = zip(arrays[count:], factor.operands, strict=True)
+    operands = [_numbers(factor, x).reshape(shape[:3]) for x, shape in pairs]
     match factor.routine:
         case "triangular_solve":
             lower, unit = bool(factor.lower), bool(factor.unit_diagonal)
@@ -106,4 +113,10 @@ def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
         case _:
             values = factored(*operands)
     for out, value in zip(arrays, values if isinstance(values, tuple | list) else [values], strict=False):
-        out[...] = value.reshape(-1)
+        target = _numbers(factor, out) if np.iscomplexobj(value) else out
+        target[...] = value.reshape(-1)
+
+
+def _numbers(factor: Factor, array: np.ndarray) -> np.ndarray:
+    """The numbers whose parts a flat array holds."""
+    return array if factor.parts == 1 else array.view(np.result_type(array.dtype, np.complex64))

@@ -86,11 +86,11 @@ def linspace(
     num = static_size("linspace", "a count", num)
     if num < 0:
         raise ArgumentError(f"linspace: cannot make {num} values")
-    ends = (start, stop)
-    start, stop = _in_floats("linspace", ends, dtype)
+    ends, target = (start, stop), None if dtype is None else dtypes.as_dtype(dtype)
+    start, stop = _in_floats("linspace", ends, target)
     parts = num - 1 if endpoint else num
     float_dtype = type_of(start).dtype
-    target = float_dtype if dtype is None else dtypes.as_dtype(dtype)
+    target = float_dtype if target is None else target
     values = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
         counter = _counter(ends, num, parts, target)

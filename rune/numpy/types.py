@@ -100,12 +100,7 @@ _ISDTYPE: dict[str, frozenset[np.dtype]] = {
     "complex floating": dtypes.COMPLEX,
     "numeric": dtypes.NUMERIC,
 }
-_PYTHON: dict[Any, tuple[np.dtype, bool]] = {
-    bool: (dtypes.bool_, False),
-    int: (dtypes.i32, True),
-    float: (dtypes.f32, True),
-    complex: (dtypes.c64, True),
-}
+_PYTHON = frozenset({bool, int, float, complex})
 
 
 def dtype(x: str) -> np.dtype:
@@ -123,9 +118,9 @@ def dtype(x: str) -> np.dtype:
 def _type(x: object) -> tuple[np.dtype, bool]:
     """(dtype, weak) of an array, Python scalar, dtype, or Python type."""
     if isinstance(x, type) and x in _PYTHON:
-        return _PYTHON[x]
-    if isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
-        return dtypes.as_dtype(x), False
+        x = x()
+    elif isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
+        return dtypes.available(dtypes.named(x)), False
     x_type = type_like("result_type", x)
     return x_type.dtype, x_type.weak
 
@@ -154,7 +149,8 @@ def promote_types(a: np.dtype, b: object) -> np.dtype:
     >>> rnp.promote_types("int8", "uint8")
     dtype('int16')
     """
-    return dtypes.public(dtypes.promote(*(_PYTHON.get(x) or (dtypes.named(x), False) for x in (a, b)))[0])
+    pair = (_type(x) if isinstance(x, type) and x in _PYTHON else (dtypes.named(x), False) for x in (a, b))
+    return dtypes.public(dtypes.promote(*pair)[0])
 
 
 def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:

@@ -22,10 +22,10 @@ from rune.errors import ArgumentError, MissingRule
 from rune.ops import arithmetic as a
 from rune.ops import indexing, scatters
 from rune.ops.conventions import power, true_divide
-from rune.ops.family import fit
+from rune.ops.family import fit, reshape
 from rune.ops.nested import joined
 from rune.ops.promote import apply, as_type, refuse_sharding, scalar_kind, unrounded
-from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar_mask
+from rune.ops.subscript import absent, is_gathered, modular, parse, read, without_scalar_masks
 from rune.ops.updates import change_window, most_times, scattered
 
 if TYPE_CHECKING:
@@ -279,20 +279,14 @@ class AtIndex(Generic[A]):
     ) -> A:
         """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
         kind = _check(how)
-        if scalar_mask(self._x, self._index) is not None:
-            return self._of_all(combine, values)
+        x, index = without_scalar_masks(self._x, self._index)
+        if x is not self._x:
+            return reshape(AtIndex(x, index)._write(combine, scatter, values, how), shape=type_of(self._x).shape)
         wrap = how.get("wrap_negative_indices", True)
         entries = parse(self._x, self._within(how), wrap, outside=kind != "clip", promised=kind == "promise_in_bounds")
-        if not any(map(is_advanced, entries)):
+        if not any(map(is_gathered, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
-
-    def _of_all(self, combine: Primitive | None, values: Operand) -> A:
-        """What a mask of rank 0 names: all, with an axis in front, or nothing."""
-        if not scalar_mask(self._x, self._index):
-            return self._x
-        entries = parse(self._x, None)
-        return change_window(self._x, entries, combine, values)
 
     def _combine(self, combine: Primitive, scatter: Any, values: Values, how: How) -> A:
         """An update that combines what is there with `values`, in their common dtype."""
@@ -330,8 +324,9 @@ class AtIndex(Generic[A]):
     def _most_times(self, how: How) -> tuple[Size, bool]:
         """How often one element is named, at most, and whether that is exact."""
         clip = _check(how) == "clip"
-        if scalar_mask(self._x, self._index) is not None:
-            return 1, True
+        x, index = without_scalar_masks(self._x, self._index)
+        if x is not self._x:
+            return AtIndex(x, index)._most_times(how)
         if how.get("unique_indices"):
             return 1, True
         return most_times(self._x, self._within(how), how.get("wrap_negative_indices", True), clip)

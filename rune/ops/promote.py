@@ -73,8 +73,8 @@ def _in_numpy(value: Value, dtype: np.dtype) -> np.ndarray:
 
 
 def refuse_mask(name: str, value: object) -> None:
-    """Errors: ArgumentError for a masked array of NumPy's: its mask would be lost."""
-    if type(value) is not np.ndarray and hasattr(value, "filled"):
+    """Errors: ArgumentError for a masked array of NumPy's that hides elements: its mask would be lost."""
+    if type(value) is not np.ndarray and hasattr(value, "filled") and np.any(getattr(value, "mask", True)):
         raise ArgumentError(
             f"{name}: cannot take {type(value).__name__} as an array (its mask would be lost)",
             hint="fill it, as x.filled(0.0), or hand over x.data and x.mask",

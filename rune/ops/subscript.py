@@ -3,6 +3,7 @@
 `parse` turns an index into one entry per axis, and None for a new axis:
 
     slice, int   basic: static movement; an integer is in 0..size-1
+    Slice        a window of known size anywhere (sized_slices.py)
     array        advanced: integer arrays, traced integers and constant boolean masks; all of them
                  broadcast together, and one gather (or scatter) takes their index vectors
 
@@ -15,7 +16,7 @@ is read, and the cotangents are dropped.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +27,17 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
-from rune.errors import AxisError, DimensionError, DtypeError, NonConcreteBooleanIndexError
+from rune.errors import AxisError, DimensionError, DtypeError
 from rune.ops.arithmetic import cast
 from rune.ops.family import reshape, size_value
 from rune.ops.index_dims import IndexDims
+from rune.ops.index_masks import axes_taken, is_advanced, is_mask, is_scalar_mask, mask_positions, opened
 from rune.ops.index_values import from_end, modulo, signed
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.ops.scalars import int_bounds
+from rune.ops.sized_slices import Slice, within
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -52,15 +55,12 @@ def read(
     """
     if type(index) is slice and (ndim := type_of(x).ndim):  # as often as not; nothing else to ask
         return sliced(x, (index, *(slice(None),) * (ndim - 1)))
-    truth = scalar_mask(x, index)
-    if truth is not None:
-        everything = read(x, None)
-        return everything if truth else read(everything, slice(0, 0))
+    x, index = without_scalar_masks(x, index)
     promised = mode == "promise_in_bounds"
     entries = parse(x, index, wrap, outside=mode == "fill", promised=promised)
     if promised and are_numbers(entries) and not config.current().check_bounds:
         mode = "clip"
-    if not any(map(is_advanced, entries)):
+    if not any(map(is_gathered, entries)):
         return _read_basic(x, entries)
     x, entries = with_new_axes(x, entries)
     x = sliced(x, [e if isinstance(e, slice) else slice(None) for e in entries])
@@ -74,19 +74,6 @@ def read(
         slice_sizes=vectors.window(shape),
         mode=mode,
     )
-
-
-def scalar_mask(x: Operand, index: Any) -> bool | None:
-    """The truth of a mask of rank 0, which names all of x or nothing; None for other indices."""
-    item: Any = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-    if isinstance(item, bool | np.bool_):
-        return bool(item)
-    dtype = getattr(item, "dtype", None)
-    if dtype != dtypes.bool_ or item.shape:
-        return None
-    if isinstance(item, Tracer):
-        raise _traced_mask(x, item)
-    return bool(np.asarray(item))
 
 
 def absent(x: Operand, fill_value: Operand | None = None) -> Value:
@@ -132,11 +119,16 @@ def _is_number_or_run(entry: object) -> bool:
     return not is_advanced(entry) or type_of(entry).ndim == 0
 
 
+def is_gathered(entry: object) -> bool:
+    """Whether an entry is read by a gather, and written by a scatter."""
+    return is_advanced(entry) or isinstance(entry, Slice)
+
+
 def raw_entries(x: Operand, index: object) -> list[Any]:
     """One entry per axis (plus None): ... filled up with full slices, masks turned to integers."""
     shape = type_of(x).shape
     items = [_item(x, _positions(e)) for e in index] if isinstance(index, tuple) else [_item(x, index)]
-    used = sum(map(_axes_taken, items))
+    used = sum(map(axes_taken, items))
     ellipses = sum(e is Ellipsis for e in items)
     if ellipses > 1:
         raise AxisError("index: cannot use more than one ellipsis")
@@ -148,7 +140,7 @@ def raw_entries(x: Operand, index: object) -> list[Any]:
         if item is Ellipsis:
             expanded = [slice(None)] * (len(shape) - used)
         else:
-            expanded = _mask_entries(x, item, axis) if _is_mask(item) else [item]
+            expanded = mask_positions(x, item, axis) if is_mask(item) else [item]
         entries += expanded
         axis += sum(e is not None for e in expanded)
     return entries
@@ -160,9 +152,17 @@ def modular(x: Operand, index: object) -> tuple[Any, ...]:
     return tuple(e if e is None else _modular(e, next(sizes)) for e in raw_entries(x, index))
 
 
-def _modular(entry: Value, size: Size) -> Value:
+def without_scalar_masks(x: Operand, index: object) -> tuple[Operand, object]:
+    """An operand and an index that read the same, without masks of rank 0 (index_masks.py)."""
+    items = index if isinstance(index, tuple) else (index,)
+    return opened(x, tuple(map(_positions, items))) if any(map(is_scalar_mask, items)) else (x, index)
+
+
+def _modular(entry: Value | slice | Slice, size: Size) -> object:
     if isinstance(entry, slice):
         return entry
+    if isinstance(entry, Slice):
+        return Slice(modulo(_start(entry.start, size, wrap=False), size), entry.size, entry.stride)
     if size == 0:
         raise AxisError("index: cannot wrap positions around an axis of size 0")
     if isinstance(entry, int) and isinstance(size, int):
@@ -182,7 +182,7 @@ def _positions(entry: object) -> object:
 
 def _item(x: Operand, entry: Any) -> Any:
     """None, ..., a slice, an int, an integer array or a mask. Errors: for anything else."""
-    if entry is None or entry is Ellipsis or isinstance(entry, slice):
+    if entry is None or entry is Ellipsis or isinstance(entry, slice | Slice):
         return entry
     if isinstance(entry, list | tuple):
         raise DtypeError(
@@ -199,44 +199,13 @@ def _item(x: Operand, entry: Any) -> Any:
     return array
 
 
-def _axes_taken(item: object) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return type_of(item).ndim if _is_mask(item) else 1
-
-
-def _is_mask(item: object) -> bool:
-    return is_advanced(item) and type_of(item).dtype == dtypes.bool_
-
-
-def _mask_entries(x: Operand, mask: object, axis: int) -> list[Value]:
-    if isinstance(mask, Tracer):
-        raise _traced_mask(x, mask)
-    mask_type = type_of(mask)
-    # A mask with a size of 0 selects nothing, whatever the size of the axis is.
-    sizes = type_of(x).shape[axis : axis + mask_type.ndim]
-    if any(n not in (0, size) for n, size in zip(mask_type.shape, sizes, strict=True)):
-        raise AxisError(f"index: cannot index {type_of(x)} with a mask {mask_type} (axis {axis}: shapes differ)")
-    return [np.asarray(i, np.int32) for i in np.nonzero(np.asarray(mask))]
-
-
-def _traced_mask(x: Operand, mask: Value) -> NonConcreteBooleanIndexError:
-    return NonConcreteBooleanIndexError(
-        f"index: cannot index with a traced mask {type_of(mask)} into {type_of(x)} "
-        "(the result's shape would depend on its values)",
-        hint="use rune.numpy.where(mask, x, other)",
-    )
-
-
-def is_advanced(entry: object) -> bool:
-    """Whether an entry is an index array."""
-    return not (entry is None or entry is Ellipsis or isinstance(entry, slice | int))
-
-
 def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any:
     """An entry with negative positions wrapped; an integer out of bounds clamped or kept."""
     if isinstance(entry, slice):
         return entry
+    if isinstance(entry, Slice):
+        window = within(entry, axis, size)
+        return Slice(_start(entry.start, size, wrap), entry.size) if isinstance(window, Slice) else window
     if not isinstance(entry, int):
         if size == 0 and not outside and type_of(entry).ndim == 0:
             raise _nothing(type_of(entry), axis)
@@ -249,6 +218,15 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
     if size == 0 and not outside:
         raise _nothing(entry, axis)
     return _beyond(at, 0 if at < 0 else size - 1, outside)
+
+
+def _start(start: Operand, size: Size, wrap: bool) -> Value:
+    """Where a window begins, with a negative start wrapped."""
+    position = np.asarray(start) if isinstance(start, int) else operand("index", start)
+    type_ = type_of(position)
+    if type_.shape or type_.dtype not in dtypes.INTEGER:
+        raise DtypeError(f"index: cannot begin a slice at {type_} (an integer of rank 0 required)")
+    return from_end(position, size) if wrap else signed(position, size)
 
 
 def _nothing(entry: object, axis: int) -> AxisError:
@@ -353,7 +331,7 @@ def basic_shape(window: Shape, entries: Entries) -> Shape:
 class Vectors:
     """Index vectors into some axes of an operand; the other axes are windows.
 
-    `parts` says what of an axis the window is, where it is not the whole; its start is a constant
+    `parts` says what of an axis the window is, where it is not the whole; its start is one
     component of every vector.
     """
 
@@ -361,7 +339,7 @@ class Vectors:
     batch: Shape
     axes: tuple[int, ...]  # indexed axes of the operand
     position: int  # where the batch axes stand among the axes of the result
-    parts: dict[int, Range]
+    parts: dict[int, Range | Slice]
 
     def dims(self, ndim: int) -> IndexDims:
         """The gather (or scatter) that reads one window per index vector."""
@@ -385,19 +363,20 @@ def with_new_axes(x: Operand, entries: Entries) -> tuple[Any, Entries]:
     return reshape(x, shape=shape), [slice(None) if e is None else e for e in entries]
 
 
-def index_vectors(shape: Shape, entries: Entries, parts: dict[int, Range] | None = None) -> Vectors:
+def index_vectors(shape: Shape, entries: Entries, parts: Mapping[int, Range | Slice] | None = None) -> Vectors:
     """The vectors of all entries but slices, broadcast together, and the starts of `parts`."""
-    parts = parts or {}
-    axes = tuple(i for i, e in enumerate(entries) if not isinstance(e, slice))
+    parts = {**(parts or {}), **{i: e for i, e in enumerate(entries) if isinstance(e, Slice)}}
+    axes = tuple(i for i, e in enumerate(entries) if not isinstance(e, slice | Slice))
     arrays = [_as_array(entries[i], shape[i]) for i in axes]
-    batch = broadcast_shape("index", *(type_of(i).shape for i in arrays))
+    batch = broadcast_shape("index", (), *(type_of(i).shape for i in arrays))
     dtype = dtypes.i64 if any(type_of(i).dtype == dtypes.i64 for i in arrays) else dtypes.i32
-    starts = [size_value(p.start, dtype) for p in parts.values()]
+    starts = [p.start if isinstance(p, Slice) else size_value(p.start, dtype) for p in parts.values()]
     arrays = [cast(i, dtype) for i in (*arrays, *starts)]
     columns = [reshape(broadcast_to("index", i, batch), shape=(*batch, 1)) for i in arrays]
-    adjacent = axes == tuple(range(axes[0], axes[0] + len(axes)))
+    first = axes[0] if axes else 0
+    adjacent = axes == tuple(range(first, first + len(axes)))
     vectors = columns[0] if len(columns) == 1 else concatenate(*columns, axis=len(batch))
-    return Vectors(vectors, batch, axes, axes[0] if adjacent else 0, parts)
+    return Vectors(vectors, batch, axes, first if adjacent else 0, parts)
 
 
 def _as_array(entry: Value, size: Size) -> Value:

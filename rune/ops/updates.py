@@ -20,20 +20,11 @@ from rune.dims import Dim, Size, product
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import fit, reshape, size_value
 from rune.ops.index_dims import result_shape
+from rune.ops.index_masks import is_advanced
 from rune.ops.index_values import clipped
 from rune.ops.movement import pad, reverse
 from rune.ops.promote import broadcast_shape, broadcast_to
-from rune.ops.subscript import (
-    Entries,
-    Range,
-    basic_shape,
-    index_vectors,
-    is_advanced,
-    ranges,
-    raw_entries,
-    sliced,
-    with_new_axes,
-)
+from rune.ops.subscript import Entries, Range, basic_shape, index_vectors, ranges, raw_entries, sliced, with_new_axes
 from rune.ops.windows import dynamic_update_slice
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from rune.numpy.arguments import laid_out
 from rune.sharding.shardings import Sharding
 from rune.sparse.coordinates import Coordinates, Either, Operand, S, listed, require_sparse, spread
 from rune.sparse.forms import elements_at
+from rune.sparse.movement import bcoo_squeeze
 from rune.typing import ArrayLike, DTypeLike
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -150,16 +152,30 @@ def _sparse_product(a: S, b: Coordinates, contracted: Pair, batch: Pair) -> S:
 
 
 def matmul(a: Operand, b: Operand) -> Either:
-    """As numpy.matmul, of at least one sparse array."""
+    """As numpy.matmul, of at least one sparse array: stacks of matrices broadcast."""
     a, b = (x if isinstance(x, Coordinates) else rnp.asarray(x) for x in (a, b))
     if not a.ndim or not b.ndim:
         raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} as matrices (at least one axis required)")
-    both = min(a.ndim, b.ndim) - 2
-    if max(a.ndim, b.ndim) > 2 and (a.ndim != b.ndim or a.shape[:both] != b.shape[:both]):
-        raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} (equal batches required)")
-    batch = range(max(both, 0))
-    contracted = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
-    return bcoo_dot_general(a, b, dimension_numbers=(contracted, (tuple(batch), tuple(batch))))
+    try:
+        heads = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"BCOO: cannot multiply {a.shape} and {b.shape} (batches do not broadcast)") from None
+    (a, of_a), (b, of_b) = _unstretched(a, heads), _unstretched(b, heads)
+    batch = [k for k in of_a if k in of_b]
+    pairs = tuple(map(of_a.index, batch)), tuple(map(of_b.index, batch))
+    product = bcoo_dot_general(a, b, dimension_numbers=(((a.ndim - 1,), (max(b.ndim - 2, 0),)), pairs))
+    row, column = [len(heads)] * (a.ndim > 1), [len(heads) + 1] * (b.ndim > 1)
+    axes = [*batch, *(k for k in of_a if k not in batch), *row, *(k for k in of_b if k not in batch), *column]
+    return product if axes == sorted(axes) else product.transpose(np.argsort(axes).tolist())
+
+
+def _unstretched(x: Any, heads: Sequence[int]) -> tuple[Any, list[int]]:
+    """A stack of matrices without the axes of size 1 that broadcasting stretches; the axes in `heads` of the others."""
+    sizes = x.shape[:-2]
+    first = len(heads) - len(sizes)
+    stretched = tuple(k for k, size in enumerate(sizes) if size != heads[first + k])
+    matrices = bcoo_squeeze(x, dimensions=stretched) if isinstance(x, Coordinates) else rnp.squeeze(x, stretched)
+    return matrices, [first + k for k in range(len(sizes)) if k not in stretched]
 
 
 def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Dims) -> Array:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest import mock
 
 import numpy as np
 
 from rune import distributed, make_array_from_callback
 from rune import numpy as rnp
 from rune.checkpoints import Manager
+from rune.errors import DistributedError
 from rune.sharding import NamedSharding, P, make_mesh
 
 STEPS, DEADLINE, FAULTY = 5, 2.0, 1  # the process that goes wrong
@@ -91,6 +95,41 @@ def manager() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def background() -> None:
+    """Processes exchange arrays while a thread of each saves; who cannot write says so to all."""
+    me = distributed.process_index()
+    folder = Path(tempfile.gettempdir()) / f"rune-background-{os.environ['PMIX_NAMESPACE']}"
+    may_write, fsync = threading.Event(), os.fsync
+    counts = np.full(3, 7)
+    try:
+        with Manager(folder) as steps:
+            with mock.patch("os.fsync", lambda number: (may_write.wait(30), fsync(number))):
+                saving = steps.save(1, {"n": counts, "me": rnp.arange(3)})
+                counts[:] = 8
+                np.testing.assert_array_equal(distributed.process_allgather(np.full(2, me))[:, 0], range(3))
+                assert (saving.done(), steps.steps) == (False, ())
+                may_write.set()
+                saving.result()
+            assert steps.steps == (1,)
+            with mock.patch("os.fsync", _full if me == 0 else fsync):
+                error = steps.save(2, {"n": counts}).exception()
+            assert isinstance(error, OSError if me == 0 else DistributedError), error
+            assert "No space left" in str(error)
+            with contextlib.suppress(OSError, DistributedError):
+                steps.wait()
+            assert steps.save(3, {"n": counts}).result() == folder / "step_000000003"
+            assert steps.steps == (1, 3)
+        _, tree = Manager(folder).restore(1, {"n": counts, "me": rnp.arange(3)})
+        np.testing.assert_array_equal(tree["n"], 7)
+        distributed.sync_global_devices("all have read")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _full(_: int) -> NoReturn:
+    raise OSError(28, "No space left on device")
+
+
 def fail() -> NoReturn:
     """An error of the user's program."""
     raise ValueError("the data are bad")
@@ -121,7 +160,7 @@ def send_another_type() -> None:
     distributed.process_allgather(np.zeros(4, "f"))
 
 
-PROGRAMS: dict[str, Callable[[], object]] = {f.__name__: f for f in (exchanges, checkpoints, manager)}
+PROGRAMS: dict[str, Callable[[], object]] = {f.__name__: f for f in (exchanges, checkpoints, manager, background)}
 FAULTS: dict[str, Callable[[], object]] = {
     f.__name__: f for f in (fail, leave, die, hang, call_another, send_another_type)
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pydoc
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,51 @@ def test_numbers_for_a_function_of_c_are_integers_and_floats():
 
     with pytest.raises(ArgumentError, match="named: cannot pass 'two' to a C function"):
         named(X)
+
+
+def blended(x: Any, y: Any, *, weight: float = 0.5) -> Any:
+    """A mean of x and y."""
+    return weight * x + (1 - weight) * y
+
+
+def test_help_shows_the_signature_and_the_docstring_of_the_function():
+    text = pydoc.plain(pydoc.render_doc(extend.primitive("blend", expand=blended)))
+
+    assert "blend(x: 'Any', y: 'Any', *, weight: 'float' = 0.5) -> 'Any'" in text
+    assert "A mean of x and y." in text
+    assert "class Operation" in pydoc.plain(pydoc.render_doc(extend.Operation))
+
+
+def test_help_of_what_does_not_say_how_it_is_called_shows_its_name():
+    opaque = extend.primitive("opaque", types=lambda x: x, meaning=np.vectorize(np.sin))
+
+    assert "opaque(" in pydoc.plain(pydoc.render_doc(opaque))
+
+
+@ways
+@pytest.mark.parametrize("rules", [{"expand": blended}, {"types": lambda x, y, *, weight=0.5: x, "meaning": blended}])
+@pytest.mark.parametrize(
+    ("args", "params", "why"),
+    [
+        ((1.0,), {}, "blend: cannot be called with 1 operand .*'y'"),
+        ((), {"weight": 1.0}, "blend: cannot be called with 0 operands, weight .*'x'"),
+        ((1.0, 2.0, 3.0), {}, "blend: cannot be called with 3 operands .*too many"),
+        ((1.0, 2.0), {"wieght": 1.0}, "blend: cannot be called with 2 operands, wieght .*unexpected"),
+    ],
+)
+def test_a_call_that_its_rules_do_not_take_is_an_error_that_shows_them(
+    way: Any, rules: Any, args: Any, params: Any, why: str
+):
+    blend = extend.primitive("blend", **rules)
+    with pytest.raises(ArgumentError, match=why) as error:
+        way(lambda: blend(*args, **params))()
+
+    assert str(error.value.hint).startswith("it is blend(x")
+
+
+def test_errors_of_its_rules_are_their_own():
+    def refuse(x: Any) -> Any:
+        raise TypeError("not on Sundays")
+
+    with pytest.raises(TypeError, match="not on Sundays"):
+        extend.primitive("closed", expand=refuse)(1.0)

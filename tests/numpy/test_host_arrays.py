@@ -68,6 +68,12 @@ def test_a_masked_array_is_refused_whose_mask_would_be_lost(way: str):
         WAYS[way](np.ma.masked_array(X, X > 3))
 
 
+@pytest.mark.parametrize("mask", [np.ma.nomask, np.zeros(X.shape, bool)], ids=["none", "all False"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_masked_array_that_hides_nothing_is_its_data(way: str, mask: Any):
+    same(np.asarray(WAYS[way](X)), WAYS[way](np.ma.masked_array(X, mask)))
+
+
 def test_the_method_compress_takes_the_condition_first():
     same(X[[True, False, True]], rnp.asarray(X).compress(np.array([True, False, True]), axis=0))
 

@@ -11,6 +11,7 @@ from rune.backends.cpu.dots import Run
 from rune.backends.cpu.linalg.library import Library, task_of
 from rune.lowering.factors import Factor, factor_of, is_factor
 from rune.lowering.plan import Call, Plan, all_steps
+from rune.ops.complex_numbers import WHOLE
 
 Factors = Callable[[np.dtype], Library]  # the functions of a dtype
 
@@ -20,16 +21,22 @@ def compile_factors(plan: Plan, functions: Factors) -> None:
     factors: dict[np.dtype, list[Factor]] = defaultdict(list)
     for step in all_steps(plan):
         if isinstance(step, Call) and is_factor(step):
-            factors[step.outputs[0].type.dtype].append(factor_of(step))
+            factors[_dtype(step)].append(factor_of(step))
     for dtype, listed in factors.items():
         functions(dtype).need(listed)
 
 
 def write_factor(run: Run, step: Call, functions: Factors) -> None:
     """A factorisation, or a solution by a triangle."""
-    library = functions(step.outputs[0].type.dtype)
+    library = functions(_dtype(step))
     task = task_of(factor_of(step), library.shape)
     places = [f"ptr {run.pointer(slot).text}" for slot in (*step.inputs, *step.outputs)]
     sizes = [f"i64 {size}" for size in (*task.sizes, task.total, library.chunk(task))]
     function = f"inttoptr (i64 {library.addresses[task.function]} to ptr)"
     run.writer.do(f"call void {function}({', '.join([*places, *sizes])})")
+
+
+def _dtype(step: Call) -> np.dtype:
+    """Of the numbers in a call's matrices, whose parts are apart in a plan."""
+    stored = step.outputs[0].type.dtype
+    return stored if factor_of(step).parts == 1 else WHOLE[stored]

@@ -31,7 +31,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.higher import subprograms
 from rune.core.interpreter import literal, literal_like, type_of
-from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Position, Reduction, Scatter, View
+from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Position, Reduction, Routine, Scatter, View
 from rune.core.program import Atom, Equation, Program, Var, map_programs
 from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
@@ -200,6 +200,8 @@ def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value
         return _control(equation, args)
     if equation.primitive is host_call:
         return _call_host(equation, args)
+    if isinstance(equation.primitive.lower, Routine) and any(isinstance(x, Parts) for x in args):
+        return _call_routine(equation, args)
     if equation.primitive is source_call:
         params = {**equation.params, "results": tuple(map(stored_type, equation.params["results"]))}
         outs = source_call(*map(_to_memory, args), **params)
@@ -223,6 +225,13 @@ def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value 
     }
     outs = host_call(*map(_to_memory, args), **params)
     return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
+
+
+def _call_routine(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
+    """A routine takes and returns complex matrices as they lie in memory (ops/linalg/dense.py)."""
+    outs = equation.primitive(*map(_to_memory, args), **{**equation.params, "parts": 2})
+    values = outs if equation.primitive.multiple_results else [outs]
+    return [_from_memory(v.type, x) for v, x in zip(equation.results, values, strict=True)]
 
 
 def _shaped(type: ArrayType, value: Any) -> Value | Parts:

@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library, Routine, lanes_of_matrices
-from rune.core.primitive import Direct, Primitive
+from rune.core.lower import Library, lanes_of_matrices
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
 from rune.ops.family import broadcast
-from rune.ops.linalg.dense import is_dense, matrix_sizes
+from rune.ops.linalg.dense import dense, is_dense
+from rune.ops.linalg.lapack import cholesky_in_lapack
 from rune.ops.linalg.small import is_small, over_matrices
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
@@ -83,22 +84,7 @@ def _is_routine(a: ArrayType) -> bool:
 
 def factored(a: np.ndarray) -> np.ndarray:
     """The meaning in NumPy."""
-    try:
-        return _factored(a)
-    except np.linalg.LinAlgError:
-        return over_matrices(_or_nan, a)
-
-
-def _factored(a: np.ndarray) -> np.ndarray:
-    n = a.shape[-1]
-    return np.linalg.cholesky(a) if n < LARGE else over_matrices(_by_panels, a)
-
-
-def _or_nan(a: np.ndarray) -> np.ndarray:
-    try:
-        return _factored(a)
-    except np.linalg.LinAlgError:
-        return np.tril(np.full(a.shape, nan_like(a)))
+    return cholesky_in_lapack(a) if a.shape[-1] < LARGE else over_matrices(_by_panels, a)
 
 
 def _by_panels(a: np.ndarray) -> np.ndarray:
@@ -107,7 +93,9 @@ def _by_panels(a: np.ndarray) -> np.ndarray:
     for start in range(0, n, PANEL):
         end = min(start + PANEL, n)
         panel = a[start:, start:end] - out[start:, :start] @ out[start:end, :start].conj().T
-        top = np.linalg.cholesky(panel[: end - start])
+        top = cholesky_in_lapack(panel[: end - start])
+        if np.isnan(top[0, 0]):
+            return np.tril(np.full(a.shape, nan_like(a)))
         out[start:end, start:end] = top
         out[end:, start:end] = panel[end - start :] @ np.linalg.inv(top).conj().T
     return out
@@ -119,7 +107,7 @@ def _by_panels(a: np.ndarray) -> np.ndarray:
 def _expand(a: Value) -> Array:
     if is_small(type_of(a)):
         return in_memory(_written_out(a))
-    return dense_cholesky(a)
+    return dense_cholesky(a, parts=1)
 
 
 def _by_loops(a: Value) -> Array:
@@ -234,14 +222,7 @@ def _pays(a: ArrayType) -> bool:
     return not _is_routine(a) and (not isinstance(n, int) or n > COMPILED)
 
 
-dense_cholesky = Direct(
-    "dense_cholesky",
-    "linalg",
-    _type,
-    run=_by_loops,
-    lower=Routine("cholesky", matrix_sizes, _is_routine),
-    expand=_by_loops,
-)
+dense_cholesky = dense("dense_cholesky", "cholesky", _type, _by_loops)
 
 cholesky: Primitive = Primitive(
     "cholesky",

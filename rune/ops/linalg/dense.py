@@ -4,26 +4,91 @@ dense_cholesky, dense_solve and dense_lu are written by the expansions of choles
 triangular_solve and lu, while a program is lowered: so they have no derivative and no lanes. Where
 a device has no routine, or it does not take the matrices, they are loops over blocks in rune's own
 primitives.
+
+A routine of complex matrices takes them as they lie in memory, a real array whose last axis has the
+two parts; when a program is split into parts (lowering/legalize/parts.py), `parts` becomes 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rune import dtypes
+from rune.core.lower import Routine
+from rune.core.primitive import Direct
 from rune.core.types import ArrayType
 from rune.dims import Size, product
+from rune.ops.complex_numbers import PART, WHOLE
+
+Rule = Callable[..., Any]
 
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
 # For which they have scratch memory.
 MOST_ROWS = {"cholesky": 1 << 14, "triangular_solve": 1024, "lu": 2048, "geqrf": 2048, "reflections_product": 2048}
+MOST_SMALL = 32  # rows and columns of matrices that are the lanes of vectors
+# Complex matrices are small ones, as many as any vector has lanes: LAPACK takes the others.
+OF_COMPLEX = ("cholesky", "triangular_solve", "lu")
+LEAST_COMPLEX = 16
 
 
 def is_dense(routine: str, *types: ArrayType) -> bool:
-    """Whether a routine takes the matrices: real numbers, some of them, and not too many rows."""
+    """Whether a routine takes the matrices: their sizes are numbers, not 0, and not too large."""
     sizes = [d for t in types for d in t.shape]
-    if types[0].dtype not in FLOATS or not all(isinstance(d, int) and d > 0 for d in sizes):
+    if not all(isinstance(d, int) and d > 0 for d in sizes):
         return False
-    rows = types[0].shape[-2]
-    return isinstance(rows, int) and rows <= MOST_ROWS[routine]
+    if types[0].dtype in dtypes.COMPLEX:
+        return routine in OF_COMPLEX and _are_lanes(*types)
+    return types[0].dtype in FLOATS and types[0].shape[-2] <= MOST_ROWS[routine]  # type: ignore[operator]
+
+
+def _are_lanes(*types: ArrayType) -> bool:
+    """Whether matrices are small and many."""
+    sizes = [d for t in types for d in t.shape[-2:]]
+    return max(sizes) <= MOST_SMALL and product(types[0].shape[:-2]) >= LEAST_COMPLEX  # type: ignore[type-var]
+
+
+def dense(
+    name: str, routine: str, type_rule: Rule, by_loops: Rule, sizes: Rule | None = None, multiple_results: bool = False
+) -> Direct:
+    """The operation for which a device may have a routine: its rules are those of matrices.
+
+    sizes: rule(*types, **params) -> {name: size}, what a call tells besides batch, rows, columns
+    """
+
+    def of_matrices(rule: Rule) -> Rule:
+        return lambda *types, parts, **params: rule(*(_matrices(t, parts) for t in types), **params)
+
+    def result_type(*types: ArrayType, parts: int, **params: object) -> ArrayType | tuple[ArrayType, ...]:
+        results = of_matrices(type_rule)(*types, parts=parts, **params)
+        several = isinstance(results, tuple)
+        return tuple(_stored(t, parts) for t in results) if several else _stored(results, parts)
+
+    def call(*types: ArrayType, parts: int, **params: object) -> dict[str, Size]:
+        a, *others = (_matrices(t, parts) for t in types)
+        return {**matrix_sizes(a), **(sizes(a, *others, **params) if sizes else {}), "parts": parts}
+
+    def loops(*arrays: object, parts: int, **params: object) -> Any:
+        assert parts == 1, "only routines take matrices by parts"
+        return by_loops(*arrays, **params)
+
+    pays = of_matrices(lambda *types, **params: is_dense(routine, *types))
+    lower = Routine(routine, call, pays)
+    return Direct(name, "linalg", result_type, multiple_results=multiple_results, run=loops, lower=lower, expand=loops)
+
+
+def _matrices(type: ArrayType, parts: int) -> ArrayType:
+    """The matrices that an array in memory holds."""
+    if parts == 1:
+        return type
+    return ArrayType(type.shape[:-1], WHOLE[type.dtype])
+
+
+def _stored(type: ArrayType, parts: int) -> ArrayType:
+    """The array in memory of matrices."""
+    if parts == 1 or type.dtype not in PART:
+        return type
+    return ArrayType((*type.shape, parts), PART[type.dtype])
 
 
 def matrix_sizes(a: ArrayType) -> dict[str, Size]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.linalg import LinAlgError, _umath_linalg
 
 from rune.ops.linalg.small import over_matrices
+from rune.ops.matrix_helpers import nan_like
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -77,6 +78,29 @@ def _each(public: Callable[..., Any], x: np.ndarray) -> Any:
             out[lane] = value
     outs = [o.reshape(*x.shape[:-2], *o.shape[1:]) for o in outs]
     return tuple(outs) if several else outs[0]
+
+
+_CHOLESKY = getattr(_umath_linalg, "cholesky_lo", None)
+
+
+def cholesky_in_lapack(a: np.ndarray) -> np.ndarray:
+    """L with L Lᴴ = A, of A's lower triangle; NaN in L where A is not positive definite.
+
+    Shapes: [*B, N, N] -> [*B, N, N].
+    """
+    if 0 in a.shape:
+        return np.empty_like(a)
+    if _CHOLESKY is None:
+        return over_matrices(_factored_or_nan, a)
+    with np.errstate(invalid="ignore"):
+        return np.tril(_CHOLESKY(a))
+
+
+def _factored_or_nan(a: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(a)
+    except LinAlgError:
+        return np.tril(np.full(a.shape, nan_like(a)))
 
 
 _SOLVE = getattr(_umath_linalg, "solve", None)

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library, Routine, lanes_of_matrices
-from rune.core.primitive import Direct, Primitive
+from rune.core.lower import Library, lanes_of_matrices
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, ge, select
 from rune.ops.family import size_value
-from rune.ops.linalg.dense import is_dense, matrix_sizes
+from rune.ops.linalg.dense import dense, is_dense
 from rune.ops.linalg.lu_expand import by_loops, written_out
 from rune.ops.linalg.lu_numpy import factored
 from rune.ops.linalg.small import fits_cache, is_small
@@ -106,18 +106,10 @@ def _is_routine(a: ArrayType) -> bool:
 def _expand(a: Value) -> list[Array]:
     if is_small(type_of(a)):
         return [in_memory(x) for x in written_out(a)]
-    return dense_lu(a)
+    return dense_lu(a, parts=1)
 
 
-dense_lu = Direct(
-    "dense_lu",
-    "linalg",
-    _type,
-    multiple_results=True,
-    run=by_loops,
-    lower=Routine("lu", matrix_sizes, _is_routine),
-    expand=by_loops,
-)
+dense_lu = dense("dense_lu", "lu", _type, by_loops, multiple_results=True)
 
 lu: Primitive = Primitive(
     "lu",

@@ -20,8 +20,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library, Routine, lanes_of_matrices
-from rune.core.primitive import Direct, Primitive
+from rune.core.lower import Library, lanes_of_matrices
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -29,7 +29,7 @@ from rune.errors import ShapeError
 from rune.ops.arithmetic import div, eq, mul, neg, sub
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, reduce_sum, reshape
-from rune.ops.linalg.dense import is_dense, matrix_sizes
+from rune.ops.linalg.dense import dense
 from rune.ops.linalg.small import is_small, lanes_first, lanes_last, over_matrices, prefers_lanes
 from rune.ops.matrix_helpers import (
     batch_leading,
@@ -133,7 +133,7 @@ def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
 def _expand(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
     if is_small(type_of(a)):
         return _written_out(a, b, lower, unit_diagonal)
-    return dense_solve(a, b, lower=lower, unit_diagonal=unit_diagonal)
+    return dense_solve(a, b, lower=lower, unit_diagonal=unit_diagonal, parts=1)
 
 
 def _by_loops(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
@@ -230,22 +230,11 @@ def _beside(x: Value, row: Value) -> Array:
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
 
 
-def _is_routine(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> bool:
-    return is_dense("triangular_solve", a, b)
-
-
 def _call(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> dict[str, Size]:
-    return {**matrix_sizes(a), "sides": b.shape[-1], "lower": int(lower), "unit_diagonal": int(unit_diagonal)}
+    return {"sides": b.shape[-1], "lower": int(lower), "unit_diagonal": int(unit_diagonal)}
 
 
-dense_solve = Direct(
-    "dense_solve",
-    "linalg",
-    _type,
-    run=_by_loops,
-    lower=Routine("triangular_solve", _call, _is_routine),
-    expand=_by_loops,
-)
+dense_solve = dense("dense_solve", "triangular_solve", _type, _by_loops, _call)
 
 
 # --- derivative -------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ class Aux:
 
     def __init__(self, function: Callable[..., object]):
         self.function = function
-        self.aux: Any = None  # the second part of the last result, without tangents
+        self.leaves: list[Value] = []  # of the second part of the last result, without tangents
+        self.treedef: Any = None
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The value alone."""
@@ -52,5 +53,11 @@ class Aux:
         interpreter = current()
         assert isinstance(interpreter, Jvp)
         value, aux = result
-        self.aux = tree.map(lambda x: unshared(interpreter.split(opened(x))[0]), aux)
+        leaves, self.treedef = tree.flatten(aux)
+        self.leaves = [unshared(interpreter.split(opened(x))[0]) for x in leaves]
         return value
+
+    @property
+    def aux(self) -> Any:
+        """The second part; a user's nodes are made where it is asked for, outside of the trace."""
+        return tree.unflatten(self.treedef, self.leaves)

@@ -1,8 +1,9 @@
 """transpose: run a linear program backwards, from cotangents of outputs to those of inputs.
 
 ⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
-linear input are computed first, forwards; the others are transposed by their primitives' rules.
-What the readers of a value give is added up, over devices too, by contributions.py.
+linear input are computed first, forwards; the others are transposed by their primitives' rules,
+or passed over if all cotangents are zero: not so a user's rule (`transposes_zeros`), if a result
+has a reader on the way to an output. What readers give is added up by contributions.py.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ def _backward(program: Program, linear: Sequence[bool], values: Values, cotangen
     contributions = Contributions()
     for atom, ct in zip(program.outputs, cotangents, strict=True):
         _contribute(contributions, atom, ct, env)
+    alive = _alive(program.outputs, cotangents, linear_equations)
     for equation in reversed(linear_equations):
-        _transpose_equation(equation, env, contributions)
+        is_asked = equation.primitive.transposes_zeros and not alive.isdisjoint(equation.results)
+        _transpose_equation(equation, env, contributions, is_asked)
     # Cotangents of results were used up on the way; those of the inputs remain.
     return [contributions.take(v) for v in inputs]
 
@@ -58,6 +61,17 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
     return linear
 
 
+def _alive(outputs: Sequence[Atom], cotangents: Values, equations: Sequence[Equation]) -> set[Atom]:
+    """What outputs depend on that have a cotangent; nothing, if no rule asks."""
+    if not any(e.primitive.transposes_zeros for e in equations):
+        return set()
+    alive = {atom for atom, ct in zip(outputs, cotangents, strict=True) if ct is not None}
+    for equation in reversed(equations):
+        if not alive.isdisjoint(equation.results):
+            alive.update(equation.operands)
+    return alive
+
+
 def _read(env: dict[Var, Any], atom: Atom) -> Value:
     return atom.value if isinstance(atom, Literal) else env[atom]
 
@@ -68,11 +82,13 @@ def _contribute(contributions: Contributions, atom: Atom, ct: Value | None, env:
         contributions.add(atom, ct)
 
 
-def _transpose_equation(equation: Equation, env: dict[Var, Any], contributions: Contributions) -> None:
+def _transpose_equation(
+    equation: Equation, env: dict[Var, Any], contributions: Contributions, is_asked: bool
+) -> None:
     # All readers of the results come later, so these cotangents are complete, and used up here.
     linear = [isinstance(a, Var) and a not in env for a in equation.operands]
     cts = contributions.of_results(equation, linear)
-    if all(ct is None for ct in cts):
+    if all(ct is None for ct in cts) and not is_asked:
         return
     primitive = equation.primitive
     if primitive.transpose is None:

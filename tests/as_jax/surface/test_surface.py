@@ -62,7 +62,6 @@ def test_every_parameter_in_the_table_is_not_taken():
 
 
 HINTS = {
-    "jax.ds": "use jax.lax.dynamic_slice",
     "jax.gard": "did you mean jax.grad?",
     "jax.numpy.softmax": "use jax.nn.softmax",
     "jax.numpy.float8_e3m4": "Number types that no executor here has",

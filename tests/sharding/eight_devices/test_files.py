@@ -29,6 +29,7 @@ def sharded(spec: P, dtype: str) -> Any:
 def test_an_array_comes_back_onto_any_sharding(tmp_path: Path, suffix: str, dtype: str, saved: P, loaded: P):
     path, target = tmp_path / f"x.{suffix}", NamedSharding(MESH, loaded)
     rune.tree.save(path, {"before": np.ones(3), "x": sharded(saved, dtype), "z": np.zeros(2)})
+    rune.files.open(path).check()
 
     tree = rune.tree.load(path, device={"before": None, "x": target, "z": None})
 

@@ -190,6 +190,44 @@ def test_bwd_sees_zeros_for_results_that_nothing_depends_on():
     assert [float(ct) for ct in cotangents[0]] == [1.0, 0.0]
 
 
+@rune.custom_vjp
+def _measured(x: Any, largest: Any) -> Any:
+    """x; the rule gives `largest` no derivative, but its next value, as scales of 8-bit products have."""
+    return x * 1.0
+
+
+_measured.defvjp(
+    lambda x, largest: (_measured(x, largest), (x, largest)),
+    lambda residuals, ct: (ct, rnp.maximum(residuals[1], rnp.abs(residuals[0]))),
+)
+_shut = with_rules(lambda x, y: 2.0 * x, lambda x, y: (2.0 * x, None), lambda _, ct: (ct, None))
+
+READERS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
+    "a rule that gives None": (lambda x, h: _shut(x, _measured(x, h)), 5.0),
+    "more on the way": (lambda x, h: _shut(x, rnp.sin(_measured(x, h))), 5.0),
+    "nothing": (lambda x, h: (_measured(x, h), x)[1], 0.0),
+    "a stopped gradient": (lambda x, h: x * rune.lax.stop_gradient(_measured(x, h)), 0.0),
+    "a function without slope": (lambda x, h: x * rnp.sign(_measured(x, h)), 0.0),
+}
+IN_CONTEXT: dict[str, Callable[[Any], Any]] = {
+    "as it is": lambda f: f,
+    "jit": rune.jit,
+    "checkpoint": rune.checkpoint,
+    "cond": lambda f: lambda *xs: rune.lax.cond(xs[0] > 0, f, f, *xs),
+}
+
+
+@pytest.mark.parametrize("context", IN_CONTEXT)
+@pytest.mark.parametrize("reader", READERS)
+def test_bwd_is_asked_if_the_result_depends_on_its_function_though_a_later_rule_says_none(reader: str, context: str):
+    function, expected = READERS[reader]
+
+    derivative = rune.grad(IN_CONTEXT[context](function), argnums=1)
+
+    assert float(derivative(5.0, 3.0)) == expected
+    assert float(rune.jit(derivative)(5.0, 3.0)) == expected
+
+
 def test_symbolic_zeros_say_what_is_perturbed_and_what_is_zero():
     perturbed: list[Any] = []
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rune
+import rune.numpy as rnp
 from rune import dtypes, ops
-from rune.core.interpreter import type_of
+from rune.core.interpreter import current, type_of
 from rune.errors import TransformError
 from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
@@ -124,6 +126,36 @@ def test_aux_of_an_inner_derivative_is_still_differentiated_by_the_outer_one():
         return inner_gradient + aux
 
     assert float(rune.grad(outer)(3.0)) == 7.0
+
+
+class Noted:
+    """A node that remembers in which transformation it was made."""
+
+    def __init__(self, x: Any):
+        self.x, self.interpreter = x, current()
+
+
+rune.tree.register_node(Noted, lambda n: ((n.x,), None), lambda _, xs: Noted(*xs))
+
+WITH_AUX: dict[str, Callable[[Any, Any], Any]] = {
+    "grad": lambda f, x: rune.grad(f, has_aux=True)(x)[1],
+    "value_and_grad": lambda f, x: rune.value_and_grad(f, has_aux=True)(x)[0][1],
+    "vjp": lambda f, x: rune.vjp(f, x, has_aux=True)[2],
+    "jvp": lambda f, x: rune.jvp(f, (x,), (x,), has_aux=True)[2],
+    "linearize": lambda f, x: rune.linearize(f, x, has_aux=True)[2],
+    "jacfwd": lambda f, x: rune.jacfwd(f, has_aux=True)(x)[1],
+    "jacrev": lambda f, x: rune.jacrev(f, has_aux=True)(x)[1],
+    "hessian": lambda f, x: rune.hessian(f, has_aux=True)(x)[1],
+}
+
+
+@pytest.mark.parametrize("name", WITH_AUX)
+def test_nodes_of_aux_are_made_outside_of_the_derivative(name: str):
+    def is_outside(x: Any) -> bool:
+        return WITH_AUX[name](lambda y: (y * y, Noted(y)), x).interpreter is current()
+
+    assert is_outside(3.0)
+    assert rune.vmap(lambda x: is_outside(x) * x)(rnp.ones(2)).sum() == 2.0
 
 
 def test_vjp_with_aux_gives_it_third():

@@ -1,4 +1,5 @@
-"""Small matrices, of which a vector has the same element of as many as it has lanes.
+"""Small matrices, of which a vector has the same element of as many as it has lanes; where numbers
+are complex, the same part of it.
 
 They come into scratch memory as vectors, are factored or solved there by the plain algorithms, and
 go back. The last group of lanes ends with the last matrix, so it may compute some of the others
@@ -12,18 +13,19 @@ from collections.abc import Callable
 from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
 from rune.backends.cpu.linalg.cholesky import root_of
 from rune.backends.cpu.linalg.lu import is_greater
+from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.lowering.codegen.llvm_text import Value
+from rune.ops.linalg.dense import MOST_SMALL
 
-MOST = 32  # rows and columns of a small matrix
 TOGETHER = 4  # sums that are computed at once
 
 
 class _Lanes:
     """A function over groups of lanes in the making."""
 
-    def __init__(self, shape: Shape, pointers: int, sizes: int):
+    def __init__(self, shape: Shape, numbers: Numbers, pointers: int, sizes: int):
         self.make = maker(shape)
-        self.writer, self.shape = self.make.writer, shape
+        self.writer, self.shape, self.numbers = self.make.writer, shape, numbers
         (words,) = self.make.pointers("words")
         self.pointers = [self.word(words, "ptr", k) for k in range(pointers)]
         self.batch, *self.sizes = (self.word(words, "i64", pointers + k) for k in range(sizes + 1))
@@ -33,28 +35,45 @@ class _Lanes:
         return self.writer.load(type, self.make.at(words, number, "i64"))
 
     def scratch(self, count: int) -> Value:
-        """Memory for so many vectors, and a square more."""
-        return self.writer.allocate(self.shape.vector, count + self.shape.lanes)
+        """Memory for so many numbers, and a square of vectors more."""
+        return self.writer.allocate(self.shape.vector, count * self.numbers.parts + self.shape.lanes)
 
-    def at(self, vectors: Value, number: Value) -> Value:
-        """Where a vector is."""
-        return self.make.at(vectors, number * self.shape.lanes)
+    def slots(self, count: int) -> list[Value]:
+        """Memory for one number each."""
+        return [self.writer.allocate(self.shape.vector, self.numbers.parts) for _ in range(count)]
 
-    def read(self, vectors: Value, number: Value) -> Value:
-        """A vector."""
-        return self.make.vector(self.at(vectors, number))
+    def places(self, numbers: Value, index: Value | int) -> list[Value]:
+        """Where the parts of a number are."""
+        parts, lanes = self.numbers.parts, self.shape.lanes
+        first = self.make.at(numbers, index * (parts * lanes))
+        return [first, *(self.make.at(first, part * lanes) for part in range(1, parts))]
 
-    def write(self, value: Value, vectors: Value, number: Value) -> None:
-        """Write a vector."""
-        self.make.put(value, self.at(vectors, number))
+    def read(self, numbers: Value, index: Value | int = 0) -> Number:
+        """A number."""
+        return tuple(map(self.make.vector, self.places(numbers, index)))
 
-    def load_group(self, first: Value, array: Value, vectors: Value, count: Value) -> None:
-        """The matrices of a group, of `count` elements each."""
-        self.make.call("to_lanes", self.make.at(array, first * count), count, vectors, count)
+    def write(self, value: Number, numbers: Value, index: Value | int = 0) -> None:
+        """Write a number."""
+        for part, place in zip(value, self.places(numbers, index), strict=True):
+            self.make.put(part, place)
 
-    def store_group(self, first: Value, array: Value, vectors: Value, count: Value) -> None:
+    def constant(self, value: float, other: float = 0.0) -> Number:
+        """The same number in all lanes: a real part, and an imaginary one."""
+        return tuple(self.writer.constant(self.shape.vector, x) for x in (value, other)[: self.numbers.parts])
+
+    def select(self, condition: Value, a: Number, b: Number) -> Number:
+        """a where the condition holds, else b."""
+        return tuple(self.writer.select(condition, x, y) for x, y in zip(a, b, strict=True))
+
+    def load_group(self, first: Value, array: Value, numbers: Value, count: Value) -> None:
+        """The matrices of a group, of `count` numbers each."""
+        count = count * self.numbers.parts
+        self.make.call("to_lanes", self.make.at(array, first * count), count, numbers, count)
+
+    def store_group(self, first: Value, array: Value, numbers: Value, count: Value) -> None:
         """The same back."""
-        self.make.call("from_lanes", vectors, self.make.at(array, first * count), count, count)
+        count = count * self.numbers.parts
+        self.make.call("from_lanes", numbers, self.make.at(array, first * count), count, count)
 
     def text(self, name: str, group: Callable[[Value], None]) -> str:
         """The function; group(number of the first matrix)."""
@@ -72,34 +91,35 @@ def _rows_together(make: Maker, begin: Value, end: Value, body: Callable[[list[V
     make.writer.count_up(even, end, 1, lambda i: body([i]))
 
 
-def cholesky_lanes_function(shape: Shape) -> str:
-    """L of [n, n], column by column."""
-    task = _Lanes(shape, pointers=2, sizes=1)
+def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
+    """L of [n, n], column by column. The diagonal is real."""
+    task = _Lanes(shape, numbers, pointers=2, sizes=1)
     make, writer, (n,) = task.make, task.writer, task.sizes
-    s = task.scratch(MOST * MOST)
+    s = task.scratch(MOST_SMALL * MOST_SMALL)
 
     def column(j: Value) -> None:
-        root = root_of(make, _less_products(task, s, [j], j, n)[0])
-        task.write(root, s, j * n + j)
+        root = root_of(make, _less_products(task, s, [j], j, n)[0][0])
+        zeros = task.constant(0.0)
+        task.write((root, *zeros[1:]), s, j * n + j)
         factor = root.like(1.0) / root
 
         def below(rows: list[Value]) -> None:
             for i, value in zip(rows, _less_products(task, s, rows, j, n), strict=True):
-                task.write(value * factor, s, i * n + j)
+                task.write(tuple(part * factor for part in value), s, i * n + j)
 
         _rows_together(make, j + 1, n, below)
 
     def group(first: Value) -> None:
         task.load_group(first, task.pointers[0], s, n * n)
         make.each(n, column)
-        failed = task.read(s, n * n - 1).is_nan()
+        failed = task.read(s, n * n - 1)[0].is_nan()
+        nan, zero = task.constant(float("nan"), float("nan")), task.constant(0.0)
 
         def finish(i: Value) -> None:
             def spoil(j: Value) -> None:
-                task.write(writer.select(failed, float("nan"), task.read(s, i * n + j)), s, i * n + j)
+                task.write(task.select(failed, nan, task.read(s, i * n + j)), s, i * n + j)
 
             make.each(i + 1, spoil)
-            zero = writer.constant(shape.vector, 0.0)
             writer.count_up(i + 1, n, 1, lambda j: task.write(zero, s, i * n + j))
 
         make.each(n, finish)
@@ -108,49 +128,48 @@ def cholesky_lanes_function(shape: Shape) -> str:
     return task.text("cholesky_lanes", group)
 
 
-def _less_products(task: _Lanes, s: Value, rows: list[Value], j: Value, n: Value) -> list[Value]:
-    """Elements of column j less the products of their rows with row j, before it."""
-    writer = task.writer
-    slots = [writer.allocate(task.shape.vector) for _ in rows]
+def _less_products(task: _Lanes, s: Value, rows: list[Value], j: Value, n: Value) -> list[Number]:
+    """Elements of column j less the products, before it, of their rows with the conjugate row j."""
+    numbers, slots = task.numbers, task.slots(len(rows))
     for i, slot in zip(rows, slots, strict=True):
-        writer.store(task.read(s, i * n + j), slot)
+        task.write(task.read(s, i * n + j), slot)
 
     def less(p: Value) -> None:
-        other = -task.read(s, j * n + p)
+        other = numbers.conjugate(task.read(s, j * n + p))
         for i, slot in zip(rows, slots, strict=True):
-            writer.store(task.read(s, i * n + p).fma(other, writer.load(task.shape.vector, slot)), slot)
+            task.write(numbers.less_product(task.read(slot), other, task.read(s, i * n + p)), slot)
 
     task.make.each(j, less)
-    return [writer.load(task.shape.vector, slot) for slot in slots]
+    return list(map(task.read, slots))
 
 
-def solve_lanes_function(shape: Shape) -> str:
+def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
     """X with A X = B, [n, n] and [n, k]."""
-    task = _Lanes(shape, pointers=3, sizes=4)
+    task = _Lanes(shape, numbers, pointers=3, sizes=4)
     make, writer, (n, k, lower, unit) = task.make, task.writer, task.sizes
-    matrix, x = task.scratch(MOST * MOST), task.scratch(MOST * MOST)
+    matrix, x = task.scratch(MOST_SMALL * MOST_SMALL), task.scratch(MOST_SMALL * MOST_SMALL)
     is_lower, divides = lower.compare("ne", 0), unit.equals(0)
 
     def row(number: Value) -> None:
         i = writer.select(is_lower, number, n - 1 - number)
         low = writer.select(is_lower, make.number(0), i + 1)
-        # Of a unit diagonal nothing is read: it may hold anything.
-        divisor = writer.select(divides, task.read(matrix, i * n + i), 1.0)
+        # The diagonal of a unit triangle is not read: anything may stand there.
+        diagonal = task.select(divides, task.read(matrix, i * n + i), task.constant(1.0))
+        divisor = numbers.divisor(diagonal)
 
-        def columns(numbers: list[Value]) -> None:
-            slots = [writer.allocate(shape.vector) for _ in numbers]
-            for c, slot in zip(numbers, slots, strict=True):
-                writer.store(task.read(x, i * k + c), slot)
+        def columns(places: list[Value]) -> None:
+            slots = task.slots(len(places))
+            for c, slot in zip(places, slots, strict=True):
+                task.write(task.read(x, i * k + c), slot)
 
             def less(p: Value) -> None:
-                factor = -task.read(matrix, i * n + p)
-                for c, slot in zip(numbers, slots, strict=True):
-                    writer.store(factor.fma(task.read(x, p * k + c), writer.load(shape.vector, slot)), slot)
+                factor = task.read(matrix, i * n + p)
+                for c, slot in zip(places, slots, strict=True):
+                    task.write(numbers.less_product(task.read(slot), factor, task.read(x, p * k + c)), slot)
 
             writer.count_up(low, low + number, 1, less)
-            for c, slot in zip(numbers, slots, strict=True):
-                value = writer.load(shape.vector, slot)
-                task.write(value / divisor, x, i * k + c)
+            for c, slot in zip(places, slots, strict=True):
+                task.write(numbers.over(task.read(slot), divisor), x, i * k + c)
 
         _rows_together(make, make.number(0), k, columns)
 
@@ -163,11 +182,11 @@ def solve_lanes_function(shape: Shape) -> str:
     return task.text("solve_lanes", group)
 
 
-def lu_lanes_function(shape: Shape) -> str:
+def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
     """P A = L U of [m, n]; every lane has exchanges of its own."""
-    task = _Lanes(shape, pointers=4, sizes=2)
+    task = _Lanes(shape, numbers, pointers=4, sizes=2)
     make, writer, (m, n) = task.make, task.writer, task.sizes
-    s, count = task.scratch(MOST * MOST), least(m, n)
+    s, count = task.scratch(MOST_SMALL * MOST_SMALL), least(m, n)
     chosen_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
 
     def column(first: Value, j: Value) -> None:
@@ -178,16 +197,16 @@ def lu_lanes_function(shape: Shape) -> str:
             number = writer.lane(chosen, lane)
             writer.store(number if number.type == "i32" else number.cast("trunc", "i32"), at)
         pivot = task.read(s, j * n + j)
-        safe = writer.select(pivot.equals(0.0), 1.0, pivot)
+        divisor = numbers.divisor(task.select(numbers.is_zero(pivot), task.constant(1.0), pivot))
 
         def below(i: Value) -> None:
-            factor = task.read(s, i * n + j) / safe
+            factor = numbers.over(task.read(s, i * n + j), divisor)
             task.write(factor, s, i * n + j)
 
             def right(columns: list[Value]) -> None:
                 for c in columns:
-                    upper = task.read(s, j * n + c)
-                    task.write((-factor).fma(upper, task.read(s, i * n + c)), s, i * n + c)
+                    value, upper = task.read(s, i * n + c), task.read(s, j * n + c)
+                    task.write(numbers.less_product(value, factor, upper), s, i * n + c)
 
             _rows_together(make, j + 1, n, right)
 
@@ -221,10 +240,10 @@ def _chosen_rows(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], t
 
     place, size = writer.allocate(type), writer.allocate(shape.vector)
     writer.store(number(j), place)
-    writer.store(task.read(s, j * n + j).abs(), size)
+    writer.store(task.numbers.size(task.read(s, j * n + j)), size)
 
     def compare(i: Value) -> None:
-        value, best = task.read(s, i * n + j).abs(), writer.load(shape.vector, size)
+        value, best = task.numbers.size(task.read(s, i * n + j)), writer.load(shape.vector, size)
         is_more = is_greater(value, best)
         writer.store(writer.select(is_more, value, best), size)
         writer.store(writer.select(is_more, number(i), writer.load(type, place)), place)
@@ -244,8 +263,8 @@ def _exchange_lanes(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value]
 
         def exchange(c: Value) -> None:
             first, second = task.read(s, j * n + c), task.read(s, i * n + c)
-            task.write(writer.select(here, second, first), s, j * n + c)
-            task.write(writer.select(here, first, second), s, i * n + c)
+            task.write(task.select(here, second, first), s, j * n + c)
+            task.write(task.select(here, first, second), s, i * n + c)
 
         writer.either(writer.any_lane(here), lambda: task.make.each(n, exchange))
 

@@ -14,13 +14,16 @@ from functools import partial
 
 import numpy as np
 
+from rune import dtypes
 from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm import library as gemm
 from rune.backends.cpu.gemm.tile import Shape, maker
 from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
+from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.factors import Factor
-from rune.ops.linalg.dense import MOST_ROWS
+from rune.ops.complex_numbers import real_dtype
+from rune.ops.linalg.dense import MOST_ROWS, MOST_SMALL
 
 BLOCK = 32  # rows and columns of a diagonal block, a multiple of any vector's lanes
 PANEL = 64  # right sides that are solved together
@@ -41,7 +44,7 @@ class Task:
 def task_of(factor: Factor, shape: Shape) -> Task:
     """The function for a factorisation of these sizes."""
     batch, (m, n, k) = factor.batch, (factor.rows, factor.columns, factor.sides)
-    few = max(m, n, k) <= lanes.MOST and batch >= shape.lanes
+    few = max(m, n, k) <= MOST_SMALL and batch >= shape.lanes
     groups = -(-batch // shape.lanes)
     match factor.routine:
         case "cholesky":
@@ -71,6 +74,7 @@ class Library:
     """The functions of one dtype and number of cores."""
 
     shape: Shape
+    numbers: Numbers
     cores: int
     parallel: int  # the address of the pool's function, with several cores
     tiles: gemm.Library
@@ -89,11 +93,15 @@ class Library:
             return
         used = dict.fromkeys(piece for name in names for piece in _USES[name])
         texts = [_PIECES[piece](self.shape) for piece in used]
-        texts += [_TASKS[name](self.shape) for name in names]
+        texts += [self._task(name) for name in names]
         texts += [_entry(self, name) for name in names]
         code = compiler.compile_module("linalg", "\n\n".join([declarations(self.shape), *texts]))
         self.codes.append(code)
         self.addresses.update((name, code.address(name)) for name in names)
+
+    def _task(self, name: str) -> str:
+        lanes_function = _LANES.get(name)
+        return lanes_function(self.shape, self.numbers) if lanes_function else _TASKS[name](self.shape)
 
     def chunk(self, task: Task) -> int:
         """How many parts of the work a core takes at once."""
@@ -104,9 +112,10 @@ class Library:
 
 @functools.cache
 def library(dtype: np.dtype, cores: int, parallel: int) -> Library:
-    """The functions of this process for f32 or f64."""
-    tiles = gemm.library(dtype, cores, parallel, "linalg")
-    return Library(tiles.shape, cores, parallel, tiles)
+    """The functions of this process for f32, f64, c64 or c128; complex ones are those of lanes."""
+    tiles = gemm.library(real_dtype(dtype), cores, parallel, "linalg")
+    numbers = Complexes() if dtype in dtypes.COMPLEX else Reals()
+    return Library(tiles.shape, numbers, cores, parallel, tiles)
 
 
 def declarations(shape: Shape) -> str:
@@ -217,14 +226,16 @@ _USES = {
     "geqrf": (*_REFLECTING, "reflect"),
     "reflections_product": _REFLECTING,
 }
+_LANES: dict[str, Callable[[Shape, Numbers], str]] = {
+    "cholesky_lanes": lanes.cholesky_lanes_function,
+    "solve_lanes": lanes.solve_lanes_function,
+    "lu_lanes": lanes.lu_lanes_function,
+}
 _TASKS: dict[str, Callable[[Shape], str]] = {
     "cholesky": partial(cholesky.cholesky_function, block=BLOCK),
-    "cholesky_lanes": lanes.cholesky_lanes_function,
     "solve": partial(triangular.solve_function, block=BLOCK, width=PANEL, most=MOST_ROWS["triangular_solve"]),
     "solve_column": triangular.solve_column_function,
-    "solve_lanes": lanes.solve_lanes_function,
     "lu": partial(lu.lu_function, block=BLOCK, most=MOST_ROWS["lu"]),
-    "lu_lanes": lanes.lu_lanes_function,
     "geqrf": partial(reflections.geqrf_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
     "reflections_product": partial(
         reflections.reflections_product_function, block=BLOCK, most=MOST_ROWS["reflections_product"]

@@ -1,0 +1,70 @@
+"""Slices of a known size that start anywhere: `x[ds(i, 3)]`, where i may be traced.
+
+A window out of bounds is moved inside where it is read, and is not written at all, as in JAX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rune import tree
+from rune.core.interpreter import type_of
+from rune.core.values import Operand
+from rune.dims import Size
+from rune.errors import ArgumentError, AxisError
+
+
+@tree.register_dataclass(data_fields=["start"], meta_fields=["size", "stride"])
+@dataclass(frozen=True)
+class Slice:
+    """`size` elements from `start` on, each `stride` behind the last; `ds` makes it."""
+
+    start: Operand  # a number, an integer array of rank 0, or a traced one
+    size: int
+    stride: int = 1
+
+
+def ds(start: Operand | None, size: int | None = None, stride: int | None = None) -> slice | Slice:
+    """An index that names `size` elements from `start` on, which may be traced.
+
+    ds(n) names the first n, ds(None) all. A start below 0 counts from the end. A window that is not
+    inside of its axis is moved there where it is read, and is not written at all.
+    Errors: ArgumentError for a size or stride that is not a number, or is below 0 or 1.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.jit(lambda x, i: x[rune.ds(i, 2)])(rnp.arange(5), 3)
+    Array([3, 4], i32[2], cpu:0)
+    >>> rnp.zeros(4).at[rune.ds(1, 2)].set(7.0)
+    Array([0., 7., 7., 0.], f32[4], cpu:0)
+    """
+    if start is None:
+        return slice(None)
+    first, count = (0, start) if size is None else (start, size)
+    return Slice(first, _at_least(0, "size", count), _at_least(1, "stride", 1 if stride is None else stride))
+
+
+def _at_least(least: int, name: str, number: object) -> int:
+    if not isinstance(number, int) or number < least:
+        raise ArgumentError(f"ds: cannot take {number} as {name} (a whole number of {least} or more)")
+    return number
+
+
+def within(entry: Slice, axis: int, size: Size) -> slice | Slice:
+    """A plain slice, where it is known to be inside of an axis of `size`.
+
+    Errors: AxisError for one that is longer, and for a stride where a window would be moved.
+    """
+    start, span = entry.start, max(0, (entry.size - 1) * entry.stride + 1)
+    if isinstance(size, int) and span > size:
+        raise AxisError(f"index: cannot take {span} elements of axis {axis} (size {size})")
+    if isinstance(start, int) and isinstance(size, int):
+        first = start + size if start < 0 else start
+        if 0 <= first <= size - span:
+            return slice(first, first + span, entry.stride)
+    if entry.stride != 1:
+        shown = start if isinstance(start, int) else type_of(start)
+        raise AxisError(
+            f"index: cannot step by {entry.stride} from {shown} (axis {axis} of size {size})",
+            hint="start + stride * arange(size) is an array of positions",
+        )
+    return entry
