@@ -106,8 +106,7 @@ def test_a_traced_value_is_no_tracer_of_an_older_interpreter():
 
 
 def test_a_lowering_calls_python_by_a_callback():
-    aval = jax.typeof(jnp.asarray(X))
-
+    aval: Any = jax.typeof(jnp.asarray(X))
     context = mlir.LoweringRuleContext(core.Primitive("double_of_test"), (aval,), (aval,))
     results, *_ = mlir.emit_python_callback(
         context, lambda x: (2 * x,), None, [jnp.asarray(X)], [aval], [aval], has_side_effect=False

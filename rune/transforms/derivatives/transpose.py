@@ -82,9 +82,7 @@ def _contribute(contributions: Contributions, atom: Atom, ct: Value | None, env:
         contributions.add(atom, ct)
 
 
-def _transpose_equation(
-    equation: Equation, env: dict[Var, Any], contributions: Contributions, is_asked: bool
-) -> None:
+def _transpose_equation(equation: Equation, env: dict[Var, Any], contributions: Contributions, is_asked: bool) -> None:
     # All readers of the results come later, so these cotangents are complete, and used up here.
     linear = [isinstance(a, Var) and a not in env for a in equation.operands]
     cts = contributions.of_results(equation, linear)

@@ -70,6 +70,15 @@ def value(line: str) -> Any:
     return eval(code, names)
 
 
+def refusal(line: str) -> list[str]:
+    """Python's classes of the error that a line raises, the nearest first; `nothing` for none."""
+    try:
+        value(line)
+    except Exception as error:
+        return [c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"]
+    return ["nothing"]
+
+
 def _names(code: CodeType) -> set[str]:
     """Names that are read in an expression and in its functions."""
     inner = [c for c in code.co_consts if isinstance(c, CodeType)]
