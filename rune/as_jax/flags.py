@@ -208,9 +208,9 @@ def _require_possible(name: str, value: Any) -> None:
 class _Acted(ContextDecorator):
     """An option that acts, in a block alone: a setting of rune's acts from its making on."""
 
-    def __init__(self, name: str, value: Any):
+    def __init__(self, name: str, value: object):
         self.name, self.value = name, value
-        self._entered: list[config.Setting[Any]] = []
+        self._entered: list[config.Setting[object]] = []
 
     def _recreate_cm(self) -> _Acted:
         return _Acted(self.name, self.value)
@@ -226,7 +226,7 @@ class _Acted(ContextDecorator):
 class _Noted(ContextDecorator):
     """A noted option in a block."""
 
-    def __init__(self, name: str, value: Any):
+    def __init__(self, name: str, value: object):
         self.name, self.value = name, value
 
     def _recreate_cm(self) -> _Noted:

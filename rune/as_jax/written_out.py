@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -12,22 +11,23 @@ import rune.numpy as rnp
 from rune import checkpoint_name, lax, random
 from rune.array import Array
 from rune.as_jax.primitive import Primitive
+from rune.typing import ArrayLike
 
 
 class WrittenOut(Primitive):
     """An operation that no equation of rune's has: to bind it is to call its function."""
 
-    def __init__(self, name: str, function: Callable[..., Any]):
+    def __init__(self, name: str, function: Callable[..., object]):
         super().__init__(name)
         self.function = function
         self.def_impl(function)
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: object, **params: object) -> object:
         """Apply the operations that it is written in."""
         return self.function(*args, **params)
 
 
-def _in_total_order(compare: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:
+def _in_total_order(compare: Callable[..., Array], x: ArrayLike, y: ArrayLike) -> Array:
     """Compare as IEEE 754 orders all numbers: -0 before 0, NaN at the ends by their signs."""
     return compare(_place(rnp.asarray(x)), _place(rnp.asarray(y)))
 
@@ -42,15 +42,17 @@ def _place(x: Array) -> Array:
     return lax.bitwise_xor(bits, lax.bitwise_and(signs, rnp.full_like(bits, np.iinfo(integer).max)))
 
 
-def _windowed(combine: Callable[[Any, Any], Array], start: Callable[[np.dtype], Any], x: Any, **windows: Any) -> Array:
+def _windowed(
+    combine: Callable[..., Array], start: Callable[[np.dtype], ArrayLike], x: ArrayLike, **windows: object
+) -> Array:
     x = rnp.asarray(x)
     return lax.reduce_window(x, np.asarray(start(x.dtype), x.dtype), combine, **windows)
 
 
-def _extreme(sign: int) -> Callable[[np.dtype], Any]:
+def _extreme(sign: int) -> Callable[[np.dtype], float]:
     """The greatest number of a dtype for 1, the least for -1."""
 
-    def end(dtype: np.dtype) -> Any:
+    def end(dtype: np.dtype) -> float:
         if rnp.issubdtype(dtype, rnp.floating):
             return sign * np.inf
         if dtype.kind == "b":
@@ -61,7 +63,7 @@ def _extreme(sign: int) -> Callable[[np.dtype], Any]:
 
 
 def _best(
-    x: Any,
+    x: ArrayLike,
     *,
     k: int,
     reduction_dimension: int,
@@ -74,11 +76,11 @@ def _best(
     return search(x, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 
-def _gamma(key: Any, a: Any, *, log_space: bool) -> Array:
+def _gamma(key: ArrayLike, a: ArrayLike, *, log_space: bool) -> Array:
     return (random.loggamma if log_space else random.gamma)(key, a)
 
 
-WRITTEN_OUT: Mapping[str, Callable[..., Any]] = {
+WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
     "approx_top_k": _best,
     "bessel_i0e": lax.bessel_i0e,
     "bessel_i1e": lax.bessel_i1e,

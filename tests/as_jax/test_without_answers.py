@@ -99,10 +99,10 @@ def test_lanes_are_repeated_along_a_new_axis():
 
 
 def test_a_traced_value_is_no_tracer_of_an_older_interpreter():
-    seen: list[bool] = []
-    jax.jit(lambda x: seen.append(isinstance(x, partial_eval.JaxprTracer)) or x)(X)
+    outcomes: list[bool] = []
+    jax.jit(lambda x: outcomes.append(isinstance(x, partial_eval.JaxprTracer)) or x)(X)
 
-    assert len(seen) == 1
+    assert len(outcomes) == 1
 
 
 def test_a_lowering_calls_python_by_a_callback():

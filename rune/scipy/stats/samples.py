@@ -420,8 +420,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     nan_policy: "propagate" or "omit"; NaN, which equals nothing, is the mode of NaN alone.
     Shapes:     a without the axis, [] for axis None, or with 1 there if keepdims.
     Types:      the mode in the dtype of a, the count i32.
-    Errors:     ShapeError for no numbers along the axis; AxisError for an axis that is not there;
-                ArgumentError for another nan_policy.
+    Errors:     ShapeError for no numbers along the axis; ArgumentError for another nan_policy.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import mode
@@ -433,10 +432,10 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     x, along = (rnp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
     if not x.ndim:
         raise ShapeError("mode: cannot go along an axis of a single number (rank 0)")
-    moved = rnp.moveaxis(x, along, -1)
-    if moved.shape[-1] == 0:
+    rows = rnp.moveaxis(x, along, -1)
+    if rows.shape[-1] == 0:
         raise ShapeError(f"mode: cannot find the most frequent of no numbers ({x.shape})")
-    rows = rnp.sort(moved, axis=-1)
+    rows = rnp.sort(rows, axis=-1)
     ranks = _ranks(rows, "min")
     counts = _ranks(rows, "max") - ranks + 1
     at = rnp.argmax(counts, axis=-1, keepdims=True)

@@ -66,27 +66,27 @@ def are_subclasses(jax: Any) -> list[bool]:
 
 
 def of_custom_rules(jax: Any) -> list[Any]:
-    """What symbolic zeros are told: which arguments are perturbed, and the type of a zero."""
-    told: list[Any] = []
+    """What symbolic zeros are notes: which arguments are perturbed, and the type of a zero."""
+    notes: list[Any] = []
 
     @jax.custom_vjp
     def f(x: Any, y: Any) -> Any:
         return x * y
 
     def forward(x: Any, y: Any) -> Any:
-        told.extend([type(x).__name__, x.perturbed, y.perturbed, float(x.value)])
+        notes.extend([type(x).__name__, x.perturbed, y.perturbed, float(x.value)])
         return x.value * y.value, (x.value, y.value)
 
     def backward(residuals: Any, ct: Any) -> Any:
         is_zero = isinstance(ct, jax.custom_derivatives.SymbolicZero)
-        told.append(is_zero)
+        notes.append(is_zero)
         return residuals[1] * (0 if is_zero else ct), None
 
     f.defvjp(forward, backward, symbolic_zeros=True)
     slope = jax.grad(lambda x: f(x, 3.0))(2.0)
     primal = jax.custom_derivatives.CustomVJPPrimal(1.0, True)
     tree = jax.custom_derivatives.custom_vjp_primal_tree_values([primal, primal])
-    return [slope, told, tree, f.symbolic_zeros, f.fwd is forward, f.bwd is backward]
+    return [slope, notes, tree, f.symbolic_zeros, f.fwd is forward, f.bwd is backward]
 
 
 def of_custom_tangents(jax: Any) -> list[Any]:
@@ -96,18 +96,18 @@ def of_custom_tangents(jax: Any) -> list[Any]:
     def f(x: Any, y: Any) -> Any:
         return x * y
 
-    seen: list[Any] = []
+    outcomes: list[Any] = []
 
     def rule(primals: Any, tangents: Any) -> Any:
-        seen.extend(isinstance(t, jax.custom_derivatives.SymbolicZero) for t in tangents)
+        outcomes.extend(isinstance(t, jax.custom_derivatives.SymbolicZero) for t in tangents)
         return f(*primals), 7.0 * tangents[0]
 
     f.defjvp(rule, symbolic_zeros=True)
-    return [[*map(float, jax.jvp(lambda x: f(x, 2.0), (3.0,), (1.0,)))], seen, f.symbolic_zeros]
+    return [[*map(float, jax.jvp(lambda x: f(x, 2.0), (3.0,), (1.0,)))], outcomes, f.symbolic_zeros]
 
 
 def registered(jax: Any) -> list[Any]:
-    """Trees of registered classes: leaves, paths and what is told apart."""
+    """Trees of registered classes: leaves, paths and what is notes apart."""
 
     @jax.tree_util.register_dataclass
     @dataclass
@@ -188,7 +188,7 @@ def exported_classes(jax: Any) -> list[Any]:
 
 
 def listeners(jax: Any) -> list[Any]:
-    """Events reach those who listen, with their values and names, until they are told no more."""
+    """Events reach those who listen, with their values and names, until they are notes no more."""
     heard: list[Any] = []
 
     def event(name: str, **about: Any) -> None:

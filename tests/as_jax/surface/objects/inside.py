@@ -11,17 +11,17 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 def tracers(jax: Any) -> list[bool]:
     """Which class a traced value is of, where it is traced."""
-    seen: list[bool] = []
+    outcomes: list[bool] = []
 
     def note(kind: Any) -> Any:
-        return lambda x: seen.append(isinstance(x, kind)) or x
+        return lambda x: outcomes.append(isinstance(x, kind)) or x
 
     jax.jvp(note(jax.interpreters.ad.JVPTracer), (X,), (X,))
     jax.jit(note(jax.interpreters.partial_eval.DynamicJaxprTracer))(X)
     jax.jit(note(jax.core.Tracer))(X)
-    seen.append(isinstance(X, jax.interpreters.partial_eval.JaxprTracer))
-    seen.append(isinstance(X, jax.interpreters.ad.JVPTracer))
-    return seen
+    outcomes.append(isinstance(X, jax.interpreters.partial_eval.JaxprTracer))
+    outcomes.append(isinstance(X, jax.interpreters.ad.JVPTracer))
+    return outcomes
 
 
 def tables_of_rules(jax: Any) -> list[bool]:

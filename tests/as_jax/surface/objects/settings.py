@@ -49,10 +49,10 @@ def defaults(jax: Any) -> dict[str, Any]:
 
 def _block(jax: Any, block: Any, option: str, f: Callable[[], Any]) -> list[Any]:
     """The option and what a program gives: before, in the block, after it."""
-    seen = [getattr(jax.config, option), _outcome(f)]
+    outcomes = [getattr(jax.config, option), _outcome(f)]
     with block:
-        seen += [getattr(jax.config, option), _outcome(f)]
-    return [*seen, getattr(jax.config, option), _outcome(f)]
+        outcomes += [getattr(jax.config, option), _outcome(f)]
+    return [*outcomes, getattr(jax.config, option), _outcome(f)]
 
 
 def _outcome(f: Callable[[], Any]) -> Any:
