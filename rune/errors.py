@@ -156,8 +156,8 @@ class ShapeError(RuneError, TypeError, ValueError):
     """
 
 
-class DtypeError(RuneError, TypeError):
-    """A dtype without meaning for the operation.
+class DtypeError(RuneError, TypeError, ValueError):
+    """A dtype without meaning for the operation: JAX has TypeError or ValueError for this.
 
     >>> import rune, rune.numpy as rnp
     >>> rnp.bitwise_and(1.5, 2)  # doctest: +ELLIPSIS
@@ -166,8 +166,8 @@ class DtypeError(RuneError, TypeError):
     """
 
 
-class PromotionError(DtypeError, ValueError):
-    """Dtypes that no dtype holds both of without a cast: a ValueError, too, as in JAX."""
+class PromotionError(DtypeError):
+    """Dtypes that no dtype holds both of without a cast."""
 
 
 class AxisError(RuneError, ValueError, IndexError):
@@ -220,7 +220,7 @@ class LayoutError(ArgumentError):
     """
 
 
-class TransformError(RuneError, TypeError):
+class TransformError(RuneError, TypeError, ValueError):
     """A transformation asked for something without meaning: grad of a non-scalar or an integer.
 
     >>> import rune, rune.numpy as rnp

@@ -33,7 +33,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "config.update: val",
         "custom_jvp(f).defjvp: jvp",
         "jax.lax.all_gather: to",
-        "jax.explain_cache_misses: *",
     ),
     "Classes that programs are given, and do not make.": (
         "jax.stages.*: *",

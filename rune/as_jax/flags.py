@@ -14,8 +14,8 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ContextDecorator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ContextDecorator, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from rune import config, settings
 from rune.backends import Device, device_named, platform_name
 from rune.errors import ArgumentError
 from rune.transforms import late_modules
+from rune.transforms.inspect.cache_misses import explain_cache_misses as explained
 
 Change = dict[str, Any]
 
@@ -163,15 +164,15 @@ def value_of(name: str) -> Any:
         return ACTING[name].value(config.current())
     if name in NOTED:
         return _blocks.get().get(name, _process.get(name, NOTED[name]))
-    if name in FIXED:
-        return FIXED[name][0]
+    if name in FIXED:  # a block may say the same in another word
+        return _blocks.get().get(name, FIXED[name][0])
     raise AttributeError(f"Unrecognized config option: {name}")
 
 
 def in_block(name: str, value: Any) -> Block:
     """The option in a block, which also decorates functions. Errors: as update."""
     if name in ACTING:
-        return _setting(name, value)
+        return _Acted(name, value)
     _require_possible(name, value)
     return _Noted(name, value)
 
@@ -204,10 +205,28 @@ def _require_possible(name: str, value: Any) -> None:
         raise AttributeError(f"Unrecognized config option: {name}")
 
 
+class _Acted(ContextDecorator):
+    """An option that acts, in a block alone: a setting of rune's acts from its making on."""
+
+    def __init__(self, name: str, value: object):
+        self.name, self.value = name, value
+        self._entered: list[config.Setting[object]] = []
+
+    def _recreate_cm(self) -> _Acted:
+        return _Acted(self.name, self.value)
+
+    def __enter__(self) -> None:
+        self._entered.append(_setting(self.name, self.value))
+        self._entered[-1].__enter__()
+
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        self._entered.pop().__exit__(error, value, traceback)
+
+
 class _Noted(ContextDecorator):
     """A noted option in a block."""
 
-    def __init__(self, name: str, value: Any):
+    def __init__(self, name: str, value: object):
         self.name, self.value = name, value
 
     def _recreate_cm(self) -> _Noted:
@@ -220,7 +239,7 @@ class _Noted(ContextDecorator):
         _blocks.reset(self._token)
 
 
-Block = config.Setting[Any] | _Noted
+Block = _Acted | _Noted
 _REQUIRED = object()
 
 
@@ -247,6 +266,13 @@ class State:
 def disable_jit(disable: bool = True) -> Block:
     """A block in which functions run operation by operation, whatever jit says."""
     return in_block("jax_disable_jit", disable)
+
+
+@contextmanager
+def explain_cache_misses(new_val: bool = True) -> Iterator[list[str]]:
+    """A block that tells the reason for each trace by jit: `rune.explain_cache_misses`."""
+    with in_block("jax_explain_cache_misses", new_val), explained() if new_val else nullcontext([]) as reasons:
+        yield reasons
 
 
 class Configuration:

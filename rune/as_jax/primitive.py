@@ -19,6 +19,7 @@ from rune.core import interpreter
 from rune.core.axes import own_axis
 from rune.core.interpreter import bind
 from rune.core.primitive import EXTENSION, Direct, Effect
+from rune.core.primitive import Primitive as Operation
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -51,7 +52,14 @@ class AxisData:
     explicit_mesh_axis: None = None
 
 
-class Primitive(Direct):
+class _AnyPrimitive(type):
+    """Rune's own operations are instances of JAX's class, too; `issubclass` tells them apart."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or (cls is Primitive and issubclass(type(instance), Operation))
+
+
+class Primitive(Direct, metaclass=_AnyPrimitive):
     """An operation of one's own. `multiple_results` is set before it is bound first.
 
     >>> import rune.as_jax, jax, jax.numpy as jnp
@@ -194,17 +202,6 @@ class Primitive(Direct):
             )
         return out
 
-
-class WrittenOut(Primitive):
-    """An operation of JAX's that no equation has; to bind it calls the function that writes it."""
-
-    def __init__(self, name: str, function: Callable[..., object]):
-        super().__init__(name)
-        self.function = function
-
-    def bind(self, *args: object, **params: object) -> object:
-        """The result of the function."""
-        return self.function(*args, **params)
 
 
 class LoweringContext:

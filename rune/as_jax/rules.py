@@ -41,7 +41,7 @@ class Rules(MutableMapping[Primitive, Rule]):
     def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
         if (self.kind, primitive) in SETTLED:
             return
-        if not isinstance(primitive, Primitive):
+        if not issubclass(type(primitive), Primitive):
             raise ArgumentError(
                 f"{self.kind}: cannot set the rule of {primitive} (it is not a primitive of jax.extend.core)",
                 hint="the rules of rune's own operations are settled; rune.extend defines operations of one's own",
@@ -50,7 +50,7 @@ class Rules(MutableMapping[Primitive, Rule]):
         self.primitives.add(primitive)
 
     def __getitem__(self, primitive: Primitive) -> Rule:
-        if not isinstance(primitive, Primitive):
+        if not issubclass(type(primitive), Primitive):
             raise KeyError(primitive)
         return primitive.rules[self.kind]
 

@@ -18,7 +18,7 @@ from rune.backends import Device
 from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size, maximum
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, RuneError
 from rune.numpy.arguments import beside, in_dtype, laid_out, placed, refuse_order, shape_of, type_like, value
 from rune.ops import conventions as c
 from rune.ops import family
@@ -154,6 +154,8 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
     if not holds_arrays(x):
         try:
             return as_array(x, dtype)
+        except RuneError:  # a dtype, which says so itself
+            raise
         except ValueError as error:
             raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
     rows = stacked("array", [_from_object(row, dtype) for row in x])

@@ -1,4 +1,4 @@
-"""Where a function has no value, it has no slope in reverse: no silent 0 reaches an optimizer."""
+"""Where a function has no value, it has no slope backwards either: no silent 0 is handed on."""
 
 from __future__ import annotations
 

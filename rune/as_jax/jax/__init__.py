@@ -48,7 +48,7 @@ from rune.as_jax.devices import (
     process_index,
     process_indices,
 )
-from rune.as_jax.flags import Configuration, State, disable_jit
+from rune.as_jax.flags import Configuration, State, disable_jit, explain_cache_misses
 from rune.as_jax.jaxprs import make_jaxpr
 from rune.as_jax.platforms import copy_to_host_async, print_environment_info, smap
 from rune.as_jax.reference_types import typeof

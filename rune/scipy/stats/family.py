@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 class _Place(NamedTuple):
-    """A point y of the support, the one asked for, what lies outside, and the parameters."""
+    """A point of the support, the one asked for, what lies outside, and the parameters."""
 
     y: Array
     asked: Array

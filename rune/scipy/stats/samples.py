@@ -432,9 +432,10 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     x, along = (rnp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
     if not x.ndim:
         raise ShapeError("mode: cannot go along an axis of a single number (rank 0)")
-    if x.shape[along] == 0:
+    rows = rnp.moveaxis(x, along, -1)
+    if rows.shape[-1] == 0:
         raise ShapeError(f"mode: cannot find the most frequent of no numbers ({x.shape})")
-    rows = rnp.sort(rnp.moveaxis(x, along, -1), axis=-1)
+    rows = rnp.sort(rows, axis=-1)
     ranks = _ranks(rows, "min")
     counts = _ranks(rows, "max") - ranks + 1
     at = rnp.argmax(counts, axis=-1, keepdims=True)

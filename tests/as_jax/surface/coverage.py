@@ -12,10 +12,10 @@ from typing import Any
 
 from tests.as_jax.surface.compare import of_rune, stored
 from tests.as_jax.surface.functions.letters import FAMILIES, expressions, scope
-from tests.as_jax.surface.objects.said import import_modules, lines
+from tests.as_jax.surface.objects.said import FOLDER, PROGRAMS, import_modules, lines
 
 _NOTHING = object()  # for an expression that is not a chain of names
-_CALLS = Path(__file__).with_name("calls.py")
+_SOURCES = [Path(__file__).with_name("calls.py"), *(FOLDER / f"{name}.py" for name in PROGRAMS)]
 
 
 def untested() -> Iterator[tuple[str, str]]:
@@ -49,7 +49,7 @@ def _spoken() -> tuple[dict[Any, Any], frozenset[str]]:
     """Values by their identities, and names of attributes."""
     import_modules()
     texts = [e.text for family in FAMILIES for e in expressions(family)]
-    trees = [*map(ast.parse, [*texts, *lines(), _CALLS.read_text()])]
+    trees = [*map(ast.parse, [*texts, *lines(), *(path.read_text() for path in _SOURCES)])]
     attributes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
     values = [v for v in map(_value, attributes) if v is not _NOTHING]
     return {_identity(v): v for v in values}, frozenset(n.attr for n in attributes)

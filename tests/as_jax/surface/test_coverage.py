@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
 from functools import cache
+from pathlib import Path
+
+import pytest
 
 from tests.as_jax.surface.coverage import untested
 from tests.as_jax.surface.without_answers import REASONS
 
-PATTERNS = [pattern for patterns in REASONS.values() for pattern in patterns.split()]
+TESTS = Path(__file__).parent.parent.parent
 
 
 @cache
-def dotted() -> list[str]:
-    return [f"{title}.{name}" for title, name in untested()]
+def dotted() -> frozenset[str]:
+    return frozenset(f"{title}.{name}" for title, name in untested())
 
 
 def test_a_name_has_a_stored_answer_or_a_reason():
-    assert [name for name in dotted() if not any(fnmatchcase(name, p) for p in PATTERNS)] == []
+    assert sorted(dotted()) == sorted(name for names in REASONS.values() for name in names.split())
 
 
-def test_every_reason_is_one_of_a_name_without_an_answer():
-    assert [p for p in PATTERNS if not any(fnmatchcase(name, p) for name in dotted())] == []
+@pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason[0])
+def test_the_file_that_a_reason_names_speaks_of_its_names(reason: tuple[str, str]):
+    words = set(re.findall(r"\w+", (TESTS / reason[1]).read_text()))
+
+    assert [name for name in REASONS[reason].split() if name.rpartition(".")[2] not in words] == []

@@ -106,6 +106,8 @@ def scope() -> dict[str, Any]:
     modules = {name: import_module(module) for name, module in _MODULES.items()}
     for name in ("ndimage", "integrate", "interpolate", "cluster.vq", "fft", "spatial.transform"):
         import_module(f"jax.scipy.{name}")
+    for name in ("flatten_util", "ad_checkpoint"):
+        import_module(f"jax.{name}")
     for name in ("ode", "sparse"):
         import_module(f"jax.experimental.{name}")
     return {"np": np, "jax": import_module("jax"), **modules}

@@ -36,7 +36,7 @@ VERSION = "0.10.2"
 def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
     """Values lane by lane, stacked; tangents and gradients, or the name of the error.
 
-    Gradients at limits would be sums of infinities: cotangents are stored in their place.
+    Gradients of what is at limits would be sums of infinities: cotangents stand in their place.
     """
     count = 1 if e.family in UNUSUAL else LANES
     lanes = [[np.asarray(x) for x in jax.tree.leaves(value(e, lane))] for lane in range(count)]
@@ -54,7 +54,7 @@ def store(jax: Any, family: str) -> None:
     """Write one file: arrays one after the other, their types in an index."""
     index: dict[str, dict[str, Any]] = {}
     blocks: list[bytes] = []
-    for e in expressions(family):
+    for number, e in enumerate(expressions(family)):
         try:
             results = [*answers(jax, e)]
         except Exception as error:
@@ -65,7 +65,8 @@ def store(jax: Any, family: str) -> None:
             is_error = isinstance(answer, str)
             entry[name] = answer if is_error else [[x.dtype.name, x.shape] for x in answer]
             blocks += [] if is_error else [x.tobytes() for x in answer]
-        jax.clear_caches()
+        if number % 50 == 49:
+            jax.clear_caches()
     data = np.frombuffer(b"".join(blocks), np.uint8)
     np.savez_compressed(stored_in(family), allow_pickle=False, index=np.array(json.dumps(index)), data=data)
     print(family, len(index), "expressions")

@@ -4,8 +4,7 @@ NaN, infinities and the signs of zeros are where JAX has them, integers are equa
 agree to a few ulps; where JAX has 0, a denormal is right. hard_differences.txt has the expressions
 of hard.txt that differ on purpose, with reasons, hard_slopes.txt those whose tangents do, and
 hard_cotangents.txt those whose cotangents do as well.
-A run tries all values, tangents and cotangents, and a share by vmap and jit, all of them with
-RUNE_TEST_WHOLE=1.
+A run tries all values and slopes, and a share by vmap and jit; RUNE_TEST_WHOLE=1 tries all.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def test_tangents_at_limits_are_those_of_jax_but_for_the_table():
     assert [text for text in table if text not in wrong] == []
 
 
-# Their tangents differ, and no cotangent does.
+# Their tangents differ, and no cotangent: that of nothing is nothing.
 AGREEING = {"jnp.var(E, axis=0)", "jnp.nanmean(E, axis=0)", "jnp.tanh(H)", "stats.beta.logpdf(X, 2.0, 3.0)"}
 AGREEING |= {f"jnp.{name}(X[:, None], Y)" for name in ("remainder", "fmod", "divmod")} | {"jnp.fmod(H[:, None], H)"}
 

@@ -1,13 +1,15 @@
 """Expressions whose answers are stored as text: objects, types, trees, programs and their parts.
 
-The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py.
+The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py; what
+takes more than a line is a function of the library in the modules of PROGRAMS.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,15 @@ import numpy as np
 from tests.as_jax.surface.functions.letters import first_lane, scope
 
 FOLDER = Path(__file__).parent
+PROGRAMS = ("settings", "classes", "rooms", "inside")
 ANSWERS = FOLDER / "jax_0_10_2.json"
 _MODULES = """
-    example_libraries.optimizers example_libraries.stax experimental.checkify experimental.jet
+    example_libraries.optimizers example_libraries.stax experimental.checkify
+    experimental.custom_partitioning experimental.jet experimental.layout experimental.sparse.linalg
     experimental.mesh_utils experimental.multihost_utils experimental.shard_map extend.backend
+    monitoring distributed debug
     extend.core interpreters.ad interpreters.batching interpreters.partial_eval scipy.optimize
-    scipy.sparse.linalg
+    extend.linear_util scipy.sparse.linalg
     ad_checkpoint api_util custom_batching custom_derivatives dlpack dtypes errors export flatten_util
     image profiler ref stages test_util
     """.split()
@@ -29,6 +34,25 @@ _MODULES = """
 def lines() -> list[str]:
     """The expressions."""
     return (FOLDER / "objects.txt").read_text().splitlines()
+
+
+def programs() -> dict[str, Callable[[Any], Any]]:
+    """The functions of the library, `settings.defaults` and so on."""
+    modules = {name: import_module(f"{__package__}.{name}") for name in PROGRAMS}
+    return {
+        f"{name}.{key}": f
+        for name, module in modules.items()
+        for key, f in vars(module).items()
+        if isinstance(f, FunctionType) and f.__module__ == module.__name__ and not key.startswith("_")
+    }
+
+
+def answers() -> dict[str, Any]:
+    """What the lines and the programs give, in words."""
+    import_modules()
+    jax = scope()["jax"]
+    lines_told = {line: told(value(line)) for line in lines()}
+    return lines_told | {name: told(program(jax)) for name, program in programs().items()}
 
 
 def import_modules() -> None:
@@ -44,6 +68,15 @@ def value(line: str) -> Any:
     letters = {name: first_lane(name) for name in _names(code)}
     names = scope() | {name: array for name, array in letters.items() if array is not None}
     return eval(code, names)
+
+
+def refusal(line: str) -> list[str]:
+    """Python's classes of the error that a line raises, the nearest first; `nothing` for none."""
+    try:
+        value(line)
+    except Exception as error:
+        return [c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"]
+    return ["nothing"]
 
 
 def _names(code: CodeType) -> set[str]:

@@ -1,0 +1,110 @@
+"""JAX's operations that rune writes in others, by the parameters that JAX's equations have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+import rune.numpy as rnp
+from rune import checkpoint_name, lax, random
+from rune.array import Array
+from rune.as_jax.primitive import Primitive
+from rune.typing import ArrayLike
+
+
+class WrittenOut(Primitive):
+    """An operation that no equation of rune's has: to bind it is to call its function."""
+
+    def __init__(self, name: str, function: Callable[..., object]):
+        super().__init__(name)
+        self.function = function
+        self.def_impl(function)
+
+    def bind(self, *args: object, **params: object) -> object:
+        """Apply the operations that it is written in."""
+        return self.function(*args, **params)
+
+
+def _in_total_order(compare: Callable[..., Array], x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare as IEEE 754 orders all numbers: -0 before 0, NaN at the ends by their signs."""
+    return compare(_place(rnp.asarray(x)), _place(rnp.asarray(y)))
+
+
+def _place(x: Array) -> Array:
+    """Integers in the order of the floats x; other numbers as they are."""
+    if not rnp.issubdtype(x.dtype, rnp.floating):
+        return x
+    integer = np.dtype(f"i{x.dtype.itemsize}")
+    bits = lax.bitcast_convert_type(x, integer)
+    signs = lax.shift_right_arithmetic(bits, rnp.full_like(bits, 8 * integer.itemsize - 1))
+    return lax.bitwise_xor(bits, lax.bitwise_and(signs, rnp.full_like(bits, np.iinfo(integer).max)))
+
+
+def _windowed(
+    combine: Callable[..., Array], start: Callable[[np.dtype], ArrayLike], x: ArrayLike, **windows: object
+) -> Array:
+    x = rnp.asarray(x)
+    return lax.reduce_window(x, np.asarray(start(x.dtype), x.dtype), combine, **windows)
+
+
+def _extreme(sign: int) -> Callable[[np.dtype], float]:
+    """The greatest number of a dtype for 1, the least for -1."""
+
+    def end(dtype: np.dtype) -> float:
+        if rnp.issubdtype(dtype, rnp.floating):
+            return sign * np.inf
+        if dtype.kind == "b":
+            return sign > 0
+        return rnp.iinfo(dtype).max if sign > 0 else rnp.iinfo(dtype).min
+
+    return end
+
+
+def _best(
+    x: ArrayLike,
+    *,
+    k: int,
+    reduction_dimension: int,
+    recall_target: float,
+    is_max_k: bool,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> tuple[Array, Array]:
+    search = lax.approx_max_k if is_max_k else lax.approx_min_k
+    return search(x, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
+
+
+def _gamma(key: ArrayLike, a: ArrayLike, *, log_space: bool) -> Array:
+    return (random.loggamma if log_space else random.gamma)(key, a)
+
+
+WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
+    "approx_top_k": _best,
+    "bessel_i0e": lax.bessel_i0e,
+    "bessel_i1e": lax.bessel_i1e,
+    "clamp": lax.clamp,
+    "copy": rnp.copy,
+    "cumlogsumexp": lambda x, *, axis, reverse: lax.cumlogsumexp(x, axis, reverse),
+    "digamma": lax.digamma,
+    "eq_to": partial(_in_total_order, lax.eq),
+    "igamma": lax.igamma,
+    "igamma_grad_a": lax.igamma_grad_a,
+    "igammac": lax.igammac,
+    "le_to": partial(_in_total_order, lax.le),
+    "lgamma": lax.lgamma,
+    "lt_to": partial(_in_total_order, lax.lt),
+    "name": lambda x, *, name: checkpoint_name(x, name),
+    "polygamma": lax.polygamma,
+    "random_gamma": _gamma,
+    "reduce_window_max": partial(_windowed, lax.max, _extreme(-1)),
+    "reduce_window_min": partial(_windowed, lax.min, _extreme(1)),
+    "reduce_window_sum": partial(_windowed, lax.add, lambda dtype: 0),
+    "reduce_xor": lambda x, *, axes: lax.reduce_xor(x, axes),
+    "regularized_incomplete_beta": lax.betainc,
+    "rng_bit_generator": lax.rng_bit_generator,
+    "shift_right_logical": lax.shift_right_logical,
+    "squeeze": lambda x, *, dimensions: lax.squeeze(x, dimensions),
+    "zeta": lax.zeta,
+}
