@@ -79,6 +79,7 @@ class _Launches(InC):
         return f"load({pointer(place)}, {place.bytes})"
 
 
+_FINISH = "note(cudaGetLastError()); note(cudaDeviceSynchronize());"
 _HOST = """
 typedef unsigned char *buffer;
 static unsigned long long *table;
@@ -128,7 +129,7 @@ def files(job: Job) -> dict[str, str | bytes]:
         texts.table(job, launches.words, "unsigned long long", "send((unsigned char *)table, words, sizeof words);"),
         _opened(job, len(launches.words)),
         texts.steps_function(job, steps, "rune_nearest"),
-        f'extern "C" {texts.device_entry(job, "note(cudaGetLastError()); note(cudaDeviceSynchronize());", "write_table")}',
+        f'extern "C" {texts.device_entry(job, _FINISH, "write_table")}',
         _close(job),
     ]
     build = f"nvcc {' '.join(OPTIONS)} -o {name} main.c {name}.cu {name}_weights.c -lm"

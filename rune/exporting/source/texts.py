@@ -269,7 +269,7 @@ def _bytes(type: ArrayType) -> str:
 
 
 def device_memory(job: Job, handle: str) -> str:
-    """The buffers: arguments a, results r, arena m; with open sizes also their bytes, 0 for none."""
+    """The buffers: arguments a, results r, arena m; with open sizes their bytes, 0 for none."""
     arguments, results = sizes(job)
     rooms = f"a_room[{max(1, len(arguments))}], r_room[{max(1, len(results))}], m_room"
     open_line = f"static int64_t {rooms};\n" if job.sizes else ""

@@ -229,7 +229,7 @@ def _bytes(type: ArrayType) -> str:
 
 
 def _sizes_checked(job: Job) -> str:
-    """Lines that take the sizes off the arguments. Errors: RangeError where they are out of range."""
+    """Lines that take the sizes off the arguments, with a RangeError if they are out of range."""
     if not job.sizes:
         return ""
     tests = " || ".join(texts.too_large(job, number)) or "false"
