@@ -3,8 +3,8 @@
     python examples/llm/generate.py llm-output "The following example"
     python examples/llm/generate.py llm-output "The following example" --bits 4
 
-The folder may be that of any model of llm_config.FAMILIES whose tokenizer.json llm_tokenizer.py
-reads.
+The folder may be that of any model of llm_config.FAMILIES whose tokenizer.json or tokenizer.model
+llm_tokenizer.py or llm_sentencepiece.py reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import llm_checkpoint as checkpoint
 import llm_model as model
 import numpy as np
 from llm_model import Decoder
-from llm_tokenizer import Tokenizer
 
 import rune
 
@@ -46,12 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     config, params = checkpoint.load(options.folder)
-    tokenizer = Tokenizer.load(options.folder / "tokenizer.json")
+    tokenizer = checkpoint.tokenizer(options.folder)
     if options.bits < 32:
         params = model.quantized(params, options.bits, group=32 if options.bits == 4 else None)
     size = sum(leaf.nbytes for leaf in rune.tree.leaves(params))
     print(f"{size / 1e6:.2f} MB of parameters in {options.bits} bits")
-    prompt, tokens, times = tokenizer.encode(options.prompt), [], [time.perf_counter()]
+    prompt = [*tokenizer.begin, *tokenizer.encode(options.prompt)]
+    tokens, times = [], [time.perf_counter()]
     with rune.counting() as counts:
         following = continuation(
             model.decoder(params, config), prompt, options.tokens, options.seed, options.temperature

@@ -2,6 +2,7 @@
 
     config.json                        sizes, llm_config.py reads it
     tokenizer.json                     llm_tokenizer.py reads it
+    tokenizer.model                    or else llm_sentencepiece.py
     model.safetensors                  all parameters; or several files, and
     model.safetensors.index.json       {"weight_map": {name: file}}
 
@@ -20,6 +21,8 @@ import llm_config
 import llm_model as model
 from llm_config import Config, UnknownModel
 from llm_model import Params
+from llm_sentencepiece import SentencePiece
+from llm_tokenizer import Tokenizer
 
 import rune
 
@@ -48,6 +51,12 @@ def load(folder: Path, device: Any = None) -> tuple[Config, Params]:
     if any(not name.endswith(NOT_PARAMETERS) for name in unknown):
         raise UnknownModel(f"{folder}: it has parameters that this decoder lacks: {', '.join(unknown[:3])}")
     return config, params
+
+
+def tokenizer(folder: Path) -> Tokenizer | SentencePiece:
+    """What makes numbers of texts. Errors: UnknownTokenizer."""
+    path = folder / "tokenizer.json"
+    return Tokenizer.load(path) if path.exists() else SentencePiece.load(folder / "tokenizer.model")
 
 
 def _weight_map(folder: Path) -> Mapping[str, str]:

@@ -214,33 +214,67 @@ def logits(params: Params, tokens: Any, config: Config) -> Any:
 
 
 def empty_cache(config: Config) -> Cache:
-    """A cache with no token in it, for as many as the model has places, and a block more."""
-    shape = (config.max_position_embeddings + BLOCK, config.num_key_value_heads, config.head_dim)
-    return [{"keys": rnp.zeros(shape), "values": rnp.zeros(shape)} for _ in range(config.num_hidden_layers)]
+    """A cache with no token in it: in each layer for as many as it sees, all places or a window."""
+    places = config.max_position_embeddings + BLOCK
+    lengths = [min(config.window(layer) or places, places) for layer in range(config.num_hidden_layers)]
+    shapes = [(length, config.num_key_value_heads, config.head_dim) for length in lengths]
+    return [{"keys": rnp.zeros(shape), "values": rnp.zeros(shape)} for shape in shapes]
 
 
-def extended(params: Params, cache: Cache, tokens: Any, first: Any, total: Any, config: Config) -> tuple[Cache, Any]:
-    """The cache with tokens i32[n] at the places from `first` on, and the logits after the last.
+def places_in(last: Any, length: int) -> Any:
+    """The places whose keys a window's cache has at place `last`, i32[length]; below 0 for none.
 
-    total: how many places of the cache are read, first + n at least
+    Place p is in row p % length, until p + length takes it.
     """
-    places, longer = rnp.arange(tokens.shape[0]) + first, list(cache)
-
-    def attend(layer: int, queries: Any, keys: Any, values: Any) -> Any:
-        longer[layer] = {
-            name: rune.lax.dynamic_update_slice_in_dim(cache[layer][name], new, first, axis=0)
-            for name, new in (("keys", keys), ("values", values))
-        }
-        seen = visible(places, rnp.arange(total), config.window(layer))
-        return attention(queries, longer[layer]["keys"][:total], longer[layer]["values"][:total], seen, config)
-
-    x = decoded(params, tokens, places, config, attend)
-    return longer, read_out(params, x[-1:], config)[0]
+    return last - (last - rnp.arange(length)) % length
 
 
 def prefill(params: Params, cache: Cache, prompt: Any, config: Config) -> tuple[Cache, Any]:
     """A cache with a prompt i32[p] in it, and the logits of what follows."""
-    return extended(params, cache, prompt, 0, prompt.shape[0], config)
+    places, filled = rnp.arange(prompt.shape[0]), list(cache)
+
+    def attend(layer: int, queries: Any, keys: Any, values: Any) -> Any:
+        window = config.window(layer)
+        filled[layer] = {
+            name: with_prompt(cache[layer][name], new, window) for name, new in (("keys", keys), ("values", values))
+        }
+        return attention(queries, keys, values, visible(places, places, window), config)
+
+    x = decoded(params, prompt, places, config, attend)
+    return filled, read_out(params, x[-1:], config)[0]
+
+
+def with_prompt(cache: Any, new: Any, window: int | None) -> Any:
+    """A layer's cache with the keys or values of a prompt, or as many of them as a window sees.
+
+    Shapes: cache [L, K, D], new [p, K, D] -> [L, K, D].
+    """
+    if window is None:
+        return rune.lax.dynamic_update_slice_in_dim(cache, new, 0, axis=0)
+    places = places_in(rnp.asarray(new.shape[0] - 1), cache.shape[0])
+    return rnp.where((places >= 0)[:, None, None], new[rnp.maximum(places, 0)], cache)
+
+
+def extended(params: Params, cache: Cache, token: Any, place: Any, total: Any, config: Config) -> tuple[Cache, Any]:
+    """The cache with a token i32[] at a place, and the logits after it.
+
+    total: how many places are read of layers that see all, place + 1 at least
+    """
+    longer = list(cache)
+
+    def attend(layer: int, queries: Any, keys: Any, values: Any) -> Any:
+        window, length = config.window(layer), cache[layer]["keys"].shape[0]
+        row = place if window is None else place % length
+        longer[layer] = {
+            name: rune.lax.dynamic_update_slice_in_dim(cache[layer][name], new, row, axis=0)
+            for name, new in (("keys", keys), ("values", values))
+        }
+        places = rnp.arange(total) if window is None else places_in(place, length)
+        keys, values = (longer[layer][name][: places.shape[0]] for name in ("keys", "values"))
+        return attention(queries, keys, values, visible(place[None], places, window) & (places >= 0), config)
+
+    x = decoded(params, token[None], place[None], config, attend)
+    return longer, read_out(params, x[-1:], config)[0]
 
 
 def sample(key: Any, logits: Any, temperature: Any) -> Any:
@@ -263,7 +297,7 @@ def continued(
     def one(carry: tuple[Cache, Any], number: Any) -> tuple[tuple[Cache, Any], Any]:
         cache, token = carry
         # t + BLOCK is the same for all tokens of the block, so that they share one program.
-        cache, logits = extended(params, cache, token[None], number - 1, t + BLOCK, config)
+        cache, logits = extended(params, cache, token, number - 1, t + BLOCK, config)
         token = sample(rune.random.fold_in(key, number), logits, temperature)
         return (cache, token), token
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 Pair = tuple[str, str]
 # GPT-2's, in the words of `re`: an apostrophe's ending, letters, digits, other signs, white space.
@@ -50,6 +51,7 @@ class Tokenizer:
 
     numbers: dict[str, int]
     ranks: dict[Pair, int]
+    begin: ClassVar[tuple[int, ...]] = ()  # the numbers before every text
 
     @functools.cached_property
     def pieces(self) -> dict[int, str]:

@@ -117,8 +117,8 @@ def primitive(
     batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), batch axes
                leading; or `leading`, or `lane_by_lane`
 
-    Types: as `types` says; parameters are static and hashable. Errors: ArgumentError if nothing
-    says what it computes, or what its results are. Its docstring is that of expand or meaning.
+    Types: as `types` says; parameters are static and hashable. Its docstring is that of expand or
+    meaning. Errors: ArgumentError if nothing says what it computes, or what its results are.
 
     >>> import numpy as np, rune, rune.numpy as rnp
     >>> from rune import extend

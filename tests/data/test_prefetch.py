@@ -220,19 +220,6 @@ def test_a_forked_process_is_refused_instead_of_waiting():
     assert status == 0
 
 
-def test_loaders_of_others_are_read_ahead():
-    class Loader:
-        """As torch's DataLoader: lists of arrays, made anew by each iteration."""
-
-        def __iter__(self) -> Iterator[list[np.ndarray]]:
-            return ([np.full((2, 3), n), np.arange(2)] for n in range(4))
-
-    pipeline = data.iterable(Loader()).prefetch("cpu")
-
-    for _ in range(2):
-        assert [float(rnp.sum(x)) for x, _ in pipeline] == [0.0, 6.0, 12.0, 18.0]
-
-
 def test_tensors_of_others_come_by_dlpack():
     class Tensor:
         """As torch's of bf16, which NumPy cannot take."""

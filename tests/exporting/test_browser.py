@@ -81,13 +81,16 @@ def function(x: Any, i: Any) -> Any:
 
 
 @pytest.mark.skipif(not CHROMIUM, reason=WHY_NOT)
-def test_the_page_of_a_folder_agrees_with_its_vectors(tmp_path: Path):
+@pytest.mark.parametrize("sizes", [{}, {"dims": {"n": (1, 64)}, "in_dims": ("n", None)}], ids=["known", "open"])
+def test_the_page_of_a_folder_agrees_with_its_vectors(tmp_path: Path, sizes: dict[str, Any]):
     x = rnp.cos(rnp.arange(35.0)).reshape(5, 7)
-    rune.export.source(function, target="wgsl", name="shown")(x, 5).save(tmp_path / "folder")
+    rune.export.source(function, target="wgsl", name="shown")(x, 5, **sizes).save(tmp_path / "folder")
 
     report = reported(tmp_path / "folder", tmp_path / "profile")
 
     if "requestDevice" in report or "adapter" in report:
         pytest.skip(f"the browser has no WebGPU here ({report})")
     assert report.splitlines()[-1] == "ok", report
-    assert report.count("difference") == 6
+    calls = report.count("sizes: ") or 1
+    assert calls >= (3 if sizes else 1)
+    assert report.count("difference") == 6 * calls

@@ -18,11 +18,12 @@ import rune
 import rune.numpy as rnp
 from rune.exporting.source import Folder
 from tests import cuda_emulator
+from tests.exporting.test_open_sizes import joined
 from tests.exporting.test_source import CASES, X, loops, moved
 
 needs_gxx = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))
 EMULATOR = Path(cuda_emulator.__file__).parent
-_LAUNCH = re.compile(r"(\w+)<<<(\d+), (\d+), (\d+)>>>\((.*)\);")
+_LAUNCH = re.compile(r"(\w+)<<<(.+), (\d+), (\d+)>>>\((.*)\);")
 _HOST = ("-O1", "-w", "-std=gnu++17", "-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fwrapv")
 
 
@@ -65,6 +66,21 @@ def test_a_cuda_folder_agrees_with_its_vectors(function: Any, args: tuple, tmp_p
 
     assert run.stdout.endswith("ok\n"), run.stdout + run.stderr
     assert run.stdout.count("difference") == len(rune.tree.leaves(function(*args)))
+
+
+def open_together(x: Any, i: Any) -> Any:
+    return (*joined(x, x), *loops(x, i), rnp.sort(x, 0))
+
+
+@needs_gxx
+def test_a_cuda_folder_of_open_sizes_agrees_with_its_vectors_of_several(tmp_path: Path):
+    folder = rune.export.source(open_together, target="cuda", name="tested")(
+        X, 5, dims={"n": (1, 64)}, in_dims=("n", None)
+    )
+    run = built(folder, tmp_path)
+
+    assert run.stdout.endswith("ok\n"), run.stdout + run.stderr
+    assert run.stdout.count("n = ") >= 3
 
 
 def test_no_thread_does_the_work_of_a_kernel_of_one_point_again():

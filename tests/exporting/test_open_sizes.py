@@ -14,7 +14,19 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from tests.exporting.test_source import CC, W, X, built, dense, loops, needs_cc, needs_opencl, sanitized
+from tests.exporting.test_source import (
+    CC,
+    W,
+    X,
+    built,
+    dense,
+    loops,
+    needs_cc,
+    needs_opencl,
+    needs_vulkan,
+    needs_wgpu,
+    sanitized,
+)
 
 
 def joined(x: Any, y: Any) -> Any:
@@ -33,7 +45,11 @@ CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (rune.grad(lambda x: rnp.sum(rnp.sin(x @ W))), (X,), {"dims": {"n": (0, 9)}}),
 ]
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
-RUNS += [pytest.param("opencl", *case, marks=needs_opencl, id=f"opencl-{case[0].__name__}") for case in CASES[1:3]]
+RUNS += [
+    pytest.param(target, *case, marks=mark, id=f"{target}-{case[0].__name__}")
+    for target, mark in (("opencl", needs_opencl), ("spirv", needs_vulkan), ("wgsl", needs_wgpu))
+    for case in CASES[1:3]
+]
 
 
 @pytest.mark.parametrize(("target", "function", "args", "sizes"), RUNS)
@@ -84,9 +100,3 @@ def test_the_header_says_what_sizes_there_are():
 
     assert " *   size_n: n in 1..inf\n *   size_m: m in 2..50\n *   a0: f32[n,m]\n" in header
     assert "int j_call(int64_t size_n, int64_t size_m, const float *a0, const float *a1, float *r0" in header
-
-
-@pytest.mark.parametrize("target", ["cuda", "wgsl", "spirv"])
-def test_other_targets_refuse_open_sizes_by_name(target: str):
-    with pytest.raises(TypeError, match=r"source: cannot write sin for \w+ with open sizes .f32\[n\]"):
-        rune.export.source(rnp.sin, target=target)(rnp.ones(3), dims={"n": (1, 9)})

@@ -64,6 +64,25 @@ def test_a_cache_gives_what_the_whole_text_gives(name: str, tmp_path: Path):
     assert logits_of_all[len(TOKENS) - 1 : -1].argmax(-1).tolist() == np.asarray(block).tolist()
 
 
+@pytest.mark.parametrize("prompt", [1, 3, 9])
+def test_caches_of_a_windows_length_serve_prompts_below_and_beyond_it(prompt: int, tmp_path: Path):
+    config, params = checkpoint.load(written(tmp_path, "gemma2"))
+    windows = [config.window(layer) for layer in range(config.num_hidden_layers)]
+    cache = model.empty_cache(config)
+
+    places = config.max_position_embeddings + model.BLOCK
+    assert [layer["keys"].shape[0] for layer in cache] == [window or places for window in windows]
+    assert None in windows
+    assert min(filter(None, windows)) < 9 < len(TOKENS)
+    expected = np.asarray(model.logits(params, TOKENS[None], config)[0])
+    cache, logits = model.prefill(params, cache, TOKENS[:prompt], config)
+    step = rune.jit(lambda cache, token, t: model.extended(params, cache, token, t, places, config))
+    for t in range(prompt, len(TOKENS)):
+        near(expected[t - 1], logits, relative=1e-4, why="a few layers in f32")
+        cache, logits = step(cache, TOKENS[t], t)
+    near(expected[-1], logits, relative=1e-4, why="a few layers in f32")
+
+
 # --- formulas -----------------------------------------------------------------------------------
 
 SHAPE: dict[str, Any] = {"vocab_size": 31, "hidden_size": 17, "intermediate_size": 23, "max_position_embeddings": 64}

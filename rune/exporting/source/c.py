@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, ROUNDING, in_c, pointer, size_name, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
 from rune.lowering.codegen.c import OPTIONS, TARGET, C
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.kernel.nodes import Access
@@ -16,7 +16,7 @@ from rune.lowering.plan import Launch
 __all__ = ["TARGET", "files"]
 
 
-class _Calls:
+class _Calls(InC):
     """A launch is a loop over the grid; memory is the host's."""
 
     def __init__(self, kernels: Mapping[str, Rendered]):

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rune import dtypes
-from rune.backends.shared.executor import Place, evaluate
+from rune.backends.shared.executor import Place
+from rune.dims import Dim, product
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, pointer, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target, natively
@@ -39,7 +40,7 @@ TARGET = Target(
 
 
 @dataclass(slots=True)
-class _Launches:
+class _Launches(InC):
     """A launch reads its row of the table; memory is the device's."""
 
     kernels: Mapping[str, Rendered]
@@ -48,20 +49,25 @@ class _Launches:
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """One dimension of blocks."""
         kernel = self.kernels[step.kernel]
-        points = math.prod(evaluate(x, {}) for x in kernel.grid)
+        points = product(kernel.grid)
         if points == 0:
             return []
         # A kernel of one point asks for no bounds, so another thread would do its work again.
-        threads = math.prod(kernel.workgroup) if kernel.workgroup else min(points, _THREADS)
-        blocks = points if kernel.workgroup else -(-points // threads)
+        group = _THREADS if isinstance(points, Dim) else min(points, _THREADS)
+        threads = math.prod(kernel.workgroup) if kernel.workgroup else group
+        blocks = points if kernel.workgroup else (points + threads - 1) // threads
         first = len(self.words)
         self.words += [f"(unsigned long long){pointer(p)}" for p in places]
-        return [f"{kernel.name}<<<{blocks}, {threads}, {kernel.shared_bytes}>>>(table + {first});"]
+        self.words += [f"(unsigned long long){size_name(name)}" for name in kernel.sizes]
+        test = f"if ({in_c(blocks)} > 0) " if isinstance(blocks, Dim) else ""
+        shape = f"{in_c(blocks)}, {threads}, {kernel.shared_bytes}"
+        return [f"{test}{kernel.name}<<<{shape}>>>(table + {first});"]
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Device to device."""
         return [
-            f"note(cudaMemcpyAsync({pointer(target)}, {pointer(source)}, {target.bytes}, cudaMemcpyDeviceToDevice));"
+            f"note(cudaMemcpyAsync({pointer(target)}, {pointer(source)}, {in_c(target.bytes)}, "
+            "cudaMemcpyDeviceToDevice));"
         ]
 
     def write(self, place: Place, number: str) -> str:
@@ -73,6 +79,7 @@ class _Launches:
         return f"load({pointer(place)}, {place.bytes})"
 
 
+_FINISH = "note(cudaGetLastError()); note(cudaDeviceSynchronize());"
 _HOST = """
 typedef unsigned char *buffer;
 static unsigned long long *table;
@@ -116,10 +123,13 @@ def files(job: Job) -> dict[str, str | bytes]:
         f'extern "C" {{\n{texts.declared_weights(job)}\n}}',
         _HOST,
         NEAREST,
+        *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
-        _opened(job, launches.words),
-        f"static void steps(void) {{\n{steps}\n  (void)rune_nearest;\n}}\n",
-        f'extern "C" {texts.device_entry(job, "note(cudaGetLastError()); note(cudaDeviceSynchronize());")}',
+        texts.growing(job, "buffer", "cudaFree({0});"),
+        texts.table(job, launches.words, "unsigned long long", "send((unsigned char *)table, words, sizeof words);"),
+        _opened(job, len(launches.words)),
+        texts.steps_function(job, steps, "rune_nearest"),
+        f'extern "C" {texts.device_entry(job, _FINISH, "write_table")}',
         _close(job),
     ]
     build = f"nvcc {' '.join(OPTIONS)} -o {name} main.c {name}.cu {name}_weights.c -lm"
@@ -130,14 +140,11 @@ def files(job: Job) -> dict[str, str | bytes]:
     return texts.folder(job, host, build, "Add -arch=native, or the architecture of the device.")
 
 
-def _opened(job: Job, words: Sequence[str]) -> str:
-    rows = ",\n    ".join(words) or "0"
+def _opened(job: Job, count: int) -> str:
     return f"""static void open_device(void) {{
 {texts.device_opened(job)}
-  const unsigned long long words[] = {{
-    {rows}}};
-  table = (unsigned long long *)memory(sizeof words);
-  send((unsigned char *)table, words, sizeof words);
+  table = (unsigned long long *)memory({8 * max(1, count)});
+{texts.table_at_once(job)}
 }}
 """
 

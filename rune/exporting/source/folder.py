@@ -51,9 +51,6 @@ TARGETS: Mapping[str, tuple[Target, Callable[[Job], Mapping[str, str | bytes]]]]
 }
 
 
-OPENS_SIZES = ("c", "opencl")  # targets whose entries may take sizes
-
-
 def source(function: Callable[..., object], target: str = "c", *, name: str | None = None) -> Callable[..., Folder]:
     """A function of arguments that gives `function` as a folder of source for another machine.
 
@@ -63,10 +60,10 @@ def source(function: Callable[..., object], target: str = "c", *, name: str | No
               "spirv" (Vulkan 1.2).
     name:     of the entry, `<name>_call`, and of the files; that of the function by default.
     Arguments are arrays, whose call is stored for the check, or types, for which values are drawn.
-    dims= and in_dims= beside them are those of jit: sizes that stay open, for "c" and "opencl". The
-    entry takes them, the arena follows from them, and calls of several sizes are stored.
-    Errors: ArgumentError for another target, open sizes of another one, and operations that need a
-            host in Python; DtypeError for dtypes that the target lacks.
+    dims= and in_dims= beside them are those of jit: sizes that stay open. The entry takes them, the
+    memory of intermediate values follows from them, and calls of several sizes are stored.
+    Errors: ArgumentError for another target, and for operations that need a host in Python;
+            DtypeError for dtypes that the target lacks.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.export.source(lambda x: rnp.cumsum(x), target="c", name="sums")(rnp.ones(5))
@@ -79,7 +76,7 @@ def source(function: Callable[..., object], target: str = "c", *, name: str | No
     def of(
         *args: object, dims: Mapping[str, tuple[int | str, int | str | None]] | None = None, in_dims: object = None
     ) -> Folder:
-        work = job(Request(function, args, name, dims, in_dims), device, target in OPENS_SIZES)
+        work = job(Request(function, args, name, dims, in_dims), device)
         return Folder(work.name, target, write(work))
 
     return of

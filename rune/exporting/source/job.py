@@ -15,7 +15,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.dims import Dim
-from rune.errors import ArgumentError, DimensionError
+from rune.errors import DimensionError
 from rune.exporting.exported import Exported
 from rune.exporting.trace import exported_function
 from rune.lowering.codegen.target import Target
@@ -82,12 +82,8 @@ class Request:
     in_dims: object
 
 
-def job(request: Request, target: Target, opens_sizes: bool) -> Job:
-    """The function for arguments like these, lowered for the target.
-
-    opens_sizes: whether what writes the folder can leave sizes open
-    Errors: ArgumentError for open sizes where it cannot.
-    """
+def job(request: Request, target: Target) -> Job:
+    """The function for arguments like these, lowered for the target. Errors: those of lowering."""
     function = request.function
     leaves, treedef = tree.flatten((request.args, {}))
     values = [_drawn(t, n) if (t := described(x)) is not None else as_value(x) for n, x in enumerate(leaves)]
@@ -95,11 +91,6 @@ def job(request: Request, target: Target, opens_sizes: bool) -> Job:
     called = (lambda *xs: function.call(*xs)) if isinstance(function, Exported) else function
     exported = exported_function(called, positional, {}, request.dims, request.in_dims)
     open_types = [t for t in (*exported.in_avals, *exported.out_avals) if t.is_symbolic]
-    if open_types and not opens_sizes:
-        raise ArgumentError(
-            f"source: cannot write {exported.fun_name} for {target.backend} with open sizes ({open_types[0]})",
-            hint="targets with open sizes are c and opencl; for this one leave dims out",
-        )
     plan = stages(exported.program, _without_f64(target, exported.program)).plan
     label = identifier(request.name or (function.fun_name if isinstance(function, Exported) else exported.fun_name))
     weights = tuple(w.numpy() for w in exported.weights)

@@ -115,14 +115,6 @@ static cl_mem memory(size_t bytes) {
   return buffer;
 }
 
-/* A buffer of so many bytes at least. */
-static inline void grow(cl_mem *buffer, int64_t *room, int64_t bytes) {
-  if (*buffer && *room >= bytes) return;
-  if (*buffer) clReleaseMemObject(*buffer);
-  *buffer = memory((size_t)bytes);
-  *room = bytes;
-}
-
 /* The text of a file, ended by 0; NULL if it cannot be read. */
 static char *text_of(const char *path) {
   FILE *file = fopen(path, "rb");
@@ -181,8 +173,9 @@ def files(job: Job) -> dict[str, str | bytes]:
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "cl_mem"),
+        texts.growing(job, "cl_mem", "clReleaseMemObject({0});"),
         _opened(job, len(kernels)),
-        f"static void steps({', '.join(texts.size_list(job)) or 'void'}) {{\n{steps}\n  (void)rune_nearest;\n}}",
+        texts.steps_function(job, steps, "rune_nearest"),
         texts.device_entry(job, "clFinish(queue);"),
         _CLOSE.format(name=name, memories=texts.released(job, "if ({0}) clReleaseMemObject({0});")),
     ]

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rune import dtypes
-from rune.backends.shared.executor import Place, evaluate
+from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, BufferCommands, memory, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memory, size_name, written
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
@@ -50,12 +50,10 @@ class _Commands(BufferCommands):
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Groups along two dimensions."""
         kernel = self.kernels[step.kernel]
-        groups = evaluate(kernel.count, {})
-        if groups == 0:
-            return []
-        number, first, wide = list(self.kernels).index(step.kernel), len(self.words), min(groups, _ROW)
-        self.words += [f"{memory(p)}.address + {p.offset}" for p in places]
-        return [f"launch({number}, {first}, {wide}, {-(-groups // wide)});"]
+        number, first = list(self.kernels).index(step.kernel), len(self.words)
+        self.words += [f"{memory(p)}.address + {in_c(p.offset)}" for p in places]
+        self.words += [f"(uint64_t){size_name(name)}" for name in kernel.sizes]
+        return [f"launch({number}, {first}, {in_c(kernel.count)});"]
 
 
 _HOST = """
@@ -112,17 +110,18 @@ static void finish(void) {
   is_recording = 0;
 }
 
-static void launch(int kernel, int first, uint32_t wide, uint32_t high) {
-  if (!ready()) return;
+static void launch(int kernel, int first, int64_t groups) {
+  if (groups <= 0 || !ready()) return;
+  const int64_t wide = groups < ROW ? groups : ROW;
   const uint64_t pushed[2] = {table.address + 8 * (uint64_t)first, 0};
   vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines[kernel]);
   vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof pushed, pushed);
-  vkCmdDispatch(commands, wide, high, 1);
+  vkCmdDispatch(commands, (uint32_t)wide, (uint32_t)((groups + wide - 1) / wide), 1);
 }
 
 static void copy(buffer source, size_t at, buffer target, size_t to, size_t bytes) {
   const VkBufferCopy range = {at, to, bytes};
-  if (ready()) vkCmdCopyBuffer(commands, source.handle, target.handle, 1, &range);
+  if (bytes && ready()) vkCmdCopyBuffer(commands, source.handle, target.handle, 1, &range);
 }
 
 static void store(buffer target, size_t to, int32_t number) {
@@ -287,10 +286,6 @@ static void compile(int number, const char *path, const char *entry) {
 """
 
 
-# A plan need not have all of them; compilers tell of static functions that nothing uses.
-_USED = "(void)rune_nearest, (void)load, (void)store, (void)copy, (void)launch"
-
-
 def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, TARGET) for name, code in job.plan.kernels.items()}
@@ -307,13 +302,16 @@ def files(job: Job) -> dict[str, str | bytes]:
         texts.declared_weights(job, "_Alignas(64) "),
         f"{types};",
         f"static VkPipeline pipelines[{max(1, len(kernels))}];",
-        "static buffer table;",
+        f"static buffer table;\nenum {{ ROW = {_ROW} }}; /* groups along one dimension */",
         functions,
         NEAREST,
+        *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
-        _opened(job, kernels, commands.words),
-        f"static void steps(void) {{\n{steps}\n  {_USED};\n}}\n",
-        texts.device_entry(job, "finish();"),
+        texts.growing(job, "buffer", "release(held);"),
+        texts.table(job, commands.words, "uint64_t", "send(table, words, sizeof words);"),
+        _opened(job, kernels, len(commands.words)),
+        texts.steps_function(job, steps, "rune_nearest load store copy launch"),
+        texts.device_entry(job, "finish();", "write_table"),
         _close(job),
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lvulkan -lm"
@@ -324,20 +322,17 @@ def files(job: Job) -> dict[str, str | bytes]:
     return texts.folder(job, host, build, "Headers and loader: on Debian libvulkan-dev.")
 
 
-def _opened(job: Job, kernels: Mapping[str, SpirvKernel], words: Sequence[str]) -> str:
+def _opened(job: Job, kernels: Mapping[str, SpirvKernel], count: int) -> str:
     compiled = "\n".join(
         f'  compile({n}, KERNELS "{job.name}_{n}.spv", "{k.entry}");' for n, k in enumerate(kernels.values())
     )
-    rows = ",\n    ".join(words) or "0"
     return f"""static void open_device(void) {{
   choose();
   if (failure) return;
 {compiled}
 {texts.device_opened(job)}
-  const uint64_t words[] = {{
-    {rows}}};
-  table = memory(sizeof words);
-  send(table, words, sizeof words);
+  table = memory({8 * max(1, count)});
+{texts.table_at_once(job)}
 }}
 """
 

@@ -50,6 +50,10 @@ static inline int64_t host_divisor(int64_t b) { return b ? b : 1; }"""
 class Interface(Protocol):
     """How a device is driven, in lines of C."""
 
+    def number(self, x: Size) -> str:
+        """A number in terms of the sizes."""
+        ...
+
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Run a kernel on these places, in the order of its parameters."""
         ...
@@ -67,21 +71,29 @@ class Interface(Protocol):
         ...
 
 
-class BufferCommands:
+class InC:
+    """Numbers as C has them."""
+
+    def number(self, x: Size) -> str:
+        """A number in terms of the sizes, which are arguments of the entry."""
+        return in_c(x)
+
+
+class BufferCommands(InC):
     """Copies, stores and loads of buffers with handles, by functions of the host."""
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Buffer to buffer."""
-        at, to, count = map(in_c, (source.offset, target.offset, target.bytes))
+        at, to, count = map(self.number, (source.offset, target.offset, target.bytes))
         return [f"copy({memory(source)}, {at}, {memory(target)}, {to}, {count});"]
 
     def write(self, place: Place, number: str) -> str:
         """One word."""
-        return f"store({memory(place)}, {in_c(place.offset)}, {number});"
+        return f"store({memory(place)}, {self.number(place.offset)}, {number});"
 
     def read(self, place: Place) -> str:
         """A read that waits for all before it."""
-        return f"load({memory(place)}, {in_c(place.offset)}, {place.bytes})"
+        return f"load({memory(place)}, {self.number(place.offset)}, {place.bytes})"
 
 
 @dataclass(slots=True)
@@ -124,7 +136,7 @@ class Writer:
         t, self.loops = f"t{self.loops}", self.loops + 1
         turns = len(loop.bodies)
         self.emit(f"{self.counter} {t} = 0;")
-        test = "" if loop.count is None else f" {t} != {in_c(loop.count)}"
+        test = "" if loop.count is None else f" {t} != {self.interface.number(loop.count)}"
         with self.block(f"for (;{test or ' '}; {t}++) {{"):
             self.emit(self.interface.write(loop.counter, t))
             if loop.holds is not None:

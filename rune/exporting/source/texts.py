@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from rune import dims, dtypes
 from rune.core.types import ArrayType
-from rune.dims import Dim
+from rune.dims import Dim, Size
 from rune.exporting.source.job import ELEMENTS, Job, element
 from rune.exporting.source.steps import in_c, size_name
 
@@ -85,13 +85,18 @@ def arena_signature(job: Job) -> str:
 
 def range_check(job: Job) -> list[str]:
     """Lines that return from the entry if a size is out of range, or too large where it is used."""
+    tests = too_large(job, in_c)
+    return [f"  if ({' || '.join(tests)}) return {BAD_SIZE};"] if tests else []
+
+
+def too_large(job: Job, number: Callable[[Size], str]) -> list[str]:
+    """What holds of sizes that are out of range, or too large where they are used."""
     tests = []
     for name, size in job.sizes.items():
         (symbol,) = [s for s in dims.symbols(size) if s.name == name]
-        tests += [f"{size_name(name)} < {in_c(symbol.low)}"]
-        tests += [] if symbol.high is None else [f"{size_name(name)} > {in_c(symbol.high)}"]
-    tests += [f"{in_c(size)} > {most}" for size, most in job.plan.limits]
-    return [f"  if ({' || '.join(tests)}) return {BAD_SIZE};"] if job.sizes and tests else []
+        tests += [f"{number(size)} < {number(symbol.low)}"]
+        tests += [] if symbol.high is None else [f"{number(size)} > {number(symbol.high)}"]
+    return tests + [f"{number(size)} > {number(most)}" for size, most in job.plan.limits] if job.sizes else []
 
 
 def bytes_of(name: str, array: np.ndarray, storage: str = "static ") -> str:
@@ -264,7 +269,7 @@ def _bytes(type: ArrayType) -> str:
 
 
 def device_memory(job: Job, handle: str) -> str:
-    """The buffers: arguments a, results r, arena m; with open sizes also their bytes."""
+    """The buffers: arguments a, results r, arena m; with open sizes their bytes, 0 for none."""
     arguments, results = sizes(job)
     rooms = f"a_room[{max(1, len(arguments))}], r_room[{max(1, len(results))}], m_room"
     open_line = f"static int64_t {rooms};\n" if job.sizes else ""
@@ -283,8 +288,27 @@ def device_opened(job: Job) -> str:
     return "\n".join(f"  {line}" for line in [*lines, "is_open = 1;"])
 
 
-def device_entry(job: Job, finish: str) -> str:
-    """The entry: arguments to the device, the steps, results back."""
+def table(job: Job, words: Sequence[str], word: str, send: str) -> str:
+    """The function that writes the table of what launches read: addresses, and sizes."""
+    rows = ",\n    ".join(words) or "0"
+    return f"""static void write_table({", ".join(size_list(job)) or "void"}) {{
+  const {word} words[] = {{
+    {rows}}};
+  {send}
+}}
+"""
+
+
+def table_at_once(job: Job) -> str:
+    """The line that writes the table when the device is opened; with open sizes each call does."""
+    return "" if job.sizes else "  write_table();"
+
+
+def device_entry(job: Job, finish: str, prepare: str = "") -> str:
+    """The entry: arguments to the device, the steps, results back.
+
+    prepare: the function that has to know the sizes, and where buffers are
+    """
     arguments, results = sizes(job)
     count = len(job.weights)
     lines: list[str] = []
@@ -292,6 +316,7 @@ def device_entry(job: Job, finish: str) -> str:
         lines += [f"grow(&a[{n}], &a_room[{n}], {size});" for n, size in enumerate(arguments) if n >= count]
         lines += [f"grow(&r[{n}], &r_room[{n}], {size});" for n, size in enumerate(results)]
         lines += [f"grow(&m, &m_room, {in_c(job.steps.arena_bytes)});"]
+        lines += [f"{prepare}({size_names(job)});"] if prepare else []
     lines += [f"send(a[{count + n}], a{n}, {size});" for n, size in enumerate(arguments[count:])]
     lines += [f"steps({size_names(job)});", finish]
     lines += [f"fetch(r[{n}], r{n}, {size});" for n, size in enumerate(results)]
@@ -299,8 +324,32 @@ def device_entry(job: Job, finish: str) -> str:
     return f"{signature(job, False)} {{\n{body}\n  return (int)failure;\n}}\n"
 
 
+def growing(job: Job, handle: str, release: str) -> str:
+    """With open sizes, the function that gives a buffer at least so many bytes."""
+    if not job.sizes:
+        return ""
+    return f"""/* A buffer of so many bytes at least. */
+static void grow({handle} *held, int64_t *room, int64_t bytes) {{
+  if (*room > 0 && *room >= bytes) return;
+  if (*room > 0) {release.format("*held")}
+  *held = memory((size_t)bytes);
+  *room = bytes > 0 ? bytes : 1;
+}}
+"""
+
+
+def steps_function(job: Job, lines: str, names: str) -> str:
+    """The function that does the steps; of `names` a plan need not have all, and compilers tell."""
+    signature = f"static void steps({', '.join(size_list(job)) or 'void'})"
+    unused = ", ".join(f"(void){name}" for name in names.split())
+    return f"{signature} {{\n{lines}\n  {unused};\n}}\n"
+
+
 def released(job: Job, call: str) -> str:
     """Lines that give the buffers back."""
     arguments, results = sizes(job)
     names = [f"a[{n}]" for n in range(len(arguments))] + [f"r[{n}]" for n in range(len(results))] + ["m"]
-    return "\n".join(f"  {call.format(name)}" for name in names)
+    lines = [call.format(name) for name in names]
+    if job.sizes:
+        lines += [f"{name.replace('[', '_room[') if '[' in name else f'{name}_room'} = 0;" for name in names]
+    return "\n".join(f"  {line}" for line in lines)

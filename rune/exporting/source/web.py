@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size, product
 from rune.exporting.source import texts
-from rune.exporting.source.job import Job
+from rune.exporting.source.job import Job, StoredCall
+from rune.exporting.source.steps import in_c, size_name
 
 _HOST = """
-let device, pipelines, groups, a, r, m;
+let device, pipelines, groups, a = [], r = [], m;
 const STORAGE = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
 const bytes_of = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const padded = (bytes) => Math.max(4, Math.ceil(bytes / 4) * 4);
 const memory = (bytes) => device.createBuffer({ size: padded(bytes), usage: STORAGE });
+const grown = (buffer, bytes) => (buffer?.size >= bytes ? buffer : (buffer?.destroy(), memory(bytes)));
 const rune_nearest = (number, last) => Math.min(Math.max(number, 0), last);
 
 function send(target, bytes) {
@@ -33,6 +38,7 @@ function store(target, to, number) {
 }
 
 function copy(source, at, target, to, bytes) {
+  if (!bytes) return;
   const encoder = device.createCommandEncoder();
   const between = source === target ? memory(bytes) : null;
   if (between) encoder.copyBufferToBuffer(source, at, between, 0, bytes);
@@ -77,7 +83,9 @@ function prepare(buffers, words) {
   return device.createBindGroup({ layout: layout_of(buffers.length), entries });
 }
 
-function launch(number, pipeline, wide, high) {
+function launch(number, pipeline, count) {
+  if (count <= 0) return;
+  const wide = Math.min(count, 65535), high = Math.ceil(count / wide);
   const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
   pass.setPipeline(pipelines[pipeline]);
   pass.setBindGroup(0, groups[number]);
@@ -87,12 +95,20 @@ function launch(number, pipeline, wide, high) {
 }
 """
 
+_NUMBER = re.compile(r"\b[0-9]+\b")
+# What `in_c` may call.
+_ROUNDING = """
+const host_floordiv = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
+const host_mod = (a, b) => a - b * host_floordiv(a, b);
+const host_divisor = (b) => b || 1n;
+"""
+
 _PAGE = """<!doctype html>
 <title>NAME</title>
 <pre id="report">running</pre>
 <script type="module">
 import { call } from "./NAME.mjs";
-import { vectors, expected } from "./NAME_vectors.mjs";
+import { calls } from "./NAME_vectors.mjs";
 
 const number = (kind, view, at, size) => {
   if (kind === "f") return view.getFloat32(at, true);
@@ -118,14 +134,18 @@ const difference = ({ kind, size, count }, x, y) => {
 };
 
 const lines = [];
+let wrong = false;
 try {
-  const results = await call(...vectors);
-  let wrong = results.length !== expected.length;
-  expected.forEach((e, n) => {
-    const d = difference(e, results[n], e.bytes);
-    wrong ||= !(d <= e.tolerance);
-    lines.push(`r${n}: ${e.type}, difference ${d}`);
-  });
+  for (const { sizes, vectors, expected } of calls) {
+    const results = await call(...sizes, ...vectors);
+    wrong ||= results.length !== expected.length;
+    if (sizes.length) lines.push(`sizes: ${sizes}`);
+    expected.forEach((e, n) => {
+      const d = difference(e, results[n], e.bytes);
+      wrong ||= !(d <= e.tolerance);
+      lines.push(`r${n}: ${e.type}, difference ${d}`);
+    });
+  }
   lines.push(wrong ? "wrong" : "ok");
 } catch (error) {
   lines.push(`the device failed: ${error}`);
@@ -139,7 +159,7 @@ def files(
     job: Job,
     steps: str,
     modules: Sequence[tuple[str, str, int]],
-    prepared: Sequence[tuple[Sequence[str], Sequence[int]]],
+    prepared: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> dict[str, str]:
     """The files that a browser needs beside the modules of WGSL.
 
@@ -157,52 +177,87 @@ def _module(
     job: Job,
     steps: str,
     modules: Sequence[tuple[str, str, int]],
-    prepared: Sequence[tuple[Sequence[str], Sequence[int]]],
+    prepared: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> str:
-    arguments, results = texts.sizes(job)
     listed = json.dumps([{"file": f, "entry": e, "count": n} for f, e, n in modules])
-    groups = ",\n    ".join(f"prepare([{', '.join(b)}], {list(w)})" for b, w in prepared)
+    groups = ",\n    ".join(f"prepare([{', '.join(b)}], [{', '.join(w)}])" for b, w in prepared)
     count = len(job.weights)
     weights = "\n".join(f"  send(a[{n}], bytes_of({_text(w)}));" for n, w in enumerate(job.weights) if w.nbytes)
-    return f"""// {job.name}: call(...arguments) takes and gives Uint8Arrays, as {job.name}.h describes arrays.
+    of_weights = f"{[w.nbytes for w in job.weights]}.map(memory)"
+    arguments, results = (f"[{', '.join(map(_bytes, types))}]" for types in (job.types, job.out_types))
+    said = "".join(f"{name}, " for name in map(size_name, job.sizes))
+    return f"""// {job.name}: call({said}...arguments) takes and gives Uint8Arrays, as {job.name}.h describes arrays.
 {_HOST}
+{_ROUNDING if job.sizes else ""}
 async function open() {{
   const adapter = await navigator.gpu.requestAdapter();
   device = await adapter.requestDevice();
   pipelines = await Promise.all({listed}.map(compile));
-  a = {arguments}.map(memory);
-  r = {results}.map(memory);
-  m = memory({job.steps.arena_bytes});
+  a = {of_weights};
 {weights}
-  groups = [
-    {groups}];
 }}
 
 export async function call(...args) {{
+{_sizes_checked(job)}
   if (!device) await open();
+  const results = {results};
+  {arguments}.forEach((bytes, n) => (a[{count} + n] = grown(a[{count} + n], bytes)));
+  results.forEach((bytes, n) => (r[n] = grown(r[n], bytes)));
+  m = grown(m, {number(job.steps.arena_bytes)});
+  groups = [
+    {groups}];
   args.forEach((bytes, n) => bytes.length && send(a[{count} + n], bytes));
 {steps}
-  return Promise.all({results}.map((bytes, n) => (bytes ? fetched(r[n], 0, bytes) : new Uint8Array(0))));
+  return Promise.all(results.map((bytes, n) => (bytes ? fetched(r[n], 0, bytes) : new Uint8Array(0))));
 }}
 """
 
 
+def number(x: Size) -> str:
+    """A number in terms of the sizes, which are BigInts there: `/` gives whole numbers.
+
+    >>> from rune import dims
+    >>> number((dims.symbol("n", 1) + 63) // 64), number(7)
+    ('Number(((size_n + 63n) / 64n))', '7')
+    """
+    text = _NUMBER.sub(lambda digits: f"{digits[0]}n", in_c(x))
+    return f"Number({text})" if isinstance(x, Dim) else str(x)
+
+
+def _bytes(type: ArrayType) -> str:
+    return number(product(type.shape) * type.dtype.itemsize)
+
+
+def _sizes_checked(job: Job) -> str:
+    """Lines that take the sizes off the arguments, with a RangeError if they are out of range."""
+    if not job.sizes:
+        return ""
+    tests = " || ".join(texts.too_large(job, number)) or "false"
+    names = ", ".join(map(size_name, job.sizes))
+    return f"""  const [{names}] = args.splice(0, {len(job.sizes)}).map(BigInt);
+  if ({tests}) throw new RangeError(`sizes: ${{[{names}]}}`);"""
+
+
 def _vectors(job: Job) -> str:
-    rows = [
-        f"  {{ kind: {json.dumps(k)}, size: {size}, count: {count}, type: {json.dumps(str(t))}, "
-        f"tolerance: {texts.tolerance(t)}, bytes: bytes_of({_text(r)}) }}"
-        for t, r in zip(job.out_types, job.results, strict=True)
-        for k, size, count in [texts.kind(t.dtype, r)]
-    ]
-    vectors = ", ".join(f"bytes_of({_text(x)})" for x in job.arguments)
     lines = [
         "const bytes_of = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));",
-        f"export const vectors = [{vectors}];",
-        "export const expected = [",
-        *(f"{row}," for row in rows),
+        "export const calls = [",
+        *(line for call in job.calls for line in _vectors_of(job, call)),
         "];",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _vectors_of(job: Job, call: StoredCall) -> list[str]:
+    rows = [
+        f"  {{ kind: {json.dumps(k)}, size: {size}, count: {count}, type: {json.dumps(str(t))}, "
+        f"tolerance: {texts.tolerance(t)}, bytes: bytes_of({_text(r)}) }}"
+        for t, r in zip(job.out_types, call.results, strict=True)
+        for k, size, count in [texts.kind(t.dtype, r)]
+    ]
+    vectors = ", ".join(f"bytes_of({_text(x)})" for x in call.arguments)
+    sizes = [call.sizes[name] for name in job.sizes]
+    return [f"{{ sizes: {sizes}, vectors: [{vectors}],", "  expected: [", *(f"{row}," for row in rows), "] },"]
 
 
 def _text(array: np.ndarray) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rune import dtypes
-from rune.backends.shared.executor import Place, evaluate
+from rune.backends.shared.executor import Place
+from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.exporting.source import texts, web
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, BufferCommands, memories, memory, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, memories, memory, size_name, written
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.codegen.wgsl_expr import STORED
@@ -49,7 +50,7 @@ class _Commands(BufferCommands):
 
     codes: Mapping[str, KernelCode]
     modules: dict[tuple[str, tuple[int, ...]], Rendered] = field(default_factory=dict)
-    prepared: list[tuple[list[str], list[int]]] = field(default_factory=list)  # buffers, uniform block
+    prepared: list[tuple[list[str], list[str]]] = field(default_factory=list)  # buffers, uniform block
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Groups along two dimensions."""
@@ -63,31 +64,36 @@ class _Commands(BufferCommands):
         if key not in self.modules:
             self.modules[key] = render(self.codes[step.kernel], key[1], TARGET.loose)
         kernel, number = self.modules[key], list(self.modules).index(key)
-        points = evaluate(kernel.points, {})
-        if not points:
-            return []
-        groups = points if kernel.grouped else -(-points // kernel.threads)
+        points = kernel.points
+        groups = points if kernel.grouped else (points + kernel.threads - 1) // kernel.threads
         words = [0, points, 0, *(p.offset // p.type.dtype.itemsize for p in places)]
-        self.prepared.append((buffers, words))
-        wide = min(groups, _ROW)
-        return [f"launch({len(self.prepared) - 1}, {number}, {wide}, {-(-groups // wide)});"]
+        self.prepared.append((buffers, [*map(self.number, words), *map(self.size, kernel.sizes)]))
+        return [f"launch({len(self.prepared) - 1}, {number}, {self.number(groups)});"]
+
+    def size(self, name: str) -> str:
+        """A size as a word of a uniform block."""
+        return size_name(name)
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Whole words; within one buffer through another."""
-        ends = f"{memory(source)}, {source.offset}, {memory(target)}, {target.offset}"
-        return [f"copy({ends}, {_padded(target.bytes)});"]
+        at, to, count = map(self.number, (source.offset, target.offset, (target.bytes + 3) // 4 * 4))
+        return [f"copy({memory(source)}, {at}, {memory(target)}, {to}, {count});"]
 
 
 class _Script(_Commands):
     """The same in JavaScript, which waits for what it reads."""
 
+    def number(self, x: Size) -> str:
+        """A number of the sizes, which are whole numbers there."""
+        return web.number(x)
+
+    def size(self, name: str) -> str:
+        """A size as a word of a uniform block."""
+        return f"Number({size_name(name)})"
+
     def read(self, place: Place) -> str:
         """A read that waits."""
         return f"(await {_Commands.read(self, place)})"
-
-
-def _padded(nbytes: int) -> int:
-    return max(4, -(-nbytes // 4) * 4)
 
 
 _HOST = """
@@ -149,7 +155,7 @@ static void submit(WGPUCommandEncoder encoder) {
 }
 
 static void copy(WGPUBuffer source, size_t at, WGPUBuffer target, size_t to, size_t bytes) {
-  if (failure) return;
+  if (failure || !bytes) return;
   const WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
   if (source == target) {
     const WGPUBuffer between = memory(bytes);
@@ -249,6 +255,8 @@ static void compile(int number, const char *path, const char *entry, int count) 
 static void prepare(int number, int count, const WGPUBuffer *buffers, int words, const uint32_t *block) {
   if (failure) return;
   const size_t bytes = ((size_t)words * 4 + 15) / 16 * 16;
+  if (groups[number]) wgpuBindGroupRelease(groups[number]);
+  if (blocks[number]) wgpuBufferRelease(blocks[number]);
   blocks[number] = memory_for(bytes, WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst);
   wgpuQueueWriteBuffer(queue, blocks[number], 0, block, (size_t)words * 4);
   WGPUBindGroupEntry entries[9] = {{.buffer = blocks[number], .size = bytes}};
@@ -261,13 +269,14 @@ static void prepare(int number, int count, const WGPUBuffer *buffers, int words,
   wgpuBindGroupLayoutRelease(layout);
 }
 
-static void launch(int number, int pipeline, uint32_t wide, uint32_t high) {
-  if (failure) return;
+static void launch(int number, int pipeline, int64_t count) {
+  if (failure || count <= 0) return;
+  const int64_t wide = count < ROW ? count : ROW;
   const WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
   const WGPUComputePassEncoder pass = wgpuCommandEncoderBeginComputePass(encoder, NULL);
   wgpuComputePassEncoderSetPipeline(pass, pipelines[pipeline]);
   wgpuComputePassEncoderSetBindGroup(pass, 0, groups[number], 0, NULL);
-  wgpuComputePassEncoderDispatchWorkgroups(pass, wide, high, 1);
+  wgpuComputePassEncoderDispatchWorkgroups(pass, (uint32_t)wide, (uint32_t)((count + wide - 1) / wide), 1);
   wgpuComputePassEncoderEnd(pass);
   wgpuComputePassEncoderRelease(pass);
   submit(encoder);
@@ -315,12 +324,16 @@ def files(job: Job) -> dict[str, str | bytes]:
         f"static WGPUComputePipeline pipelines[{max(1, len(modules))}];",
         f"static WGPUBindGroup groups[{max(1, len(commands.prepared))}];",
         f"static WGPUBuffer blocks[{max(1, len(commands.prepared))}];",
+        f"enum {{ ROW = {_ROW} }}; /* groups along one dimension */",
         _HOST,
         NEAREST,
+        *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
+        texts.growing(job, "buffer", "wgpuBufferRelease({0});"),
+        _prepared(job, commands),
         _opened(job, commands),
-        f"static void steps(void) {{\n{steps}\n  (void)rune_nearest, (void)load, (void)store, (void)copy;\n}}\n",
-        texts.device_entry(job, ""),
+        texts.steps_function(job, steps, "rune_nearest load store copy launch"),
+        texts.device_entry(job, "", "prepare_all"),
         _close(job),
     ]
     build = (
@@ -342,15 +355,23 @@ def _in_a_browser(job: Job) -> dict[str, str]:
     return web.files(job, steps, modules, script.prepared)
 
 
+def _prepared(job: Job, commands: _Commands) -> str:
+    """The function that binds what each launch reads: its buffers, and its uniform block."""
+    lines = (
+        f"  prepare({n}, {len(b)}, (WGPUBuffer[]){{{', '.join(b)}}}, {len(w)}, "
+        f"(uint32_t[]){{{', '.join(f'(uint32_t)({word})' for word in w)}}});"
+        for n, (b, w) in enumerate(commands.prepared)
+    )
+    signature = ", ".join(texts.size_list(job)) or "void"
+    return f"static void prepare_all({signature}) {{\n" + "\n".join(lines) + "\n  (void)prepare;\n}\n"
+
+
 def _opened(job: Job, commands: _Commands) -> str:
     compiled = (
         f'compile({n}, KERNELS "{job.name}_{n}.wgsl", "{m.name}", {len(set(m.memories))});'
         for n, m in enumerate(commands.modules.values())
     )
-    prepared = (
-        f"prepare({n}, {len(b)}, (WGPUBuffer[]){{{', '.join(b)}}}, {len(w)}, (uint32_t[]){{{', '.join(map(str, w))}}});"
-        for n, (b, w) in enumerate(commands.prepared)
-    )
+    prepared = [] if job.sizes else ["prepare_all();"]
     lines = "\n".join(f"  {line}" for line in [*compiled, *prepared])
     return f"""static void open_device(void) {{
   choose();
@@ -368,6 +389,8 @@ def _close(job: Job) -> str:
   for (size_t k = 0; k < sizeof groups / sizeof *groups; k++) {{
     if (groups[k]) wgpuBindGroupRelease(groups[k]);
     if (blocks[k]) wgpuBufferRelease(blocks[k]);
+    groups[k] = NULL;
+    blocks[k] = NULL;
   }}
   for (size_t k = 0; k < sizeof pipelines / sizeof *pipelines; k++)
     if (pipelines[k]) wgpuComputePipelineRelease(pipelines[k]);

@@ -1,0 +1,172 @@
+"""What other loaders give goes through `prefetch`: objects that behave as theirs do, without them.
+
+The protocols are those of torch.utils.data.DataLoader (2.13), grain's DataLoader, MapDataset and
+DatasetIterator (0.2), and datasets' Dataset and IterableDataset (4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import data
+
+ROWS = np.arange(21, dtype=np.float32).reshape(7, 3)
+DEVICES = [d.name for d in rune.devices() if d.name.partition(":")[0] not in ("null", "reference")]
+
+
+class Tensor:
+    """As torch's on the CPU: given away by DLPack, and no NumPy array."""
+
+    def __init__(self, values: np.ndarray):
+        self._values = np.ascontiguousarray(values)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._values.__dlpack_device__()
+
+
+class TorchLoader:
+    """Lists of tensors, in epochs; an error in a worker comes in the turn of its batch."""
+
+    def __init__(self, size: int, fails_at: int | None = None):
+        self.size, self.fails_at = size, fails_at
+
+    def __len__(self) -> int:
+        return -(-len(ROWS) // self.size)
+
+    def __iter__(self) -> Iterator[list[Tensor]]:
+        for number, at in enumerate(range(0, len(ROWS), self.size)):
+            if number == self.fails_at:
+                raise RuntimeError("Caught RuntimeError in DataLoader worker process 0.")
+            rows = ROWS[at : at + self.size]
+            yield [Tensor(rows), Tensor(rows[:, 0].astype(np.int64))]
+
+
+class GrainIterator:
+    """A run with a state of its own."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def __iter__(self) -> GrainIterator:
+        return self
+
+    def __next__(self) -> dict[str, np.ndarray]:
+        if self._next == len(ROWS):
+            raise StopIteration
+        self._next += 1
+        return {"image": ROWS[self._next - 1], "label": np.int64(self._next - 1)}
+
+    def get_state(self) -> dict[str, int]:
+        return {"next_index": self._next}
+
+    def set_state(self, state: dict[str, int]) -> None:
+        self._next = state["next_index"]
+
+
+class GrainLoader:
+    """What makes a run whenever it is iterated."""
+
+    def __iter__(self) -> GrainIterator:
+        return GrainIterator()
+
+
+class GrainMap:
+    """Elements by number, which go round; slices are data sets again."""
+
+    def __len__(self) -> int:
+        return len(ROWS)
+
+    def __getitem__(self, number: int | slice) -> Any:
+        if isinstance(number, slice):
+            raise TypeError("a data set, and no element")
+        return {"image": ROWS[number % len(ROWS)], "label": np.int64(number % len(ROWS))}
+
+
+class HuggingFaceData:
+    """Rows as dicts of Python's numbers, lists and texts; several rows as a dict of lists."""
+
+    def __len__(self) -> int:
+        return len(ROWS)
+
+    def __getitem__(self, number: int | slice) -> dict[str, Any]:
+        if isinstance(number, slice):
+            return {"image": ROWS[number].tolist(), "text": [f"row {n}" for n in range(len(ROWS))[number]]}
+        return {"image": ROWS[number].tolist(), "text": f"row {number}"}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[n] for n in range(len(self)))
+
+
+class HuggingFaceStream:
+    """Rows that can be iterated, and no more."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(HuggingFaceData())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_batches_of_torchs_loader_arrive_on_a_device(device: str):
+    batches = list(data.iterable(TorchLoader(3)).prefetch(device))
+
+    assert [type(batch) for batch in batches] == [list] * 3
+    assert all(x.device.name == device for batch in batches for x in batch)
+    np.testing.assert_array_equal(np.concatenate([x for x, _ in batches]), ROWS)
+    np.testing.assert_array_equal(np.concatenate([y for _, y in batches]), ROWS[:, 0])
+
+
+def test_each_iteration_is_an_epoch_of_torchs_loader():
+    pipeline = data.iterable(TorchLoader(4)).prefetch("cpu")
+
+    assert [len(list(pipeline)) for _ in range(3)] == [2, 2, 2]
+
+
+def test_an_error_of_torchs_worker_comes_in_its_turn():
+    batches = iter(data.iterable(TorchLoader(2, fails_at=2)).prefetch("cpu"))
+
+    assert [next(batches)[0].shape for _ in range(2)] == [(2, 3)] * 2
+    with pytest.raises(RuntimeError, match="DataLoader worker process 0"):
+        next(batches)
+
+
+@pytest.mark.parametrize("source", [data.iterable(GrainLoader()), data.sequence(GrainMap())], ids=["loader", "map"])
+def test_elements_of_grain_are_batched_and_sent(source: Any):
+    batches = list(source.batch(3).prefetch("cpu"))
+
+    assert [batch["image"].shape for batch in batches] == [(3, 3), (3, 3), (1, 3)]
+    np.testing.assert_array_equal(np.concatenate([batch["label"] for batch in batches]), range(7))
+
+
+def test_grains_elements_by_number_are_shuffled_and_restored():
+    pipeline = data.sequence(GrainMap()).shuffle(rune.random.key(0)).batch(2).prefetch("cpu")
+    batches = iter(pipeline)
+    first = next(batches)["label"]
+    others = [batch["label"] for batch in pipeline.restore(batches.state())]
+
+    assert sorted(np.concatenate([first, *others]).tolist()) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    "source", [data.sequence(HuggingFaceData()), data.iterable(HuggingFaceStream())], ids=["rows", "stream"]
+)
+def test_rows_of_hugging_face_become_arrays_and_their_texts_stay(source: Any):
+    rows = list(source.map(lambda row: {**row, "image": np.asarray(row["image"], "f4")}).batch(4).prefetch("cpu"))
+
+    np.testing.assert_array_equal(np.concatenate([row["image"] for row in rows]), ROWS)
+    assert [text for row in rows for text in row["text"]] == [f"row {n}" for n in range(7)]
+
+
+def test_a_loader_that_is_left_early_is_not_read_on():
+    loader = GrainIterator()
+    with iter(data.iterable(loader).prefetch("cpu", depth=1)) as batches:
+        next(batches)
+    position = loader.get_state()["next_index"]
+
+    assert position <= 4  # one in use, one that is ready, one that is sent, one that is read
