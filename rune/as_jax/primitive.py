@@ -203,7 +203,6 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return out
 
 
-
 class LoweringContext:
     """What a lowering is told: the types of operands and results. It holds no MLIR."""
 

@@ -7,7 +7,8 @@ that NumPyro knows within jit whether values are in the support of a distributio
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -34,19 +35,23 @@ def size(a: ArrayLike | list | None, axis: Axis = None) -> int:
 
 
 def reshape(
-    a: ArrayLike, shape: object, order: str = "C", *, copy: bool | None = None, out_sharding: Sharding | None = None
+    a: ArrayLike,
+    shape: int | Sequence[int],
+    order: Literal["C", "F"] = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Sharding | None = None,
 ) -> Array | np.ndarray:
     """As rune.numpy.reshape; of NumPy's array another of NumPy's, in its dtype."""
     if isinstance(a, np.ndarray) and out_sharding is None:
-        host: Any = a.copy() if copy else a
-        return host.reshape(shape, order=order)
+        return np.reshape(a.copy() if copy else a, shape, order)
     return rnp.reshape(a, shape, order, copy=copy, out_sharding=out_sharding)
 
 
 def _described(name: str, a: ArrayLike | list | None) -> ArrayLike:
-    """An array of that shape, if `a` is not an array, or one of texts or objects."""
-    if isinstance(a, np.ndarray) and a.dtype not in dtypes.ANY:
-        return np.broadcast_to(False, a.shape)
+    """An array of that shape, if `a` is not an array, or is of texts or objects."""
+    if isinstance(a, str | bytes) or (isinstance(a, np.ndarray) and a.dtype not in dtypes.ANY):
+        return np.broadcast_to(False, np.shape(a))
     if not (a is None or isinstance(a, list | tuple)):
         return a
     what = f"{name} requires ndarray or scalar arguments, got {type(a).__name__}; JAX will refuse it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -43,10 +43,19 @@ def _place(x: Array) -> Array:
 
 
 def _windowed(
-    combine: Callable[..., Array], start: Callable[[np.dtype], ArrayLike], x: ArrayLike, **windows: object
+    combine: Callable[..., Array],
+    start: Callable[[np.dtype], ArrayLike],
+    x: ArrayLike,
+    *,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
 ) -> Array:
     x = rnp.asarray(x)
-    return lax.reduce_window(x, np.asarray(start(x.dtype), x.dtype), combine, **windows)
+    first, dilations = np.asarray(start(x.dtype), x.dtype), (base_dilation, window_dilation)
+    return lax.reduce_window(x, first, combine, window_dimensions, window_strides, padding, *dilations)
 
 
 def _extreme(sign: int) -> Callable[[np.dtype], float]:

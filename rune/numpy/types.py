@@ -14,7 +14,6 @@ import numpy as np
 from rune import dtypes
 from rune.array import Array, as_array
 from rune.backends import Device
-from rune.core.types import ArrayType
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import placed, type_like, value
@@ -252,7 +251,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Dev
 
 
 def shape(a: ArrayLike) -> tuple:
-    """Sizes of the axes; a text has none, as in NumPy.
+    """Sizes of the axes.
 
     Shapes: any -> a tuple of integers, or of symbolic sizes.
     Errors: ArgumentError if an argument is not an array.
@@ -261,11 +260,7 @@ def shape(a: ArrayLike) -> tuple:
     >>> rnp.shape(rnp.zeros((2, 3)))
     (2, 3)
     """
-    return _shape("shape", a)
-
-
-def _shape(name: str, a: ArrayLike) -> tuple:
-    return () if isinstance(a, str | bytes) else type_like(name, a).shape
+    return type_like("shape", a).shape
 
 
 def ndim(a: ArrayLike) -> int:
@@ -291,9 +286,9 @@ def size(a: ArrayLike, axis: Axis = None) -> Any:
     >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)
     (6, 3)
     """
-    sizes, total = _shape("size", a), 1
-    for i in c.normalised_axes("size", axis, ArrayType(sizes, dtypes.f32)):
-        total = total * sizes[i]
+    a_type, total = type_like("size", a), 1
+    for i in c.normalised_axes("size", axis, a_type):
+        total = total * a_type.shape[i]
     return total
 
 

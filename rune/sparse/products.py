@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import laid_out
 from rune.sharding.shardings import Sharding
 from rune.sparse.coordinates import Coordinates, Either, Operand, S, listed, require_sparse, spread
-from rune.sparse.forms import elements_at
+from rune.sparse.forms import bcoo_transpose, elements_at
 from rune.sparse.movement import bcoo_squeeze
 from rune.typing import ArrayLike, DTypeLike
 
@@ -163,17 +162,18 @@ def matmul(a: Operand, b: Operand) -> Either:
     (x, of_x), (y, of_y) = _unstretched(x, heads), _unstretched(y, heads)
     batch = [k for k in of_x if k in of_y]
     pairs = tuple(map(of_x.index, batch)), tuple(map(of_y.index, batch))
-    product: Any = bcoo_dot_general(x, y, dimension_numbers=(((x.ndim - 1,), (max(y.ndim - 2, 0),)), pairs))
+    product = bcoo_dot_general(x, y, dimension_numbers=(((x.ndim - 1,), (max(y.ndim - 2, 0),)), pairs))
     row, column = [len(heads)] * (x.ndim > 1), [len(heads) + 1] * (y.ndim > 1)
     axes = [*batch, *(k for k in of_x if k not in batch), *row, *(k for k in of_y if k not in batch), *column]
-    return product if axes == sorted(axes) else product.transpose(np.argsort(axes).tolist())
+    order = np.argsort(axes).tolist()
+    return product.transpose(order) if isinstance(product, Array) else bcoo_transpose(product, permutation=order)
 
 
-def _operand(x: Operand) -> Any:
+def _operand(x: Operand) -> Coordinates | Array:
     return x if isinstance(x, Coordinates) else rnp.asarray(x)
 
 
-def _unstretched(x: Any, heads: Sequence[int]) -> tuple[Any, list[int]]:
+def _unstretched(x: Coordinates | Array, heads: Sequence[int]) -> tuple[Coordinates | Array, list[int]]:
     """A stack of matrices without the axes of size 1 that broadcasting stretches, and where the
     others are among `heads`.
     """

@@ -109,9 +109,9 @@ def test_sizes_of_lists_and_none_are_those_of_numpy_with_a_warning(value: Any):
     assert answers == (np.shape(value), np.ndim(value), np.size(value))
 
 
-@pytest.mark.parametrize("value", [np.array(["a", "bc"]), np.array([None, 3], object)])
+@pytest.mark.parametrize("value", ["", "abc", b"abc", np.array(["a", "bc"]), np.array([None, 3], object)])
 def test_sizes_of_texts_and_objects_are_those_of_numpy(value: Any):
-    assert (jnp.shape(value), jnp.ndim(value), jnp.size(value)) == ((2,), 1, 2)
+    assert (jnp.shape(value), jnp.ndim(value), jnp.size(value)) == (np.shape(value), np.ndim(value), np.size(value))
 
 
 def test_a_reshape_of_an_array_of_numpy_is_one_within_jit_too():

@@ -58,7 +58,7 @@ class GrainIterator:
     def __iter__(self) -> GrainIterator:
         return self
 
-    def __next__(self) -> dict[str, np.ndarray]:
+    def __next__(self) -> dict[str, np.ndarray | np.int64]:
         if self._next == len(ROWS):
             raise StopIteration
         self._next += 1

@@ -11,17 +11,12 @@ two parts; when a program is split into parts (lowering/legalize/parts.py), `par
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from rune import dtypes
 from rune.core.lower import Routine
-from rune.core.primitive import Direct
+from rune.core.primitive import Direct, Rule
 from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.ops.complex_numbers import PART, WHOLE
-
-Rule = Callable[..., Any]
 
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
 # For which they have scratch memory.
@@ -68,7 +63,7 @@ def dense(
         a, *others = (_matrices(t, parts) for t in types)
         return {**matrix_sizes(a), **(sizes(a, *others, **params) if sizes else {}), "parts": parts}
 
-    def loops(*arrays: object, parts: int, **params: object) -> Any:
+    def loops(*arrays: object, parts: int, **params: object) -> object:
         assert parts == 1, "only routines take matrices by parts"
         return by_loops(*arrays, **params)
 

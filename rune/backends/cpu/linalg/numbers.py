@@ -20,24 +20,31 @@ class Numbers(Protocol):
     @property
     def parts(self) -> int:
         """Vectors of a number."""
+        ...
 
     def less_product(self, x: Number, a: Number, b: Number) -> Number:
         """x - a b."""
+        ...
 
     def conjugate(self, x: Number) -> Number:
         """The same real parts, with opposite imaginary parts."""
+        ...
 
     def divisor(self, x: Number) -> Number:
         """What `over` takes, of a number by which many are divided."""
+        ...
 
     def over(self, x: Number, divisor: Number) -> Number:
         """A quotient."""
+        ...
 
     def size(self, x: Number) -> Value:
         """|re| + |im|, by which LAPACK chooses pivots."""
+        ...
 
     def is_zero(self, x: Number) -> Value:
         """In which lanes all parts are zero."""
+        ...
 
 
 @dataclass(frozen=True)
