@@ -166,7 +166,10 @@ def matmul(a: Operand, b: Operand) -> Either:
     row, column = [len(heads)] * (x.ndim > 1), [len(heads) + 1] * (y.ndim > 1)
     axes = [*batch, *(k for k in of_x if k not in batch), *row, *(k for k in of_y if k not in batch), *column]
     order = np.argsort(axes).tolist()
-    return product.transpose(order) if isinstance(product, Array) else bcoo_transpose(product, permutation=order)
+    if isinstance(product, Array):
+        return product.transpose(order)
+    assert isinstance(product, Coordinates)
+    return bcoo_transpose(product, permutation=order)
 
 
 def _operand(x: Operand) -> Coordinates | Array:
