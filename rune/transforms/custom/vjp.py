@@ -330,12 +330,20 @@ class _PullbackOnLanes:
         nonzero_cts = [ct for ct in cts if ct is not None]
         lanes = [*self.residuals, *(True for _ in nonzero_cts)]
         results, batched = batch_flat(one, size, [*residuals, *nonzero_cts], lanes, self.axis)
-        nonzero_in_cts = (_with_lanes(x, b, size) for x, b in zip(results, batched, strict=True))
-        in_cts = [next(nonzero_in_cts) if n else None for n in nonzero]
-        # All lanes share an argument without lanes, so its cotangent is the sum over them.
+        nonzero_in_cts = iter(zip(results, batched, strict=True))
         return [
-            ct if ct is None or b else reduce_sum(ct, axes=(0,)) for ct, b in zip(in_cts, self.batched, strict=True)
+            _of_argument(has_lanes, *next(nonzero_in_cts), size) if n else None
+            for n, has_lanes in zip(nonzero, self.batched, strict=True)
         ]
+
+
+def _of_argument(is_batched: bool, ct: Value, has_lanes: bool, size: Size) -> Value:
+    """The cotangent of an argument that has lanes, or that all lanes share."""
+    if is_batched:
+        return _with_lanes(ct, has_lanes, size)
+    # The cotangents of results have lanes, and so has whatever is linear in them. What has none is
+    # no derivative but news, such as the next scale of an 8-bit product: it counts once, as in JAX.
+    return reduce_sum(ct, axes=(0,)) if has_lanes else ct
 
 
 def _with_lanes(value: Value, batched: bool, size: Size) -> Value:
