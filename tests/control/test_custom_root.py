@@ -50,6 +50,19 @@ def test_what_a_function_closes_over_may_be_differentiated(place: str, way: str)
     near(np.array(expected, np.float32), result, relative=1e-6, why="f32")
 
 
+@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
+def test_a_root_in_64_bits_has_derivatives_in_64_bits(shape: tuple[int, ...]):
+    a = rnp.full(shape, 4.0, "float64")
+
+    _, tangent = rune.jvp(lambda a: lax.custom_root(lambda x: x * x - a, a, newton, _divided), (a,), (a,))
+
+    near(np.full(shape, 1.0), tangent, relative=1e-14, why="f64")
+
+
+def _divided(linear: Any, y: Any) -> Any:
+    return y / linear(rnp.ones_like(y))
+
+
 def test_what_the_solver_closes_over_does_not_move_the_root():
     def root(a: Any) -> Any:
         return lax.custom_root(lambda x: x * x - 9.0, 1.0, lambda f, x: newton(f, x + a), lambda g, y: y / g(1.0))

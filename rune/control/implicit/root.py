@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, tree
+from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.values import Value
 from rune.ops import neg, zeros_like
@@ -20,7 +23,7 @@ from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.tangents import float0_zeros
-from rune.transforms.eval_shape import eval_shape
+from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 
 Function = Callable[[Any], Any]
 
@@ -62,8 +65,8 @@ def custom_root(
 
     solved, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
     solution = eval_shape(solved, initial_guess, of_f, *of_solve)
-    like_x = _zeros_of(solution[0] if has_aux else solution)
-    like_rhs = _zeros_of(eval_shape(at(of_f), like_x))
+    like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
+    like_rhs = tree.map(_zeros_of, eval_shape(at(of_f), like_x))
     # Both derivatives are taken at the solution; the solver is not looked into.
     pulled, of_tangents = closure_convert(
         lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
@@ -85,9 +88,10 @@ def custom_root(
     return root(initial_guess, of_f, of_solve, of_tangents)
 
 
-def _zeros_of(structs: object) -> Any:
-    """Arrays of these shapes and dtypes."""
-    return tree.map(lambda s: zeros_of(s.array_type), structs)
+def _zeros_of(struct: ShapeDtypeStruct) -> Value:
+    """An example of a type. One of NumPy's own would be taken for 32 bits."""
+    zeros = zeros_of(struct.array_type)
+    return as_array(zeros, struct.array_type.dtype) if isinstance(zeros, np.ndarray) else zeros
 
 
 def _zeros(leaf: Value) -> Any:
