@@ -24,7 +24,7 @@ def _iota_type(*, shape: Shape, axis: int, dtype: np.dtype) -> ArrayType:
     require("iota", dtypes.NUMERIC, "numeric", type)
     if not 0 <= axis < len(shape):
         raise ShapeError(f"iota: cannot count along axis {axis} (shape {shape})")
-    if dtype.itemsize >= 4:  # of narrower integers the numbers wrap, as in JAX
+    if dtype.itemsize >= 4 and shape[axis] != 0:  # narrower integers wrap, as in JAX
         require_room("iota", shape[axis] - 1, dtype)
     return type
 
