@@ -15,7 +15,7 @@ from tests.backends.cpu.test_factors import compiled, distance, pieces, routines
 
 ERRORS = {np.complex64: 3e-6, np.complex128: 6e-15}  # relative, of well-conditioned matrices; times √n
 # Written out, in lanes, and past the last size of those.
-SIZES = [1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33]
+SIZES = [1, 3, 4, 5, 8, 17, 32, 33]
 BATCHES = [(15,), (16,), (17,), (5, 7)]
 dtypes_of_complex_numbers = pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
 
@@ -46,7 +46,7 @@ def test_a_cholesky_factor_is_that_of_numpy(n: int, dtype: type):
 @dtypes_of_complex_numbers
 @pytest.mark.parametrize("n", SIZES)
 def test_an_lu_factorisation_multiplies_to_the_permuted_matrix(n: int, dtype: type):
-    matrices = [drawn((*batch, m, n), dtype) for batch in BATCHES for m in (n, n + 3, 5)]
+    matrices = [drawn((*batch, m, n), dtype) for batch, m in [((16,), n), ((5, 7), n), ((17,), n + 3), ((16,), 5)]]
 
     results = compiled(lambda *xs: list(map(ops.linalg.lu, xs)), *matrices)
 
@@ -71,21 +71,28 @@ def test_pivots_are_those_of_scipy(n: int, dtype: type):
     assert np.array_equal(pivots, np.stack([scipy.linalg.lu_factor(x)[1] for x in a]))
 
 
+FORMS = [(True, False), (True, True), (False, False), (False, True)]  # lower, unit
+
+
 @dtypes_of_complex_numbers
-@pytest.mark.parametrize("unit", [False, True], ids=["diagonal", "unit"])
-@pytest.mark.parametrize("lower", [False, True], ids=["upper", "lower"])
+@pytest.mark.parametrize(("batch", "k"), [((15,), 2), ((16,), 1), ((17,), 5), ((5, 7), 33)], ids=str)
 @pytest.mark.parametrize("n", SIZES)
-def test_a_triangular_solution_is_that_of_numpy(n: int, lower: bool, unit: bool, dtype: type):
+def test_triangular_solutions_are_those_of_numpy(n: int, batch: tuple[int, ...], k: int, dtype: type):
+    triangles = [triangle(n, batch, *form) for form in FORMS]
+    matrices, b = [a.astype(dtype) for a, _ in triangles], drawn((*batch, n, k), dtype)
+
+    solutions = compiled(lambda b, *xs: [solve(*form)(a, b) for form, a in zip(FORMS, xs, strict=True)], b, *matrices)
+
+    truth = [np.linalg.solve(full, b) for _, full in triangles]
+    assert max(map(distance, solutions, truth)) < ERRORS[dtype] * n**0.5
+
+
+def triangle(n: int, batch: tuple[int, ...], lower: bool, unit: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Well-conditioned triangles, with NaN where nothing is read, and the matrices they mean."""
     inside = np.tri(n, k=-1 if unit else 0, dtype=bool)
     inside = inside if lower else inside.T
-    full = [drawn((*b, n, n), np.complex128) / (2 * n**0.5) + (not unit) * 2 * np.eye(n) for b in BATCHES]
-    matrices = [np.where(inside, a, np.nan).astype(dtype) for a in full]
-    sides = [drawn((*b, n, k), dtype) for b, k in zip(BATCHES, (2, 1, 5, 33), strict=True)]
-
-    solutions = compiled(lambda *xs: list(map(solve(lower, unit), xs[:4], xs[4:])), *matrices, *sides)
-
-    finite = [np.where(inside, a, 0).astype(np.complex128) + (np.eye(n) if unit else 0) for a in matrices]
-    assert max(map(distance, solutions, map(np.linalg.solve, finite, sides))) < ERRORS[dtype] * n**0.5
+    full = drawn((*batch, n, n), np.complex128) / (2 * n**0.5) + (0 if unit else 2) * np.eye(n)
+    return np.where(inside, full, np.nan), np.where(inside, full, 0) + (np.eye(n) if unit else 0)
 
 
 @pytest.mark.parametrize("n", [5, 16, 32])
