@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from rune import tree
 from rune.core.interpreter import type_of
 from rune.core.values import Operand
-from rune.dims import Size
+from rune.dims import Size, UndecidedComparison
 from rune.errors import ArgumentError, AxisError
 
 
@@ -40,22 +42,29 @@ def ds(start: Operand | None, size: int | None = None, stride: int | None = None
     if start is None:
         return slice(None)
     first, count = (0, start) if size is None else (start, size)
+    first = int(first) if isinstance(first, np.integer) else first
     return Slice(first, _at_least(0, "size", count), _at_least(1, "stride", 1 if stride is None else stride))
 
 
 def _at_least(least: int, name: str, number: object) -> int:
-    if not isinstance(number, int) or number < least:
-        raise ArgumentError(f"ds: cannot take {number} as {name} (a whole number of {least} or more)")
-    return number
+    if not isinstance(number, int | np.integer) or number < least:
+        raise ArgumentError(f"ds: cannot take {number} as {name} (an integer of at least {least} required)")
+    return int(number)
 
 
 def within(entry: Slice, axis: int, size: Size) -> slice | Slice:
     """A plain slice, where it is known to be inside of an axis of `size`.
 
-    Errors: AxisError for one that is longer, and for a stride where a window would be moved.
+    Errors: AxisError for one that is longer, and for a stride where a window would be moved;
+            UndecidedComparison if it depends on symbolic sizes whether it is longer.
     """
     start, span = entry.start, max(0, (entry.size - 1) * entry.stride + 1)
-    if isinstance(size, int) and span > size:
+    try:
+        is_longer = span > size
+    except UndecidedComparison as error:
+        error.during("index", f"a slice of axis {axis}")
+        raise
+    if is_longer:
         raise AxisError(f"index: cannot take {span} elements of axis {axis} (size {size})")
     if isinstance(start, int) and isinstance(size, int):
         first = start + size if start < 0 else start
