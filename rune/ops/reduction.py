@@ -150,7 +150,8 @@ def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
     reduced = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
-    require_room("argmax", x.shape[axis] - 1, dtype, hint="positions have 64 bits under rune.enable_x64()")
+    hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
+    require_room("argmax", x.shape[axis] - 1, dtype, hint=hint)
     return reduced
 
 
