@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from rune import dtypes, tree
-from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.values import Value
 from rune.ops import neg, zeros_like
@@ -22,7 +19,7 @@ from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp, linearize
-from rune.transforms.derivatives.tangents import float0_zeros
+from rune.transforms.derivatives.tangents import float0_zeros, host_as
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 
 Function = Callable[[Any], Any]
@@ -89,9 +86,8 @@ def custom_root(
 
 
 def _zeros_of(struct: ShapeDtypeStruct) -> Value:
-    """An example of a type. One of NumPy's own would be taken for 32 bits."""
-    zeros = zeros_of(struct.array_type)
-    return as_array(zeros, struct.array_type.dtype) if isinstance(zeros, np.ndarray) else zeros
+    """An example of a type, with all of its bits."""
+    return host_as(zeros_of(struct.array_type), struct.array_type)
 
 
 def _zeros(leaf: Value) -> Any:
