@@ -118,14 +118,16 @@ def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
     return Snapshot(_new_version(Path(path)), parts, turn(CHECKPOINT), current().count)
 
 
-def publish(saved: Snapshot) -> None:
+def publish(saved: Snapshot, prune: Callable[[], object] = lambda: None) -> None:
     """Write the blocks of this process, and let them count when all processes have theirs.
 
     Any thread may do it: it talks to the others on a topic of its own.
+    prune:  what the first process does when they count. No process returns before it is done, so
+            that all see the same files.
     Errors: OSError if a file cannot be written; DistributedError if another process fails.
     """
     index = _united(saved, _attempt(lambda: _stored(saved)))
-    _together(saved, _attempt(lambda: _commit(saved.version, index)))
+    _together(saved, _attempt(lambda: _commit(saved.version, index, prune)))
 
 
 def _new_version(root: Path) -> Path:
@@ -173,11 +175,12 @@ def _united(saved: Snapshot, stored: str | Exception) -> list[Mapping[str, objec
     ]
 
 
-def _commit(version: Path, index: Sequence[Mapping[str, object]]) -> str:
+def _commit(version: Path, index: Sequence[Mapping[str, object]], prune: Callable[[], object]) -> str:
     """Let a version count whose blocks are all written; the first process does it."""
     if current().index == 0:
         _write(version / INDEX, json.dumps(index).encode())
         _publish(version.parent, version.name)
+        prune()
     return ""
 
 
