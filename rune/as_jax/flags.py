@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -218,12 +218,12 @@ class Block(ContextDecorator):
         self._scope, self._thread = scope, threading.local()
 
     def __enter__(self) -> None:
-        scope = self._scope()
-        scope.__enter__()
+        scope = ExitStack()
+        scope.enter_context(self._scope())
         self._thread.scopes = [*getattr(self._thread, "scopes", []), scope]
 
-    def __exit__(self, *error: Any) -> None:
-        self._thread.scopes.pop().__exit__(*error)
+    def __exit__(self, *error: object) -> None:
+        self._thread.scopes.pop().close()
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def _windowed(
     return lax.reduce_window(x, identity, combine, window_dimensions, window_strides, padding, *dilations)
 
 
-def _best(
+def _approx_top_k(
     x: ArrayLike,
     *,
     k: int,
@@ -79,7 +79,7 @@ def _gamma(key: ArrayLike, a: ArrayLike, *, log_space: bool) -> Array:
 
 
 WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
-    "approx_top_k": _best,
+    "approx_top_k": _approx_top_k,
     "bessel_i0e": lax.bessel_i0e,
     "bessel_i1e": lax.bessel_i1e,
     "clamp": lax.clamp,

@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
-from rune.core.jax_names import Both
+from rune.core.jax_names import Translation
 from rune.core.lower import Cumulative, Reduction
 from rune.core.primitive import ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
@@ -197,7 +197,7 @@ def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive]
         batch=batch,
         expand=_arg_expand(extremum, worst),
         jax_names={
-            "axes": Both(lambda params: (params["axis"],), lambda axes, _: {"axis": axes[0]}),
+            "axes": Translation(lambda params: (params["axis"],), lambda axes, _: {"axis": axes[0]}),
             "index_dtype": "dtype",
         },
     )

@@ -1,6 +1,6 @@
 """Slices of a known size that start anywhere: `x[ds(i, 3)]`, where i may be traced.
 
-A window out of bounds is moved inside where it is read, and is not written at all, as in JAX.
+A window out of bounds is moved inside when it is read, and is not written at all, as in JAX.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Slice:
 def ds(start: Operand | None, size: int | None = None, stride: int | None = None) -> slice | Slice:
     """An index that names `size` elements from `start` on, which may be traced.
 
-    ds(n) names the first n, ds(None) all. A start below 0 counts from the end. A window that is not
-    inside of its axis is moved there where it is read, and is not written at all.
-    Errors: ArgumentError for a size or stride that is not a number, or is below 0 or 1.
+    ds(n) names the first n, ds(None) all. A start below 0 counts from the end. A window that leaves
+    its axis is moved inside when it is read, and is not written at all.
+    Errors: ArgumentError unless size is an integer of at least 0, and stride one of at least 1.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(lambda x, i: x[rune.ds(i, 2)])(rnp.arange(5), 3)

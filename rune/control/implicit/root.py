@@ -54,7 +54,7 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
-    # A custom rule sees arguments only, so what the three close over becomes some.
+    # A custom rule sees arguments only, so what the three close over is passed to it.
     converted, of_f = closure_convert(f, initial_guess)
 
     def at(values: Sequence[Value]) -> Function:
