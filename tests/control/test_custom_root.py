@@ -11,6 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import lax
+from rune.errors import ArgumentError
 from tests.support.close import near
 
 
@@ -85,3 +86,10 @@ def test_what_the_solver_closes_over_does_not_move_the_root():
 
     near(np.float32(3.0), root(4.0), relative=1e-6, why="f32")
     assert float(rune.grad(root)(4.0)) == 0.0
+
+
+@pytest.mark.parametrize("f", [lambda x: (x, x), lambda x: {"x": x}, lambda x: rnp.stack([x, x])])
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_residual_that_is_not_like_x_is_refused(f: Any, wrap: Any):
+    with pytest.raises(ArgumentError, match=r"custom_root: cannot find where f is 0 \(x is .* of shapes \[\(\)\], f"):
+        wrap(lambda x: lax.custom_root(f, x, lambda f, x: x, lambda g, y: y))(1.0)

@@ -13,6 +13,7 @@ from typing import Any
 from rune import dtypes, tree
 from rune.core.interpreter import type_of
 from rune.core.values import Value
+from rune.errors import ArgumentError
 from rune.ops import neg, zeros_like
 from rune.ops.family import zeros_of
 from rune.transforms.arguments import require_callable
@@ -42,7 +43,8 @@ def custom_root(
     All three are traced, and may close over values that are differentiated. Derivatives are taken
     in what `f` closes over; the guess and what `solve` closes over do not move the root.
     Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
-    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError if trees are not alike.
+    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError unless f(x) is a tree of
+            shapes like x.
 
     >>> import rune
     >>> from rune import lax
@@ -63,7 +65,7 @@ def custom_root(
     solved, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
     solution = eval_shape(solved, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
-    like_rhs = tree.map(_zeros_of, eval_shape(at(of_f), like_x))
+    like_rhs = _residual_like(at(of_f), like_x)
     # Both derivatives are taken at the solution; the solver is not looked into.
     pulled, of_tangents = closure_convert(
         lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
@@ -83,6 +85,19 @@ def custom_root(
         return solution, (tangent, tree.map(_zeros, aux)) if has_aux else tangent
 
     return root(initial_guess, of_f, of_solve, of_tangents)
+
+
+def _residual_like(f: Function, x: object) -> object:
+    """An example of f(x). Errors: ArgumentError unless it is a tree of shapes like x."""
+    residual = eval_shape(f, x)
+    structures = [tree.structure(t) for t in (x, residual)]
+    shapes = [[leaf.shape for leaf in tree.leaves(t)] for t in (x, residual)]
+    if structures[0] != structures[1] or shapes[0] != shapes[1]:
+        raise ArgumentError(
+            f"custom_root: cannot find where f is 0 (x is {structures[0]} of shapes {shapes[0]}, "
+            f"f(x) {structures[1]} of shapes {shapes[1]})"
+        )
+    return tree.map(_zeros_of, residual)
 
 
 def _zeros_of(struct: ShapeDtypeStruct) -> Value:
