@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -119,20 +120,16 @@ class Manager:
         if processes.current().count == 1:
             texts = {"step": str(step), **trees.checked_metadata(metadata)}
             snapshot = trees.source_tree(tree).snapshot()
-            return lambda: (trees.write(path, snapshot, texts), self._prune())
+            return partial(self._write, path, snapshot, texts)
         if metadata:
             raise ArgumentError(
                 "save: cannot note metadata of several processes", hint="save them as a leaf of the tree"
             )
-        saved = blocks.snapshot(path, trees_of.map(_as_array, tree))
-        return lambda: self._publish(saved)
+        return partial(blocks.publish, blocks.snapshot(path, trees_of.map(_as_array, tree)), self._prune)
 
-    def _publish(self, saved: blocks.Snapshot) -> None:
-        """Write together; when it is done, all processes see the same steps."""
-        blocks.publish(saved)
-        if processes.current().index == 0:
-            self._prune()
-        processes.converse("save", saved.topic, b"pruned")
+    def _write(self, path: Path, snapshot: trees.Saved, metadata: Mapping[str, str]) -> None:
+        trees.write(path, snapshot, metadata)
+        self._prune()
 
     def wait(self) -> None:
         """Wait until all is written. Errors: that of writing, if it was not raised yet."""

@@ -144,7 +144,7 @@ def print(
     Numbers are shown as NumPy's `printoptions` say where it is called.
     ordered:      after what was printed in order before.
     partitioned:  as for `callback`.
-    skip_format_check: whether arguments may be left that no field names.
+    skip_format_check: whether arguments that no field names are let through.
     Errors:  ArgumentError when the format and the arguments do not fit, at the time of tracing.
 
     >>> import rune
@@ -174,7 +174,7 @@ class _Show:
 
 
 def _print_options() -> _Options:
-    """How NumPy shows numbers here, but for formatters, which are not values."""
+    """NumPy's print options in force here, without `formatter`, which holds functions."""
     options = np.get_printoptions()
     return tuple((name, options[name]) for name in _SHOWN)
 

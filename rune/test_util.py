@@ -18,7 +18,6 @@ from rune import dtypes, tree
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
-from rune.ops.promote import operand
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.vjp import vjp
 
@@ -166,8 +165,8 @@ def check_vjp(
 
 
 def _canonical(args: Sequence[object]) -> tuple[object, ...]:
-    """The arguments, with NumPy data in the dtype in which functions take them: f64 as f32."""
-    return tree.map(lambda x: operand("check_grads", x) if isinstance(x, np.ndarray) else x, tuple(args))
+    """The arguments, with NumPy data as the arrays that functions are given: of f64 as f32."""
+    return tree.map(lambda x: as_array(x) if isinstance(x, np.ndarray | np.generic) else x, tuple(args))
 
 
 def _random(values: object, random: np.random.RandomState) -> object:

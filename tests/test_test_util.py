@@ -19,6 +19,7 @@ RIGHT: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "a tree": (lambda x: {"s": x["a"] * x["b"][0]}, ({"a": rnp.ones(3), "b": [rnp.float32(2.0)]},)),
     "float64": (lambda x: rnp.sin(x), (rnp.arange(5, dtype="float64"),)),
     "NumPy's numbers": (lambda x: rnp.sin(x["a"]), ({"a": np.arange(5.0)},)),
+    "a number of NumPy": (lambda x, y: x * y, (np.float64(0.3), np.arange(5.0))),
     "no elements": (lambda x: 2 * x, (rnp.ones(0),)),
 }
 
@@ -28,6 +29,10 @@ def test_right_derivatives_pass(name: str):
     function, args = RIGHT[name]
 
     check_grads(function, args, order=2, modes=("fwd", "rev", "lin"))
+
+
+def test_integers_of_numpy_stand_beside_numbers_at_order_1():
+    check_grads(lambda x, n: x * n, (np.arange(5.0), np.arange(5)), order=1, modes=("fwd", "rev", "lin"))
 
 
 def test_a_half_type_is_checked_by_a_longer_step():

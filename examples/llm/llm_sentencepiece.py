@@ -47,7 +47,7 @@ class Piece:
 class SentencePiece:
     """A vocabulary, and how texts are cut by it.
 
-    adds_space:   whether a text begins with a space more
+    adds_space:   whether a space is put in front of a text
     joins_spaces: whether several spaces are one, and none is at the ends
     begin:        the numbers before every text
     """
@@ -218,7 +218,7 @@ def fields(message: bytes) -> Message:
                 _ = message[at - 1]  # or it ends before
             values.setdefault(key >> 3, []).append(value)
     except (IndexError, KeyError):
-        raise UnknownTokenizer("a tokenizer.model that is no protocol buffer") from None
+        raise UnknownTokenizer("a tokenizer.model that is not a protocol buffer") from None
     return values
 
 

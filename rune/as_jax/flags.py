@@ -14,10 +14,12 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ContextDecorator, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -172,9 +174,9 @@ def value_of(name: str) -> Any:
 def in_block(name: str, value: Any) -> Block:
     """The option in a block, which also decorates functions. Errors: as update."""
     if name in ACTING:
-        return _Acted(name, value)
+        return Block(partial(_setting, name, value))
     _require_possible(name, value)
-    return _Noted(name, value)
+    return Block(partial(_noted, name, value))
 
 
 def update(name: str, value: Any) -> None:
@@ -205,41 +207,34 @@ def _require_possible(name: str, value: Any) -> None:
         raise AttributeError(f"Unrecognized config option: {name}")
 
 
-class _Acted(ContextDecorator):
-    """An option that acts, in a block alone: a setting of rune's acts from its making on."""
+class Block(ContextDecorator):
+    """An option in a block. Several threads may enter it, and again inside of itself.
 
-    def __init__(self, name: str, value: object):
-        self.name, self.value = name, value
-        self._entered: list[config.Setting[object]] = []
+    scope: makes what is entered. A setting of rune's acts as soon as it is made, so each entry
+           makes one.
+    """
 
-    def _recreate_cm(self) -> _Acted:
-        return _Acted(self.name, self.value)
-
-    def __enter__(self) -> None:
-        self._entered.append(_setting(self.name, self.value))
-        self._entered[-1].__enter__()
-
-    def __exit__(self, error: object, value: object, traceback: object) -> None:
-        self._entered.pop().__exit__(error, value, traceback)
-
-
-class _Noted(ContextDecorator):
-    """A noted option in a block."""
-
-    def __init__(self, name: str, value: object):
-        self.name, self.value = name, value
-
-    def _recreate_cm(self) -> _Noted:
-        return _Noted(self.name, self.value)
+    def __init__(self, scope: Callable[[], AbstractContextManager[object]]):
+        self._scope, self._thread = scope, threading.local()
 
     def __enter__(self) -> None:
-        self._token = _blocks.set({**_blocks.get(), self.name: self.value})
+        scope = ExitStack()
+        scope.enter_context(self._scope())
+        self._thread.scopes = [*getattr(self._thread, "scopes", []), scope]
 
-    def __exit__(self, error: object, value: object, traceback: object) -> None:
-        _blocks.reset(self._token)
+    def __exit__(self, *error: object) -> None:
+        self._thread.scopes.pop().close()
 
 
-Block = _Acted | _Noted
+@contextmanager
+def _noted(name: str, value: object) -> Iterator[None]:
+    token = _blocks.set({**_blocks.get(), name: value})
+    try:
+        yield
+    finally:
+        _blocks.reset(token)
+
+
 _REQUIRED = object()
 
 

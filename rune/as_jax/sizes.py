@@ -43,7 +43,7 @@ def reshape(
     out_sharding: Sharding | None = None,
 ) -> Array | np.ndarray:
     """As rune.numpy.reshape; of NumPy's array another of NumPy's, in its dtype."""
-    if isinstance(a, np.ndarray) and out_sharding is None:
+    if type(a) is np.ndarray and out_sharding is None:
         return np.reshape(a.copy() if copy else a, shape, order)
     return rnp.reshape(a, shape, order, copy=copy, out_sharding=out_sharding)
 

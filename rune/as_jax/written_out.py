@@ -11,6 +11,7 @@ import rune.numpy as rnp
 from rune import checkpoint_name, lax, random
 from rune.array import Array
 from rune.as_jax.primitive import Primitive
+from rune.ops.window_reductions import MONOIDS
 from rune.typing import ArrayLike
 
 
@@ -44,7 +45,7 @@ def _place(x: Array) -> Array:
 
 def _windowed(
     combine: Callable[..., Array],
-    start: Callable[[np.dtype], ArrayLike],
+    monoid: str,
     x: ArrayLike,
     *,
     window_dimensions: Sequence[int],
@@ -54,24 +55,12 @@ def _windowed(
     window_dilation: Sequence[int],
 ) -> Array:
     x = rnp.asarray(x)
-    first, dilations = np.asarray(start(x.dtype), x.dtype), (base_dilation, window_dilation)
-    return lax.reduce_window(x, first, combine, window_dimensions, window_strides, padding, *dilations)
+    identity = np.asarray(MONOIDS[monoid].identity(x.dtype)).astype(x.dtype)
+    dilations = base_dilation, window_dilation
+    return lax.reduce_window(x, identity, combine, window_dimensions, window_strides, padding, *dilations)
 
 
-def _extreme(sign: int) -> Callable[[np.dtype], float]:
-    """The greatest number of a dtype for 1, the least for -1."""
-
-    def end(dtype: np.dtype) -> float:
-        if rnp.issubdtype(dtype, rnp.floating):
-            return sign * np.inf
-        if dtype.kind == "b":
-            return sign > 0
-        return rnp.iinfo(dtype).max if sign > 0 else rnp.iinfo(dtype).min
-
-    return end
-
-
-def _best(
+def _approx_top_k(
     x: ArrayLike,
     *,
     k: int,
@@ -90,7 +79,7 @@ def _gamma(key: ArrayLike, a: ArrayLike, *, log_space: bool) -> Array:
 
 
 WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
-    "approx_top_k": _best,
+    "approx_top_k": _approx_top_k,
     "bessel_i0e": lax.bessel_i0e,
     "bessel_i1e": lax.bessel_i1e,
     "clamp": lax.clamp,
@@ -107,9 +96,9 @@ WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
     "name": lambda x, *, name: checkpoint_name(x, name),
     "polygamma": lax.polygamma,
     "random_gamma": _gamma,
-    "reduce_window_max": partial(_windowed, lax.max, _extreme(-1)),
-    "reduce_window_min": partial(_windowed, lax.min, _extreme(1)),
-    "reduce_window_sum": partial(_windowed, lax.add, lambda dtype: 0),
+    "reduce_window_max": partial(_windowed, lax.max, "max"),
+    "reduce_window_min": partial(_windowed, lax.min, "min"),
+    "reduce_window_sum": partial(_windowed, lax.add, "add"),
     "reduce_xor": lambda x, *, axes: lax.reduce_xor(x, axes),
     "regularized_incomplete_beta": lax.betainc,
     "rng_bit_generator": lax.rng_bit_generator,

@@ -20,7 +20,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes, lax, tree
 from rune.array import Array
-from rune.checkify.calls import Site, State, Unwanted, Wider, calling, carrier, state_of_call, within
+from rune.checkify.calls import NullState, Site, State, Wider, calling, carrier, state_of_call, within
 from rune.config import setting
 from rune.core.interpreter import Tracer, type_of
 from rune.core.staging import stage
@@ -321,7 +321,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
     """With `check`, and nothing else."""
     if FailedCheckError not in errors:
-        with calling(Unwanted(rnp.zeros(1, rnp.uint32)), None, None):
+        with calling(NullState(rnp.zeros(1, rnp.uint32)), None, None):
             return init_error, f(*args, **kwargs)
     state = State(rnp.zeros(1 + width, rnp.uint32))
     result = within(state, f, args, kwargs)

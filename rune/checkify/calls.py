@@ -99,7 +99,7 @@ class State(Ref, Noting):
         self[...] = rnp.where(is_first, rnp.pad(words, (0, room)), before)
 
 
-class Unwanted(State):
+class NullState(State):
     """The state of a call that is not asked for failed checks: it takes no notes."""
 
     __slots__ = ()

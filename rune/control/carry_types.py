@@ -1,8 +1,8 @@
 """The carry of a loop keeps its type: the rule, and the messages when it is broken.
 
 A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
-if the body adds floats to it, and the body is traced again for f32. Where only the weakness goes,
-the body is traced once, as in JAX: it sees a weak value, which is converted from the strong carry.
+if the body adds floats to it, and the body is traced again for f32. Where only weakness is
+lost, the body is traced once, as in JAX: it sees a weak value, converted from the strong carry.
 Everything else must come out as it went in: the same tree, and at every leaf the same shape and
 dtype.
 """

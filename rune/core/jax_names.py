@@ -82,8 +82,8 @@ class AtomNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """A parameter of JAX's that is no parameter here, or several.
+class Translation:
+    """A parameter of JAX's that has no single counterpart here, and how it is read and written.
 
     read:   parameters of an equation -> what JAX's says
     write:  what JAX's says, and the others that are bound with it -> parameters here
@@ -93,13 +93,13 @@ class Both:
     write: Callable[..., Params]
 
 
-Names = Mapping[str, str | Callable[[Params], object] | Both]
-# Parameters of JAX's that say nothing where they are None.
-_UNSAID = frozenset({"accuracy", "out_sharding", "sharding", "precision", "preferred_element_type", "dimensions"})
+Names = Mapping[str, str | Callable[[Params], object] | Translation]
+# Parameters of JAX's that mean nothing when they are None.
+_OPTIONAL = frozenset({"accuracy", "out_sharding", "sharding", "precision", "preferred_element_type", "dimensions"})
 
 
 def own_params(names: Names | None, params: Params) -> Params:
-    """The parameters here of those that `bind` is given, by the names here or by JAX's.
+    """Parameters by their names here, of those that `bind` is given by these names or by JAX's.
 
     >>> own_params({"dimension": "axis"}, {"dimension": 0, "accuracy": None})
     {'axis': 0}
@@ -107,9 +107,9 @@ def own_params(names: Names | None, params: Params) -> Params:
     params_here: dict[str, object] = {}
     for name, value in params.items():
         meaning = name if names is None else names.get(name, name)
-        if isinstance(meaning, Both):
+        if isinstance(meaning, Translation):
             params_here.update(meaning.write(value, params))
-        elif value is not None or name not in _UNSAID:
+        elif value is not None or name not in _OPTIONAL:
             params_here[meaning if isinstance(meaning, str) else name] = value
     return params_here
 
@@ -131,7 +131,7 @@ class NamedParams(dict[str, object]):
         meaning = self.names[name]
         if isinstance(meaning, str):
             return self[meaning]
-        return meaning.read(self) if isinstance(meaning, Both) else meaning(self)
+        return meaning.read(self) if isinstance(meaning, Translation) else meaning(self)
 
     def _key(self, name: str) -> str:
         meaning = self.names.get(name)

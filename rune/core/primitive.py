@@ -23,7 +23,7 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
     vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
     jax_names[name]     a parameter of JAX's equations: its name here, or a function of params, or
-                        the ways of both (jax_names.py)
+                        a Translation (jax_names.py)
     jax_order   where JAX's equation has its operands in another order: their places here; its own
                 inverse
 

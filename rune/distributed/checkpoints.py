@@ -78,7 +78,7 @@ class Part:
 class Snapshot:
     """A tree that is to be written: what this process has of it, and where it goes.
 
-    topic: of what the processes say of it, in no other words than these
+    topic: under which the processes exchange messages about it, and about nothing else
     """
 
     version: Path
@@ -118,14 +118,16 @@ def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
     return Snapshot(_new_version(Path(path)), parts, turn(CHECKPOINT), current().count)
 
 
-def publish(saved: Snapshot) -> None:
+def publish(saved: Snapshot, prune: Callable[[], object] = lambda: None) -> None:
     """Write the blocks of this process, and let them count when all processes have theirs.
 
     Any thread may do it: it talks to the others on a topic of its own.
+    prune:  what the first process does when they count. No process returns before it is done, so
+            that all see the same files.
     Errors: OSError if a file cannot be written; DistributedError if another process fails.
     """
     index = _united(saved, _attempt(lambda: _stored(saved)))
-    _together(saved, _attempt(lambda: _commit(saved.version, index)))
+    _together(saved, _attempt(lambda: _commit(saved.version, index, prune)))
 
 
 def _new_version(root: Path) -> Path:
@@ -137,7 +139,7 @@ def _new_version(root: Path) -> Path:
 
 
 def _attempt(action: Callable[[], str]) -> str | Exception:
-    """A result, or the error instead, which the other processes have to hear of."""
+    """The result, or the error in its place, of which the other processes have to hear."""
     try:
         return action()
     except Exception as error:
@@ -147,22 +149,22 @@ def _attempt(action: Callable[[], str]) -> str | Exception:
 def _together(saved: Snapshot, result: str | Exception) -> list[str]:
     """The results of all processes. Errors: this one's own; DistributedError for another's."""
     failure = result if isinstance(result, Exception) else None
-    words = {"result": result} if failure is None else {"error": f"{type(failure).__name__}: {failure}"}
-    message = json.dumps(words).encode()
-    said = {n: json.loads(bytes(m)) for n, m in converse("save_checkpoint", saved.topic, message).items()}
+    report = {"result": result} if failure is None else {"error": f"{type(failure).__name__}: {failure}"}
+    messages = converse("save_checkpoint", saved.topic, json.dumps(report).encode())
+    reports = {number: json.loads(bytes(message)) for number, message in messages.items()}
     if failure is not None:
         raise failure
-    for number, words in said.items():
-        if "error" in words:
+    for number, report in reports.items():
+        if "error" in report:
             raise DistributedError(
-                f"save_checkpoint: cannot write {saved.version} (process {number}: {words['error']})"
+                f"save_checkpoint: cannot write {saved.version} (process {number}: {report['error']})"
             )
-    if len(said) != saved.processes:
+    if len(reports) != saved.processes:
         raise DistributedError(
             f"save_checkpoint: cannot write {saved.version} (the processes have left each other)",
             hint="wait for what is saved before rune.distributed.shutdown()",
         )
-    return [words["result"] for words in said.values()]
+    return [report["result"] for report in reports.values()]
 
 
 def _united(saved: Snapshot, stored: str | Exception) -> list[Mapping[str, object]]:
@@ -173,11 +175,12 @@ def _united(saved: Snapshot, stored: str | Exception) -> list[Mapping[str, objec
     ]
 
 
-def _commit(version: Path, index: Sequence[Mapping[str, object]]) -> str:
+def _commit(version: Path, index: Sequence[Mapping[str, object]], prune: Callable[[], object]) -> str:
     """Let a version count whose blocks are all written; the first process does it."""
     if current().index == 0:
         _write(version / INDEX, json.dumps(index).encode())
         _publish(version.parent, version.name)
+        prune()
     return ""
 
 

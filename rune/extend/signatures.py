@@ -1,4 +1,4 @@
-"""How an operation of one's own is called, and what is said of it: as its function is, and says.
+"""The signature and the docstring of an operation of one's own: those of its function.
 
 The function is `form`: the expansion, or else the meaning in NumPy, or else the rule of types.
 """
@@ -13,22 +13,22 @@ from typing import Protocol
 from rune.errors import ArgumentError
 
 
-class Formed(Protocol):
+class HasForm(Protocol):
     """An operation with a name and a function that has its signature."""
 
     @property
     def name(self) -> str:
-        """The operation's."""
+        """That of the operation."""
         ...
 
     @property
     def form(self) -> Callable[..., object] | None:
-        """The function."""
+        """The function, if there is one."""
         ...
 
 
 def signature_of(function: Callable[..., object] | None) -> inspect.Signature | None:
-    """How a function is called; None for those of C that do not say it."""
+    """The signature of a function; None for functions of C that have none."""
     try:
         return None if function is None else inspect.signature(function)
     except ValueError:
@@ -38,7 +38,7 @@ def signature_of(function: Callable[..., object] | None) -> inspect.Signature | 
 class Signature:
     """`__signature__` of an operation."""
 
-    def __get__(self, operation: Formed | None, owner: type) -> inspect.Signature:
+    def __get__(self, operation: HasForm | None, owner: type) -> inspect.Signature:
         signature = None if operation is None else signature_of(operation.form)
         if signature is None:
             raise AttributeError("__signature__")
@@ -47,11 +47,11 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """`__doc__` of an operation: how it is called, and what its function says; else the class's."""
+    """`__doc__` of an operation: its call and the docstring of its function; else the class's."""
 
     of_class: str | None
 
-    def __get__(self, operation: Formed | None, owner: type) -> str | None:
+    def __get__(self, operation: HasForm | None, owner: type) -> str | None:
         if operation is None or operation.form is None:
             return self.of_class
         text = inspect.getdoc(operation.form) or "An operation of one's own."

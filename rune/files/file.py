@@ -137,8 +137,8 @@ class File(Mapping[str, Array]):
         """An array on a device, or cut by a sharding, so that each device reads its block alone.
 
         device: a device, its name or a sharding; None: the default device, and committed to none
-        Errors: KeyError; FileError if it is damaged, which is looked at where it is copied whole,
-                to a device other than cpu:0; those of `device_put`, with the name of the array.
+        Errors: KeyError; FileError if it is damaged, which is checked when all of it is copied, to
+                a device other than cpu:0; those of `device_put`, with the name of the array.
         """
         host, type = self.host(name), self.leaves[name].type
         try:

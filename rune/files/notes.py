@@ -140,10 +140,16 @@ def read(text: str | None) -> Notes:
     if not isinstance(leaves, dict) or not isinstance(nodes, list):
         raise Unreadable("notes without leaves and tree")
     sums = notes.get("crc32", {})
-    if not isinstance(sums, dict) or not all(_SUM.fullmatch(str(number)) for number in sums.values()):
-        raise Unreadable("notes of checksums that are none")
-    numbers = {name: int(number, 16) for name, number in sums.items()}
+    if not isinstance(sums, dict):
+        raise Unreadable("notes of checksums without names")
+    numbers = {name: _checksum(name, text) for name, text in sums.items()}
     return Notes({name: _leaf(name, note) for name, note in leaves.items()}, nodes, numbers)
+
+
+def _checksum(name: str, text: object) -> int:
+    if not isinstance(text, str) or not _SUM.fullmatch(text):
+        raise Unreadable(f"a checksum of {name[:60]!r} that is not eight hexadecimal digits")
+    return int(text, 16)
 
 
 def _leaf(name: str, note: object) -> Leaf:

@@ -47,7 +47,7 @@ class Entry:
     start, nbytes: where its bytes are
     order:         "F" for columns first
     inflated:      its bytes u8[nbytes], of an array that is compressed in the file
-    crc32:         the checksum of its bytes and of `before` bytes in front of them, if there is one
+    crc32:         the checksum of its bytes and of `before` bytes in front of them; None if unknown
     """
 
     dtype: np.dtype

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune.lowering.plan import Call
+from rune.ops.complex_numbers import WHOLE
 from rune.ops.linalg import lu_numpy, qr_numpy
 from rune.ops.linalg.cholesky import factored
 from rune.ops.linalg.triangular import solve_in_numpy
@@ -119,4 +120,4 @@ def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
 
 def _numbers(factor: Factor, array: np.ndarray) -> np.ndarray:
     """The numbers whose parts a flat array holds."""
-    return array if factor.parts == 1 else array.view(np.result_type(array.dtype, np.complex64))
+    return array if factor.parts == 1 else array.view(WHOLE[array.dtype])

@@ -16,7 +16,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
-from rune.core.jax_names import Both
+from rune.core.jax_names import Translation
 from rune.core.lower import Bitcast, Convert
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
@@ -309,8 +309,10 @@ convert: Primitive = elementwise(
     _convert_transpose,
     lower=Convert(),
     jax_names={
-        "new_dtype": Both(lambda params: params["dtype"], lambda dtype, _: {"dtype": dtypes.as_dtype(dtype)}),
-        "weak_type": Both(lambda params: params.get("weak", False), lambda weak, _: {"weak": True} if weak else {}),
+        "new_dtype": Translation(lambda params: params["dtype"], lambda dtype, _: {"dtype": dtypes.as_dtype(dtype)}),
+        "weak_type": Translation(
+            lambda params: params.get("weak", False), lambda weak, _: {"weak": True} if weak else {}
+        ),
     },
 )
 

@@ -37,7 +37,7 @@ def is_scalar_mask(entry: object) -> bool:
 
 
 def axes_taken(entry: object) -> int:
-    """How many axes of an array an entry names positions of."""
+    """How many axes of an array an entry takes."""
     if entry is None or entry is Ellipsis or is_scalar_mask(entry):
         return 0
     return type_of(entry).ndim if is_mask(entry) else 1
@@ -77,7 +77,7 @@ def mask_positions(x: Operand, mask: object, axis: int) -> list[Value]:
 
 
 def traced_mask(x: Operand, mask: Value) -> NonConcreteBooleanIndexError:
-    """The error that a traced mask in an index is."""
+    """The error for a traced mask in an index."""
     return NonConcreteBooleanIndexError(
         f"index: cannot index with a traced mask {type_of(mask)} into {type_of(x)} "
         "(the result's shape would depend on its values)",

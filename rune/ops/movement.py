@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.jax_names import Both, Params
+from rune.core.jax_names import Params, Translation
 from rune.core.lower import Bounds, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
@@ -106,7 +106,7 @@ slice_: Primitive = Primitive(
     jax_names={
         "start_indices": "start",
         "limit_indices": "limit",
-        "strides": Both(lambda params: params["stride"], _of_strides),
+        "strides": Translation(lambda params: params["stride"], _of_strides),
     },
 )
 
@@ -239,7 +239,7 @@ pad: Primitive = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     lower=View(_pad_view),
-    jax_names={"padding_config": Both(_padding_config, _of_padding_config)},
+    jax_names={"padding_config": Translation(_padding_config, _of_padding_config)},
 )
 
 

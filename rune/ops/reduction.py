@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
-from rune.core.jax_names import Both
+from rune.core.jax_names import Translation
 from rune.core.lower import Cumulative, Reduction
 from rune.core.primitive import ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
@@ -150,7 +150,8 @@ def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
     reduced = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
-    require_room("argmax", x.shape[axis] - 1, dtype, hint="positions have 64 bits under rune.enable_x64()")
+    hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
+    require_room("argmax", x.shape[axis] - 1, dtype, hint=hint)
     return reduced
 
 
@@ -196,7 +197,7 @@ def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive]
         batch=batch,
         expand=_arg_expand(extremum, worst),
         jax_names={
-            "axes": Both(lambda params: (params["axis"],), lambda axes, _: {"axis": axes[0]}),
+            "axes": Translation(lambda params: (params["axis"],), lambda axes, _: {"axis": axes[0]}),
             "index_dtype": "dtype",
         },
     )

@@ -1,16 +1,18 @@
 """Slices of a known size that start anywhere: `x[ds(i, 3)]`, where i may be traced.
 
-A window out of bounds is moved inside where it is read, and is not written at all, as in JAX.
+A window out of bounds is moved inside when it is read, and is not written at all, as in JAX.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from rune import tree
 from rune.core.interpreter import type_of
 from rune.core.values import Operand
-from rune.dims import Size
+from rune.dims import Size, UndecidedComparison
 from rune.errors import ArgumentError, AxisError
 
 
@@ -27,9 +29,9 @@ class Slice:
 def ds(start: Operand | None, size: int | None = None, stride: int | None = None) -> slice | Slice:
     """An index that names `size` elements from `start` on, which may be traced.
 
-    ds(n) names the first n, ds(None) all. A start below 0 counts from the end. A window that is not
-    inside of its axis is moved there where it is read, and is not written at all.
-    Errors: ArgumentError for a size or stride that is not a number, or is below 0 or 1.
+    ds(n) names the first n, ds(None) all. A start below 0 counts from the end. A window that leaves
+    its axis is moved inside when it is read, and is not written at all.
+    Errors: ArgumentError unless size is an integer of at least 0, and stride one of at least 1.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(lambda x, i: x[rune.ds(i, 2)])(rnp.arange(5), 3)
@@ -40,22 +42,29 @@ def ds(start: Operand | None, size: int | None = None, stride: int | None = None
     if start is None:
         return slice(None)
     first, count = (0, start) if size is None else (start, size)
+    first = int(first) if isinstance(first, np.integer) else first
     return Slice(first, _at_least(0, "size", count), _at_least(1, "stride", 1 if stride is None else stride))
 
 
 def _at_least(least: int, name: str, number: object) -> int:
-    if not isinstance(number, int) or number < least:
-        raise ArgumentError(f"ds: cannot take {number} as {name} (a whole number of {least} or more)")
-    return number
+    if not isinstance(number, int | np.integer) or number < least:
+        raise ArgumentError(f"ds: cannot take {number} as {name} (an integer of at least {least} required)")
+    return int(number)
 
 
 def within(entry: Slice, axis: int, size: Size) -> slice | Slice:
     """A plain slice, where it is known to be inside of an axis of `size`.
 
-    Errors: AxisError for one that is longer, and for a stride where a window would be moved.
+    Errors: AxisError for one that is longer, and for a stride where a window would be moved;
+            UndecidedComparison if it depends on symbolic sizes whether it is longer.
     """
     start, span = entry.start, max(0, (entry.size - 1) * entry.stride + 1)
-    if isinstance(size, int) and span > size:
+    try:
+        is_longer = span > size
+    except UndecidedComparison as error:
+        error.during("index", f"a slice of axis {axis}")
+        raise
+    if is_longer:
         raise AxisError(f"index: cannot take {span} elements of axis {axis} (size {size})")
     if isinstance(start, int) and isinstance(size, int):
         first = start + size if start < 0 else start

@@ -348,8 +348,8 @@ def unboxed(args: T) -> tuple[T, list[Ref]]:
     return tree.unflatten(treedef, values), [x for x in values if isinstance(x, Ref)]
 
 
-class Held:
-    """A node of a tree without leaves, which stands for a reference that is passed as it is."""
+class RefNode:
+    """A node of a tree without leaves: it stands for a reference that is passed on as it is."""
 
     __slots__ = ("ref",)
 
@@ -357,12 +357,12 @@ class Held:
         self.ref = ref
 
 
-tree.register_node(Held, lambda held: ((), held.ref), lambda ref, _: ref)
+tree.register_node(RefNode, lambda node: ((), node.ref), lambda ref, _: ref)
 
 
-def held(args: T) -> T:
-    """Arguments whose references are no leaves, and come back when the tree is built again."""
-    return tree.map(lambda x: Held(x) if isinstance(x, Ref) else x, args) if _alive else args
+def as_nodes(args: T) -> T:
+    """Arguments whose references are nodes, not leaves; they come back when the tree is rebuilt."""
+    return tree.map(lambda x: RefNode(x) if isinstance(x, Ref) else x, args) if _alive else args
 
 
 def require_none(owner: str, result: object) -> None:

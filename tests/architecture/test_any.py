@@ -18,7 +18,7 @@ BUDGETS: dict[str, int] = {
     "rune.checkify": 35,
     "rune.checkpoints": 2,
     "rune.config": 8,
-    "rune.control": 83,
+    "rune.control": 82,
     "rune.core": 27,
     "rune.data": 4,
     "rune.debug": 1,

@@ -67,6 +67,28 @@ def test_a_primitive_is_bound_with_the_names_of_jax(name: str):
     np.testing.assert_allclose(jax.jit(lambda: call())(), expected, rtol=1e-6)
 
 
+OVER_PAIRS: dict[str, Any] = {
+    "window_dimensions": (2,),
+    "window_strides": (1,),
+    "padding": ((1, 0),),
+    "base_dilation": (1,),
+    "window_dilation": (1,),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint32"])
+def test_windows_begin_with_what_changes_no_number(dtype: str):
+    x = jnp.asarray([1, 3, 0, 2], dtype)
+
+    for primitive, expected in (
+        (p.reduce_window_max_p, [1, 3, 3, 2]),
+        (p.reduce_window_min_p, [1, 1, 0, 0]),
+        (p.reduce_window_sum_p, [1, 4, 3, 2]),
+    ):
+        result = primitive.bind(x, **OVER_PAIRS)
+        assert (result.dtype, result.astype(float).tolist()) == (x.dtype, expected)
+
+
 READ: dict[str, tuple[Callable[[Any], Any], Any, dict[str, Any]]] = {
     "argmax": (lambda x: lax.argmax(x, 1, jnp.int32), X, {"axes": (1,), "index_dtype": np.dtype("int32")}),
     "broadcast": (lambda x: lax.broadcast_in_dim(x, (2, 5), (1,)), V, {"broadcast_dimensions": (1,), "shape": (2, 5)}),

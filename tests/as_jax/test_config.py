@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -88,6 +89,47 @@ def test_what_changes_no_result_is_noted_and_read_back():
 
     assert (inside, jax.config.jax_default_matmul_precision) == ("tensorfloat32", None)
     assert jax.config.jax_persistent_cache_min_compile_time_secs == 7
+
+
+BLOCKS: dict[str, tuple[Any, Any]] = {
+    "jax_debug_nans": (jax.debug_nans, True),
+    "jax_default_matmul_precision": (jax.default_matmul_precision, "float32"),
+    "jax_transfer_guard": (jax.transfer_guard, "allow"),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_is_entered_inside_of_itself_and_by_several_threads(name: str):
+    make, value = BLOCKS[name]
+    before, block, values = jax.config.read(name), make(value), []
+
+    def enter() -> None:
+        for _ in range(100):
+            with block:
+                with block:
+                    values.append(jax.config.read(name))
+                values.append(jax.config.read(name))
+            values.append(jax.config.read(name))
+
+    with ThreadPoolExecutor(2) as pool:
+        for finished in [pool.submit(enter) for _ in range(2)]:
+            finished.result(timeout=30)
+    enter()
+
+    assert jax.config.read(name) == before
+    assert sorted(map(str, values)) == sorted(300 * [str(value), str(value), str(before)])
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_function_in_a_block_calls_itself(name: str):
+    make, value = BLOCKS[name]
+    before = jax.config.read(name)
+
+    @make(value)
+    def read(depth: int) -> Any:
+        return read(depth - 1) if depth else jax.config.read(name)
+
+    assert (read(3), jax.config.read(name)) == (value, before)
 
 
 @pytest.mark.parametrize("name", flags.FIXED)

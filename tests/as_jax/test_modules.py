@@ -125,6 +125,11 @@ def test_a_reshape_of_an_array_of_numpy_is_one_within_jit_too():
     assert jnp.reshape(np.arange(6.0), (2, 3), copy=True).dtype == np.float64
 
 
+def test_a_reshape_of_a_masked_array_is_refused_whose_mask_would_be_lost():
+    with pytest.raises(TypeError, match="cannot take MaskedArray as an array"):
+        jnp.reshape(np.ma.masked_array([1.0, 2.0], mask=[False, True]), (2, 1))
+
+
 def test_ndarray_is_the_class_array():
     assert jnp.ndarray is jax.Array
     assert jax.jit(lambda x: isinstance(x, jnp.ndarray))(1.0)

@@ -11,6 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import lax
+from rune.errors import ArgumentError
 from tests.support.close import near
 
 
@@ -63,9 +64,32 @@ def _divided(linear: Any, y: Any) -> Any:
     return y / linear(rnp.ones_like(y))
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_auxiliary_values_are_constants_of_any_dtype(wrap: Any):
+    key, wide = rune.random.key(3), np.float64(1 / 3)
+
+    def root(a: Any) -> Any:
+        def solve(f: Any, x: Any) -> Any:
+            return newton(f, x), {"key": key, "wide": rnp.asarray(wide, "float64"), "count": np.int8(7)}
+
+        return lax.custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0), has_aux=True)
+
+    slope, aux = wrap(rune.grad(root, has_aux=True))(np.float32(4.0))
+
+    near(np.float32(0.25), slope, relative=1e-6, why="f32")
+    assert (aux["key"] == key, float(aux["wide"]), aux["count"].dtype) == (True, 1 / 3, np.int8)
+
+
 def test_what_the_solver_closes_over_does_not_move_the_root():
     def root(a: Any) -> Any:
         return lax.custom_root(lambda x: x * x - 9.0, 1.0, lambda f, x: newton(f, x + a), lambda g, y: y / g(1.0))
 
     near(np.float32(3.0), root(4.0), relative=1e-6, why="f32")
     assert float(rune.grad(root)(4.0)) == 0.0
+
+
+@pytest.mark.parametrize("f", [lambda x: (x, x), lambda x: {"x": x}, lambda x: rnp.stack([x, x])])
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_residual_that_is_not_like_x_is_refused(f: Any, wrap: Any):
+    with pytest.raises(ArgumentError, match=r"custom_root: cannot find where f is 0 \(x is .* of shapes \[\(\)\], f"):
+        wrap(lambda x: lax.custom_root(f, x, lambda f, x: x, lambda g, y: y))(1.0)

@@ -119,6 +119,12 @@ def background() -> None:
                 steps.wait()
             assert steps.save(3, {"n": counts}).result() == folder / "step_000000003"
             assert steps.steps == (1, 3)
+            with mock.patch.object(steps, "_prune", _full if me == 0 else steps._prune):
+                error = steps.save(4, {"n": counts}).exception(timeout=30)
+            assert isinstance(error, OSError if me == 0 else DistributedError), error
+            with contextlib.suppress(OSError, DistributedError):
+                steps.wait()
+            assert steps.steps == (1, 3, 4)
         _, tree = Manager(folder).restore(1, {"n": counts, "me": rnp.arange(3)})
         np.testing.assert_array_equal(tree["n"], 7)
         distributed.sync_global_devices("all have read")
@@ -126,7 +132,7 @@ def background() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _full(_: int) -> NoReturn:
+def _full(*_: int) -> NoReturn:
     raise OSError(28, "No space left on device")
 
 

@@ -67,10 +67,16 @@ def test_what_other_programs_wrote_is_compared_where_it_has_checksums(tmp_path: 
         rune.files.open(path).check()
 
 
-@pytest.mark.parametrize("note", ["3", "0123456g", 7, None, ["00000000"], {}])
-def test_a_note_that_is_no_checksum_is_an_error(tmp_path: Path, note: Any):
-    with pytest.raises(notes.Unreadable, match="checksums that are none"):
+@pytest.mark.parametrize("note", ["3", "0123456g", "00000000\n", 7, 12345678, None, ["00000000"], {}])
+def test_a_note_that_is_not_a_checksum_is_an_error(note: Any):
+    with pytest.raises(notes.Unreadable, match="a checksum of 'x' that is not eight hexadecimal digits"):
         notes.read(json.dumps({"version": 1, "leaves": {}, "tree": ["x"], "crc32": {"x": note}}))
+
+
+@pytest.mark.parametrize("sums", [None, ["00000000"], 3])
+def test_checksums_without_names_are_an_error(sums: Any):
+    with pytest.raises(notes.Unreadable, match="checksums without names"):
+        notes.read(json.dumps({"version": 1, "leaves": {}, "tree": ["x"], "crc32": sums}))
 
 
 def test_a_checkpoint_with_a_byte_that_differs_is_passed_over(tmp_path: Path):

@@ -86,5 +86,5 @@ def test_a_model_that_rewrites_characters_is_refused(tmp_path: Path):
 def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes):
     (tmp_path / "tokenizer.model").write_bytes(content)
 
-    with pytest.raises(UnknownTokenizer, match=r"no protocol buffer"):
+    with pytest.raises(UnknownTokenizer, match=r"not a protocol buffer"):
         SentencePiece.load(tmp_path / "tokenizer.model")

@@ -11,7 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import ds
-from rune.errors import ArgumentError, AxisError, DtypeError
+from rune.errors import ArgumentError, AxisError, DimensionError, DtypeError
 
 X = np.arange(35, dtype=np.float32).reshape(5, 7)
 ROWS = np.array([3, 0, 3])
@@ -89,6 +89,32 @@ def test_one_number_is_the_first_elements_and_none_is_all():
     np.testing.assert_array_equal(x[ds(-2, 2)], [8, 9])
 
 
+@pytest.mark.parametrize("integer", [int, np.int64, np.uint8])
+def test_sizes_and_strides_are_integers_of_numpy_as_well(integer):
+    x = rnp.arange(10)
+
+    np.testing.assert_array_equal(x[ds(integer(1), integer(3), integer(2))], [1, 3, 5])
+    np.testing.assert_array_equal(x.at[ds(integer(8), integer(2))].set(0), [*range(8), 0, 0])
+
+
+OVER_SIZES = {
+    "read": lambda x, i: x[ds(i, 3)],
+    "written": lambda x, i: x.at[ds(i, 3)].set(1.0),
+    "at a number": lambda x, i: x[ds(0, 3)],
+}
+
+
+@pytest.mark.parametrize("name", OVER_SIZES)
+def test_a_window_that_may_be_longer_than_a_symbolic_axis_is_refused(name):
+    short = rune.jit(OVER_SIZES[name], dims={"n": (1, 9)}, in_dims=("n", None))
+    long = rune.jit(OVER_SIZES[name], dims={"n": (3, 9)}, in_dims=("n", None))
+    x = rnp.arange(5.0)
+
+    with pytest.raises(DimensionError, match=r"index: cannot decide n < 3 for a slice of axis 0 \(n in 1\.\.9\)"):
+        short(x, 1)
+    np.testing.assert_array_equal(long(x, 1), OVER_SIZES[name](x, 1))
+
+
 def test_a_window_is_an_argument_of_compiled_functions():
     window = rune.jit(lambda x, s: x[s])
 
@@ -108,8 +134,8 @@ def test_a_reference_is_read_and_written_by_windows():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda x: ds(0, -2), ArgumentError, r"ds: cannot take -2 as size \(a whole number of 0 or more\)"),
-        (lambda x: ds(0, 2, 0), ArgumentError, r"ds: cannot take 0 as stride \(a whole number of 1 or more\)"),
+        (lambda x: ds(0, -2), ArgumentError, r"ds: cannot take -2 as size \(an integer of at least 0 required\)"),
+        (lambda x: ds(0, 2, 0), ArgumentError, r"ds: cannot take 0 as stride \(an integer of at least 1 required\)"),
         (lambda x: x[ds(0, 12)], AxisError, r"index: cannot take 12 elements of axis 0 \(size 10\)"),
         (lambda x: x[ds(5, 4, 2)], AxisError, r"index: cannot step by 2 from 5 \(axis 0 of size 10\)"),
         (lambda x: x[ds(1.5, 2)], DtypeError, r"index: cannot begin a slice at f32\*\[\] \(an integer"),

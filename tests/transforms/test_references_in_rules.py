@@ -67,6 +67,14 @@ def test_a_checkpoint_takes_references():
     np.testing.assert_array_equal(box[...], [0.0, 5.0, 2.0])
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reference_is_not_a_result_of_a_checkpoint(way: str):
+    box = new_ref(rnp.arange(3.0))
+
+    with pytest.raises(ArgumentError, match=r"checkpoint: cannot return a reference \(f32\[3\]\)"):
+        WAYS[way](lambda x: rune.checkpoint(lambda ref, y: (y, ref))(box, x))(1.0)
+
+
 @pytest.mark.parametrize("transform", [lambda f: f, rune.grad], ids=["value", "grad"])
 def test_a_check_in_a_checkpoint_is_seen(transform: Callable[..., Any]):
     def f(x: Any) -> Any:

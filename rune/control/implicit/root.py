@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from rune import dtypes, tree
-from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.values import Value
+from rune.errors import ArgumentError
 from rune.ops import neg, zeros_like
 from rune.ops.family import zeros_of
 from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp, linearize
-from rune.transforms.derivatives.tangents import float0_zeros
+from rune.transforms.derivatives.tangents import float0_zeros, host_as
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 
 Function = Callable[[Any], Any]
@@ -45,7 +43,8 @@ def custom_root(
     All three are traced, and may close over values that are differentiated. Derivatives are taken
     in what `f` closes over; the guess and what `solve` closes over do not move the root.
     Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
-    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError if trees are not alike.
+    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError unless f(x) is a tree of
+            shapes like x.
 
     >>> import rune
     >>> from rune import lax
@@ -57,7 +56,7 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
-    # A custom rule sees arguments only, so what the three close over becomes some.
+    # A custom rule sees arguments only, so what the three close over is passed to it.
     converted, of_f = closure_convert(f, initial_guess)
 
     def at(values: Sequence[Value]) -> Function:
@@ -66,7 +65,7 @@ def custom_root(
     solved, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
     solution = eval_shape(solved, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
-    like_rhs = tree.map(_zeros_of, eval_shape(at(of_f), like_x))
+    like_rhs = _residual_like(at(of_f), like_x)
     # Both derivatives are taken at the solution; the solver is not looked into.
     pulled, of_tangents = closure_convert(
         lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
@@ -88,10 +87,22 @@ def custom_root(
     return root(initial_guess, of_f, of_solve, of_tangents)
 
 
+def _residual_like(f: Function, x: object) -> object:
+    """An example of f(x). Errors: ArgumentError unless it is a tree of shapes like x."""
+    residual = eval_shape(f, x)
+    structures = [tree.structure(t) for t in (x, residual)]
+    shapes = [[leaf.shape for leaf in tree.leaves(t)] for t in (x, residual)]
+    if structures[0] != structures[1] or shapes[0] != shapes[1]:
+        raise ArgumentError(
+            f"custom_root: cannot find where f is 0 (x is {structures[0]} of shapes {shapes[0]}, "
+            f"f(x) {structures[1]} of shapes {shapes[1]})"
+        )
+    return tree.map(_zeros_of, residual)
+
+
 def _zeros_of(struct: ShapeDtypeStruct) -> Value:
-    """An example of a type. One of NumPy's own would be taken for 32 bits."""
-    zeros = zeros_of(struct.array_type)
-    return as_array(zeros, struct.array_type.dtype) if isinstance(zeros, np.ndarray) else zeros
+    """An example of a type, with all of its bits."""
+    return host_as(zeros_of(struct.array_type), struct.array_type)
 
 
 def _zeros(leaf: Value) -> Any:

@@ -90,13 +90,13 @@ def range_check(job: Job) -> list[str]:
 
 
 def too_large(job: Job, number: Callable[[Size], str]) -> list[str]:
-    """What holds of sizes that are out of range, or too large where they are used."""
+    """Conditions that hold if sizes are out of range, or too large where they are used."""
     tests = []
     for name, size in job.sizes.items():
         (symbol,) = [s for s in dims.symbols(size) if s.name == name]
         tests += [f"{number(size)} < {number(symbol.low)}"]
         tests += [] if symbol.high is None else [f"{number(size)} > {number(symbol.high)}"]
-    return tests + [f"{number(size)} > {number(most)}" for size, most in job.plan.limits] if job.sizes else []
+    return [*tests, *(f"{number(size)} > {number(most)}" for size, most in job.plan.limits if job.sizes)]
 
 
 def bytes_of(name: str, array: np.ndarray, storage: str = "static ") -> str:
@@ -300,7 +300,7 @@ def table(job: Job, words: Sequence[str], word: str, send: str) -> str:
 
 
 def table_at_once(job: Job) -> str:
-    """The line that writes the table when the device is opened; with open sizes each call does."""
+    """The line that writes the table as the device is opened; with open sizes each call does so."""
     return "" if job.sizes else "  write_table();"
 
 
@@ -339,7 +339,10 @@ static void grow({handle} *held, int64_t *room, int64_t bytes) {{
 
 
 def steps_function(job: Job, lines: str, names: str) -> str:
-    """The function that does the steps; of `names` a plan need not have all, and compilers tell."""
+    """The function that runs the steps.
+
+    names: functions that a plan need not call; compilers warn about those that nothing mentions
+    """
     signature = f"static void steps({', '.join(size_list(job)) or 'void'})"
     unused = ", ".join(f"(void){name}" for name in names.split())
     return f"{signature} {{\n{lines}\n  {unused};\n}}\n"

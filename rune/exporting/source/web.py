@@ -204,7 +204,7 @@ export async function call(...args) {{
   {arguments}.forEach((bytes, n) => (a[{count} + n] = grown(a[{count} + n], bytes)));
   results.forEach((bytes, n) => (r[n] = grown(r[n], bytes)));
   m = grown(m, {number(job.steps.arena_bytes)});
-  groups = [
+  groups {"" if job.sizes else "??"}= [
     {groups}];
   args.forEach((bytes, n) => bytes.length && send(a[{count} + n], bytes));
 {steps}

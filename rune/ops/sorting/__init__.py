@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Rules = tuple[list[Any], list[Any]]
 
-# Comparisons of each element with every other of its row, up to which code for that is faster than
-# a call of NumPy: 10 to 20 us for each call, and 0.1 ns for a comparison.
+# Up to so many comparisons, of each element with every other of its row, compiled code is faster
+# than a call of NumPy: 10 to 20 us for a call, and 0.1 ns for a comparison.
 FEW_COMPARISONS = 1 << 14
 
 

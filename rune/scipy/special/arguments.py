@@ -124,8 +124,8 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
 def undefined(where: Array, value: Array, argument: Array | None = None) -> Array:
     """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0.
 
-    argument: what `value` was computed of, unless another number stood in its place there, from
-              which no cotangent comes back to it.
+    argument: needed if `value` was computed of a number that stood in for the argument there: no
+              cotangent comes back from that number, so the NaN reaches the argument by this one.
     """
     # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
     out = value * rnp.where(where, rnp.nan, 1.0)

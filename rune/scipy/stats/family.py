@@ -24,10 +24,10 @@ Function = Callable[..., Any]
 
 
 class _Place(NamedTuple):
-    """A point of the support, the one asked for, what lies outside, and the parameters."""
+    """A point of the support, the argument that it stands for, what is outside, and parameters."""
 
     y: Array
-    asked: Array
+    argument: Array
     is_below: Array
     is_above: Array
     is_bad: Array
@@ -226,7 +226,7 @@ class Continuous:
 
     def _finished(self, p: _Place, value: Array, below: float, above: float) -> Array:
         out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, value))
-        return rounded(undefined(p.is_bad, out, p.asked), p.dtype)
+        return rounded(undefined(p.is_bad, out, sum(p.shapes, p.argument)), p.dtype)
 
     def _lower(self, p: _Place) -> Array:
         if self.lower is None and self.upper is not None:
@@ -258,4 +258,4 @@ class Continuous:
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
         out = loc + scale * rnp.where(is_inside, inner, edge)
         good = (scale > 0) & self.valid(*shapes) & (q >= 0) & (q <= 1)
-        return rounded(undefined(~good, out, q), dtype)
+        return rounded(undefined(~good, out, sum(shapes, q)), dtype)

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Unnamed:
-    """The name of an axis that no collective can mention, equal to others."""
+    """The name of an axis that no collective can mention; all such names are equal."""
 
     def __repr__(self) -> str:
         return "an unnamed axis"

@@ -107,7 +107,7 @@ def _checkpointed(
 
     def checkpointed(*args: object, **kwargs: object) -> Any:
         statics = _statics(static, args)
-        dynamic = references.held([x for i, x in enumerate(args) if i not in statics])
+        dynamic = references.as_nodes([x for i, x in enumerate(args) if i not in statics])
 
         def call(chosen: list[Value], options: dict[str, object]) -> object:
             full = list(chosen)
@@ -115,7 +115,7 @@ def _checkpointed(
                 full.insert(i, value)
             return function(*full, **options)
 
-        arguments = (dynamic, references.held(kwargs))
+        arguments = (dynamic, references.as_nodes(kwargs))
         return references.threaded(lambda refs: _called(call, arguments, refs, function_name(function), options))
 
     return named(checkpointed, function, "checkpoint")
@@ -129,6 +129,7 @@ def _called(
     def beside(arguments: Sequence[object], values: Sequence[Value]) -> tuple[R, Sequence[Value]]:
         with references.Frame("checkpoint", refs, values) as frame:
             result = call(*arguments)
+        references.require_none("checkpoint", result)
         return result, frame.values
 
     leaves, treedef = tree.flatten((arguments, references.values_of(refs)))

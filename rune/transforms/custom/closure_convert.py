@@ -10,9 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rune import tree
+from rune.array import as_array
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Tracer, is_differentiable
+from rune.core.program import Atom, Literal
 from rune.core.staging import stage
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name
 from rune.transforms.derivatives.flat_functions import flatten
@@ -54,9 +57,15 @@ def closure_convert(function: Callable[..., object], *example_args: object) -> t
             )
         values = iter(args[count:])
         filled = [next(values) if h else v for v, h in zip(fixed_values, hidden, strict=True)]
-        return tree.unflatten(out_tree, eval_program(program, [*filled, *arg_leaves]))
+        results = eval_program(program, [*filled, *arg_leaves])
+        return tree.unflatten(out_tree, map(_result, program.outputs, results))
 
     return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
+
+
+def _result(atom: Atom, value: Value) -> Value:
+    """A result; a constant in its own dtype, where data of NumPy's would arrive with 32 bits."""
+    return as_array(value, atom.type.dtype, atom.type.weak) if isinstance(atom, Literal) else value
 
 
 def _difference(expected: TreeDef, actual: TreeDef) -> str:

@@ -169,7 +169,7 @@ class CustomFunction:
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
         chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
-        dynamic = references.held(tuple(x for i, x in enumerate(full) if i not in chosen))
+        dynamic = references.as_nodes(tuple(x for i, x in enumerate(full) if i not in chosen))
         leaves, treedef = tree.flatten(dynamic)
         statics = tuple((i, full[i]) for i in sorted(chosen))
         return Arguments(array_leaves(self.kind, leaves, treedef), treedef, statics)

@@ -341,8 +341,9 @@ def _of_argument(is_batched: bool, ct: Value, has_lanes: bool, size: Size) -> Va
     """The cotangent of an argument that has lanes, or that all lanes share."""
     if is_batched:
         return _with_lanes(ct, has_lanes, size)
-    # The cotangents of results have lanes, and so has whatever is linear in them. What has none is
-    # no derivative but news, such as the next scale of an 8-bit product: it counts once, as in JAX.
+    # The cotangents of results have lanes, and so has whatever is linear in them. A value without
+    # lanes is not a derivative but a new value, such as the next scale of an 8-bit product: it
+    # counts once, as in JAX.
     return reduce_sum(ct, axes=(0,)) if has_lanes else ct
 
 

@@ -2,8 +2,8 @@
 
 ⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
 linear input are computed first, forwards; the others are transposed by their primitives' rules,
-or passed over if all cotangents are zero: not so a user's rule (`transposes_zeros`), if a result
-has a reader on the way to an output. What readers give is added up by contributions.py.
+or skipped if all cotangents are zero. A user's rule (`transposes_zeros`) is asked even then, if an
+output with a cotangent depends on its results. What readers give is added up by contributions.py.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
 
 
 def _alive(outputs: Sequence[Atom], cotangents: Values, equations: Sequence[Equation]) -> set[Atom]:
-    """What outputs depend on that have a cotangent; nothing, if no rule asks."""
+    """What the outputs that have a cotangent depend on; nothing, if no rule asks for it."""
     if not any(e.primitive.transposes_zeros for e in equations):
         return set()
     alive = {atom for atom, ct in zip(outputs, cotangents, strict=True) if ct is not None}

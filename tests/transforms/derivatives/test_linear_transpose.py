@@ -9,6 +9,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.core.interpreter import type_of
 from rune.dims import symbol
 from rune.errors import ArgumentError, TransformError
 from tests.support.arrays import array
@@ -124,6 +125,28 @@ def test_a_closed_function_has_no_hidden_arguments():
     converted, hidden = rune.closure_convert(lambda x: x * 3.0, 1.0)
 
     assert (hidden, float(converted(2.0))) == ([], 6.0)
+
+
+CONSTANTS = {
+    "f64": lambda: rnp.asarray(np.float64(1 / 3), "float64"),
+    "i64": lambda: rnp.asarray(2**40 + 1, "int64"),
+    "weak": lambda: 2.5,
+    "key": lambda: rune.random.key(5),
+    "rows": lambda: rnp.arange(3.0),
+    "none": lambda: rnp.zeros((0, 2), "bfloat16"),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_constant_result_keeps_its_type(name: str, wrap: Any):
+    constant = CONSTANTS[name]()
+    converted, _ = rune.closure_convert(lambda x: (constant, x), 1.0)
+
+    result, _ = wrap(converted)(1.0)
+
+    assert type_of(result) == type_of(constant)
+    assert rnp.all(result == constant)
 
 
 def test_a_converted_function_takes_arguments_like_the_examples():

@@ -17,7 +17,10 @@ from rune.core.types import ArrayType
 from rune.transforms.arguments import unshared
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.tracers import TracedArray as DynamicJaxprTracer
-from rune.transforms.tracers import TracedArray as JaxprTracer
+
+
+class JaxprTracer:
+    """A value of JAX's older partial evaluation, which rune does not have: nothing is one."""
 
 
 class PartialVal(NamedTuple):

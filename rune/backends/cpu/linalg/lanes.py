@@ -169,7 +169,7 @@ def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
             writer.count_up(low, low + number, 1, less)
             for c, slot in zip(places, slots, strict=True):
-                task.write(numbers.over(task.read(slot), divisor), x, i * k + c)
+                task.write(numbers.quotient(task.read(slot), divisor), x, i * k + c)
 
         _rows_together(make, make.number(0), k, columns)
 
@@ -200,7 +200,7 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
         divisor = numbers.divisor(task.select(numbers.is_zero(pivot), task.constant(1.0), pivot))
 
         def below(i: Value) -> None:
-            factor = numbers.over(task.read(s, i * n + j), divisor)
+            factor = numbers.quotient(task.read(s, i * n + j), divisor)
             task.write(factor, s, i * n + j)
 
             def right(columns: list[Value]) -> None:

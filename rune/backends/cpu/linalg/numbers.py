@@ -11,7 +11,7 @@ from typing import Protocol
 
 from rune.lowering.codegen.llvm_text import Value
 
-Number = tuple[Value, ...]  # its parts, or a divisor in the form that `over` takes
+Number = tuple[Value, ...]  # its parts, or a divisor in the form that `quotient` takes
 
 
 class Numbers(Protocol):
@@ -31,10 +31,10 @@ class Numbers(Protocol):
         ...
 
     def divisor(self, x: Number) -> Number:
-        """What `over` takes, of a number by which many are divided."""
+        """What `quotient` takes, of a number by which many are divided."""
         ...
 
-    def over(self, x: Number, divisor: Number) -> Number:
+    def quotient(self, x: Number, divisor: Number) -> Number:
         """A quotient."""
         ...
 
@@ -65,7 +65,7 @@ class Reals:
         """The number itself: a quotient is rounded once."""
         return x
 
-    def over(self, x: Number, divisor: Number) -> Number:
+    def quotient(self, x: Number, divisor: Number) -> Number:
         """A quotient."""
         return (x[0] / divisor[0],)
 
@@ -101,7 +101,7 @@ class Complexes:
         norm = p.fma(p, q * q)
         return p / norm, -q / norm, scale
 
-    def over(self, x: Number, divisor: Number) -> Number:
+    def quotient(self, x: Number, divisor: Number) -> Number:
         """A quotient."""
         p, q, scale = divisor
         re, im = (part / scale for part in x)
