@@ -278,3 +278,13 @@ def test_the_product_of_sparse_arrays_takes_the_dtype_that_is_asked_for():
         result: Any = product(a, b, dimension_numbers=dims, preferred_element_type=rnp.float16)
         assert result.dtype == np.float16
         same(result.todense(), (A @ B).astype(np.float16))
+
+
+def test_a_matrix_is_a_sequence_of_its_rows():
+    assert len(a) == len(A)
+    near([*A], [row.todense() for row in a], relative=0, why="the elements themselves")
+
+
+def test_a_number_has_no_length():
+    with pytest.raises(TypeError, match="rank 0"):
+        len(a[0, 1])

@@ -300,8 +300,8 @@ MISSING: Mapping[str, Table] = {
         OWN: "ConstantInputWarning NearConstantInputWarning test",
     },
     "stats.gaussian_kde": {
-        "Draws, integrals over boxes and products of two estimates; the density is here.": """
-            integrate_box integrate_gaussian integrate_kde marginal resample
+        "Draws and integrals over boxes of many dimensions; the density is here.": """
+            integrate_box marginal resample
             """,
         "The width is chosen when the estimate is made (`bw_method`), and an estimate is a value.": """
             covariance_factor scotts_factor set_bandwidth silverman_factor

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes, ops
+from rune import config, dtypes, ops
 from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -38,6 +38,8 @@ def _mode(name: str, mode: str | None) -> str:
         )
     if mode not in (None, *_MODES):
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
+    if mode is None and config.current().check_bounds:
+        return "promise_in_bounds"  # so that the check sees what leaves the array
     return "fill" if mode in (None, "drop") else mode
 
 

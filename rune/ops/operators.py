@@ -321,4 +321,5 @@ class Operators:
         return bool(st.any(self == element))
 
     def __round__(self, ndigits: int | None = None) -> Self:
-        return c.round(self, ndigits or 0)
+        value = c.round(self, ndigits or 0)
+        return value.astype(int) if ndigits is None else value  # Python's rule: integers without ndigits

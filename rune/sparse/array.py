@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, cast, overload
 
@@ -103,6 +103,16 @@ class BCOO(Coordinates):
     def __getitem__(self, index: Index) -> BCOO:
         """`m[1, :, ::2]`: whole numbers, slices, None and `...`."""
         return getitem(self, index)
+
+    def __len__(self) -> int:
+        """The size of the first axis. Errors: TypeError for rank 0."""
+        if not self.ndim:
+            raise TypeError("len: cannot take the length of a BCOO of rank 0")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[BCOO]:
+        """The parts along the first axis, one after the other."""
+        return (self[i] for i in range(len(self)))
 
     def sort_indices(self) -> BCOO:
         """As `bcoo_sort_indices`."""

@@ -157,3 +157,17 @@ def test_any_character_but_those_of_the_notation_names_an_axis(text: str):
     x, y = RNG.normal(size=(2, 3)).astype(np.float32), RNG.normal(size=(3, 4)).astype(np.float32)
 
     np.testing.assert_allclose(rnp.einsum(text, x, y), x @ y, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("transformed", [lambda f: f, rune.jit, rune.vmap], ids=["eager", "jit", "vmap"])
+def test_pythons_round_without_digits_gives_integers(transformed: Any):
+    x = np.array([2.5, -1.5, 3.7, 0.0, -0.2], np.float32)
+
+    rounded = transformed(round)(rnp.asarray(x))
+
+    assert rounded.dtype == np.int32
+    np.testing.assert_array_equal(rounded, [round(float(v)) for v in x])
+
+
+def test_pythons_round_to_digits_keeps_the_dtype():
+    assert [round(rnp.float32(2.25), n).dtype for n in (0, 1)] == [np.float32] * 2

@@ -290,6 +290,17 @@ VECTORS = [
         f(6),
         pos(6),
     ),
+    _case(
+        "gaussian_kde products",
+        lambda sp, x, y, m, r: [
+            sp.stats.gaussian_kde(x).integrate_kde(sp.stats.gaussian_kde(y, 0.7)),
+            sp.stats.gaussian_kde(x).integrate_gaussian(m, _covariance(r)),
+        ],
+        f(3, 7),
+        f(3, 11),
+        f(3),
+        f(3, 3),
+    ),
 ]
 
 

@@ -58,8 +58,9 @@ def _ravelled(y: object) -> tuple[Any, Callable[[Any], Any]]:
 
     def back(rows: Array) -> Any:
         parts, start = [], 0
-        for size, shape in zip(sizes, shapes):
+        for array, size, shape in zip(arrays, sizes, shapes):
             part = rows[..., start : start + size]
+            part = part if rnp.iscomplexobj(array) else rnp.real(part)
             parts.append(rnp.reshape(part, (*rows.shape[:-1], *shape)))
             start += size
         return tree.unflatten(treedef, parts)
@@ -136,7 +137,7 @@ def _backward(
     def across(carry: tuple[Array, tuple[Array]], i: Array) -> tuple[tuple[Array, tuple[Array]], Array]:
         adjoint, total = carry
         value = func(solution[i], times[i], *args)
-        time_slope = rnp.sum(value * cotangents[i])
+        time_slope = rnp.real(rnp.sum(value * cotangents[i]))
         start = _ravelled((solution[i], adjoint, total))[0]
         span = rnp.stack([-times[i], -times[i - 1]])
         end = _solve_vjp(settings, augmented, start, span)[1]
@@ -147,7 +148,7 @@ def _backward(
     last = solution.shape[0] - 1
     (adjoint, total), slopes = scan(across, (cotangents[-1], zeros), rnp.arange(last, 0, -1))
     # A later start shortens the way to all times but the first.
-    start_slope = -rnp.sum(func(solution[0], times[0], *args) * (adjoint - cotangents[0]))
+    start_slope = -rnp.real(rnp.sum(func(solution[0], times[0], *args) * (adjoint - cotangents[0])))
     by_time = rnp.concatenate([rnp.reshape(start_slope, (1,)), rnp.flip(slopes, 0)])
     return summed((adjoint, by_time, *total), (*saved[1:3], *saved[3]))
 
@@ -167,7 +168,7 @@ def odeint(
 ) -> Any:
     """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0, at the times `t`.
 
-    func:   gives a tree like y0.    y0: a tree of floating arrays.
+    func:   gives a tree like y0.    y0: a tree of floating or complex arrays.
     t:      [T], strictly rising or falling.
     args:   trees of arrays; derivatives are taken in y0, t, args and what func closes over.
     rtol, atol: relative and absolute error of a step.  mxstep: steps at most from one time to the
@@ -203,6 +204,6 @@ def odeint(
 
 
 def _alike(start: Array, times: Array) -> tuple[Array, Array]:
-    """Both in one floating dtype."""
+    """Both in one floating dtype; times are real where numbers are complex."""
     dtype = rnp.result_type(start, times, rnp.float32)
-    return rnp.astype(start, dtype), rnp.astype(times, dtype)
+    return rnp.astype(start, dtype), rnp.astype(times, rnp.finfo(dtype).dtype)

@@ -136,7 +136,7 @@ class RegularGridInterpolator:
         object.__setattr__(self, "values", values)
 
     def __call__(self, xi: Array | tuple[Array, ...], method: str | None = None) -> Array:
-        """The values at points [*T, D], or a tuple of D arrays [*T] -> [*T, *S]."""
+        """The values at points [*T, D], [T D], or a tuple of D arrays [*T] -> [*T, *S]."""
         where = self._coordinates(xi)
         cells, shares, is_outside = [], [], False
         for grid, at in zip(self.points, where):
@@ -173,11 +173,11 @@ class RegularGridInterpolator:
         if isinstance(xi, tuple | list):
             return reals("RegularGridInterpolator", *xi)
         (at,) = reals("RegularGridInterpolator", xi)
-        if at.shape[-1] != len(self.points):
-            raise ShapeError(
-                f"RegularGridInterpolator: cannot take points {at.shape} on a grid of {len(self.points)} axes"
-            )
-        return [at[..., i] for i in range(at.shape[-1])]
+        axes = len(self.points)
+        if at.ndim == 0 or at.shape[-1] % axes != 0 or (at.ndim > 1 and at.shape[-1] != axes):
+            raise ShapeError(f"RegularGridInterpolator: cannot take points {at.shape} on a grid of {axes} axes")
+        at = rnp.reshape(at, (-1, axes)) if at.ndim == 1 else at
+        return [at[..., i] for i in range(axes)]
 
 
 def _is_falling(at: Array) -> bool:

@@ -146,7 +146,7 @@ def _doubled(power: Array, cut: Segments) -> Array:
 
 def csd(
     x: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     fs: float = 1.0,
     window: Window | ArrayLike | Sequence[float] = "hann",
     nperseg: int | None = None,
@@ -160,6 +160,7 @@ def csd(
 ) -> tuple[Array, Array]:
     """The cross power of two signals at each frequency: the mean of conj(X) Y over segments.
 
+    y:       None is x itself, whose power is real.
     nperseg, noverlap: samples of a segment (256 at most, by default), and of an overlap (half).
     average: "mean" or "median", which is corrected for its bias.
     Result:  frequencies, powers.
@@ -175,6 +176,11 @@ def csd(
     >>> power.shape
     (3,)
     """
+    if y is None:
+        frequencies, power = csd(
+            x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+        )
+        return frequencies, c.real(power)
     p, q = _signals("csd", axis, x, y)
     longest = max(_length("csd", v) for v in (p, q))
     p, q = (_followed(v, longest - _length("csd", v)) for v in (p, q))
@@ -236,10 +242,7 @@ def welch(
     >>> frequencies
     Array([0.   , 0.125, 0.25 , 0.375, 0.5  ], f32[5], cpu:0)
     """
-    frequencies, power = csd(
-        x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
-    )
-    return frequencies, c.real(power)
+    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
 
 
 def periodogram(

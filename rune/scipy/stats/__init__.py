@@ -16,6 +16,8 @@ samples        skew, kurtosis, zscore, rankdata, mode, pearsonr, …     kde   g
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.scipy.stats.correlation import pearsonr as pearsonr
+from rune.scipy.stats.correlation import spearmanr as spearmanr
 from rune.scipy.stats.counting import bernoulli as bernoulli
 from rune.scipy.stats.counting import betabinom as betabinom
 from rune.scipy.stats.counting import binom as binom
@@ -78,11 +80,9 @@ from rune.scipy.stats.samples import iqr as iqr
 from rune.scipy.stats.samples import kurtosis as kurtosis
 from rune.scipy.stats.samples import mode as mode
 from rune.scipy.stats.samples import moment as moment
-from rune.scipy.stats.samples import pearsonr as pearsonr
 from rune.scipy.stats.samples import rankdata as rankdata
 from rune.scipy.stats.samples import sem as sem
 from rune.scipy.stats.samples import skew as skew
-from rune.scipy.stats.samples import spearmanr as spearmanr
 from rune.scipy.stats.samples import zmap as zmap
 from rune.scipy.stats.samples import zscore as zscore
 

@@ -85,7 +85,11 @@ class gaussian_kde:
             if points.shape != (1, self.d):
                 raise ShapeError(f"gaussian_kde: cannot take points of {points.shape[0]} numbers ({self.d})")
             points = points.T
-        root = linalg.cholesky(self.covariance)
+        return self._log_mixture(points, self.covariance)
+
+    def _log_mixture(self, points: Array, covariance: Array) -> Array:
+        """The logarithm of the sum of normal densities [D, D] around the data, at points [D, M]."""
+        root = linalg.cholesky(covariance)
         data, at = linalg.solve(root, self.dataset), linalg.solve(root, points)
         square = rnp.sum(rnp.square(at[:, :, None] - data[:, None, :]), 0)
         log_norm = 0.5 * self.d * math.log(2 * math.pi) + rnp.sum(rnp.log(rnp.diagonal(root)))
@@ -105,6 +109,23 @@ class gaussian_kde:
         scale = rnp.sqrt(self.covariance[0, 0])
         ends = [ndtr((end - self.dataset[0]) / scale) for end in (low, high)]
         return rnp.sum(self.weights * (ends[1] - ends[0]))
+
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
+        """The integral of the density times a normal one, of mean [D] and covariance [D, D]."""
+        center, spread = rnp.atleast_1d(rnp.squeeze(mean)), rnp.atleast_2d(cov)
+        if center.shape != (self.d,) or spread.shape != (self.d, self.d):
+            raise ShapeError(
+                f"gaussian_kde: cannot integrate {self.d} dimensions with a normal density of mean {center.shape} "
+                f"and covariance {spread.shape}"
+            )
+        return rnp.exp(self._log_mixture(center[:, None], self.covariance + spread)[0])
+
+    def integrate_kde(self, other: gaussian_kde) -> Array:
+        """The integral of the product of two estimates of D dimensions."""
+        if other.d != self.d:
+            raise ShapeError(f"gaussian_kde: cannot integrate {self.d} dimensions with {other.d}")
+        parts = self._log_mixture(other.dataset, self.covariance + other.covariance)
+        return rnp.sum(other.weights * rnp.exp(parts))
 
 
 def _factor(bw_method: float | str | None, d: Size, neff: Array) -> Array | float:

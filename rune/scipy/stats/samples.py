@@ -1,4 +1,4 @@
-"""Statistics of samples: moments, standard scores, ranks, modes, correlation.
+"""Statistics of samples: moments, standard scores, ranks, modes.
 
 nan_policy is SciPy's: "propagate" (a NaN makes its slice NaN) or "omit" (as if it were not there).
 "raise" is refused: a compiled program raises nothing.
@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune.array import Array
 from rune.dims import Size
-from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.errors import ArgumentError, ShapeError
 from rune.ops import cummax
-from rune.scipy.special import incomplete_beta
-from rune.scipy.special.arguments import reals, rounded, widened
+from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 
@@ -417,10 +416,11 @@ class ModeResult(NamedTuple):
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent number along an axis, the smallest of several; and its count.
 
-    nan_policy: "propagate" or "omit"; NaN, which equals nothing, is the mode of NaN alone.
+    nan_policy: "propagate", where NaN counts as a number above all others; or "omit", where it is
+                the mode of NaN alone.
     Shapes:     a without the axis, [] for axis None, or with 1 there if keepdims.
-    Types:      the mode in the dtype of a, the count i32.
-    Errors:     ShapeError for no numbers along the axis; ArgumentError for another nan_policy.
+    Types:      the mode in the dtype of a, the count i32; of no numbers NaN and 0, as floats.
+    Errors:     ShapeError for a single number; ArgumentError for another nan_policy.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import mode
@@ -434,10 +434,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         raise ShapeError("mode: cannot go along an axis of a single number (rank 0)")
     rows = rnp.moveaxis(x, along, -1)
     if rows.shape[-1] == 0:
-        raise ShapeError(f"mode: cannot find the most frequent of no numbers ({x.shape})")
-    rows = rnp.sort(rows, axis=-1)
-    ranks = _ranks(rows, "min")
-    counts = _ranks(rows, "max") - ranks + 1
+        nothing = rnp.zeros((*rows.shape[:-1], 1), rnp.result_type(x, rnp.float32))
+        rows, counts = nothing + rnp.nan, nothing
+    else:
+        rows = rnp.sort(rows, axis=-1)
+        counts = _counts(rows, nan_policy)
     at = rnp.argmax(counts, axis=-1, keepdims=True)
     modes = [rnp.take_along_axis(v, at, -1) for v in (rows, counts)]
     if keepdims:
@@ -445,56 +446,13 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     return ModeResult(*(v[..., 0] for v in modes))
 
 
+def _counts(rows: Array, nan_policy: str) -> Array:
+    """How often each number is in its row, of sorted ones."""
+    counts = _ranks(rows, "max") - _ranks(rows, "min") + 1
+    if nan_policy == "omit" or not rnp.issubdtype(rows.dtype, rnp.inexact):
+        return counts
+    missing = rnp.isnan(rows)
+    return rnp.where(missing, rnp.sum(missing, -1, keepdims=True), counts)
+
+
 # --- correlation ------------------------------------------------------------------------------
-
-
-class PearsonRResult(NamedTuple):
-    """A correlation, and the probability of one as far from 0 of independent normal numbers."""
-
-    statistic: Array
-    pvalue: Array
-
-
-def pearsonr(x: ArrayLike, y: ArrayLike) -> PearsonRResult:
-    """Pearson's correlation of two samples of rank 1, and its two-sided p-value.
-
-    Shapes: x, y [N] -> [], []. Types: of both together; bools and integers become floats.
-    Errors: ShapeError for fewer than two numbers.
-
-    >>> import rune.numpy as rnp
-    >>> from rune.scipy.stats import pearsonr
-    >>> pearsonr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 7.0])).statistic
-    Array(0.9933993, f32[], cpu:0)
-    """
-    samples = reals("pearsonr", x, y)
-    if samples[0].ndim != 1 or samples[0].shape[0] < 2:
-        raise ShapeError(f"pearsonr: cannot correlate {samples[0].shape} (two numbers or more)")
-    return _correlated(*samples)
-
-
-def _correlated(x: Array, y: Array) -> PearsonRResult:
-    (x, dtype), (y, _) = widened(x), widened(y)
-    x, y = x - rnp.mean(x), y - rnp.mean(y)
-    r = rnp.sum(x * y) / rnp.sqrt(rnp.sum(x * x) * rnp.sum(y * y))
-    r = rnp.clip(r, -1.0, 1.0)
-    half = rnp.full_like(r, 0.5 * x.shape[0] - 1.0)
-    # (1 - |r|) / 2 of the beta distribution on [-1, 1]
-    chance = 2.0 * incomplete_beta.lower(half, half, 0.5 * (1.0 - rnp.abs(r)))
-    return PearsonRResult(rounded(r, dtype), rounded(chance, dtype))
-
-
-def spearmanr(a: ArrayLike, b: ArrayLike) -> PearsonRResult:
-    """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
-    Student's t distribution; NaN for fewer than two numbers.
-    Shapes: a, b [N] -> [], []. Types: f32, of 64 bits f64.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for samples of different sizes.
-
-    >>> import rune.numpy as rnp
-    >>> from rune.scipy.stats import spearmanr
-    >>> spearmanr(rnp.array([1.0, 2.0, 3.0]), rnp.array([2.0, 4.0, 9.0])).statistic
-    Array(1., f32[], cpu:0)
-    """
-    if rnp.iscomplexobj(a) or rnp.iscomplexobj(b):
-        raise DtypeError("spearmanr: cannot rank complex numbers (real dtype required)")
-    return _correlated(*reals("spearmanr", rankdata(a), rankdata(b)))

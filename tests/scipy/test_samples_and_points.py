@@ -1,0 +1,46 @@
+"""Samples with NaN or none, points of one axis, signals alone: SciPy in f64 says what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.interpolate
+import scipy.signal
+import scipy.stats
+
+from rune.scipy import interpolate, signal, stats
+from tests.support.arrays import array
+from tests.support.close import near
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize("x", [[1, NAN, NAN], [1, NAN], [NAN, NAN, 2, 2], [[NAN, NAN], [3, NAN]]], ids=str)
+def test_nan_counts_among_the_most_frequent_numbers(x: list):
+    expected = scipy.stats.mode(np.array(x))
+
+    near(list(expected), list(stats.mode(array(np.array(x)))), relative=0, why="a number of the sample")
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0, 3), 0), ((0,), 0), ((2, 0), None), ((2, 0), 1)])
+def test_the_most_frequent_of_no_numbers_is_nan(shape: tuple[int, ...], axis: int | None):
+    with pytest.warns(RuntimeWarning):
+        expected = scipy.stats.mode(np.zeros(shape), axis=axis)  # type: ignore[arg-type]
+
+    near(list(expected), list(stats.mode(array(np.zeros(shape)), axis)), relative=0, why="NaN, no times")
+
+
+@pytest.mark.parametrize(("axes", "size"), [(1, 1), (1, 3), (2, 2), (2, 6)])
+def test_points_of_one_axis_are_cut_into_those_of_a_grid(axes: int, size: int):
+    grid, at = (np.arange(3.0),) * axes, np.linspace(0.1, 1.9, size)
+    values = np.arange(3.0**axes).reshape((3,) * axes) ** 2
+    expected = scipy.interpolate.RegularGridInterpolator(grid, values)(at)
+
+    near(expected, interpolate.RegularGridInterpolator(grid, array(values))(array(at)), relative=1e-12, why="f64")
+
+
+def test_a_signal_alone_has_the_power_of_welch():
+    x = np.random.default_rng(3).normal(size=61)
+    expected = scipy.signal.welch(x, nperseg=16)
+
+    near(list(expected), list(signal.csd(array(x), None, nperseg=16)), relative=1e-9, why="f64, other sums")
