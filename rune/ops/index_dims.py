@@ -95,9 +95,16 @@ def check_dims(name: str, operand: ArrayType, indices: ArrayType, dims: IndexDim
 
 
 def check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mode: str) -> None:
-    """A window that is moved inside must fit; with no window at all, nothing is read."""
+    """A window that is moved inside must fit; with no window at all, nothing is read.
+
+    Errors: ShapeError for one that is longer than its axis; UndecidedComparison if that depends on
+            symbolic sizes, unless it is a single element.
+    """
+    if mode == "fill" or 0 in shape:
+        return
     for axis, (size, length) in enumerate(zip(sizes, operand.shape, strict=True)):
-        if mode != "fill" and less(length, size) and 0 not in shape:
+        is_longer = less(length, size) if size == 1 else length < size
+        if is_longer:
             raise ShapeError(
                 f"{name}: cannot index {operand} (axis {axis}: windows of {size} in {length})",
                 hint='mode="fill" takes indices out of bounds' if length == 0 else None,
