@@ -176,20 +176,16 @@ def csd(
     >>> power.shape
     (3,)
     """
-    if y is None:
-        frequencies, power = csd(
-            x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
-        )
-        return frequencies, c.real(power)
-    p, q = _signals("csd", axis, x, y)
+    p, q = _signals("csd", axis, x, x if y is None else y)
     longest = max(_length("csd", v) for v in (p, q))
     p, q = (_followed(v, longest - _length("csd", v)) for v in (p, q))
     cut = _segments("csd", fs, window, nperseg, noverlap, nfft, longest)
     onesided = _is_onesided(p, return_onesided)
     first = _pieces(p, cut, detrend, onesided)
-    second = first if y is x else _pieces(q, cut, detrend, onesided)
+    second = first if y is None or y is x else _pieces(q, cut, detrend, onesided)
     power = c.conj(first) * second * cut.scale(scaling, fs)
     power = _averaged(_doubled(power, cut) if onesided else power, average)
+    power = c.real(power) if y is None else power
     return _frequencies(cut, fs, onesided, p), moveaxis(power, -1, axis)
 
 
