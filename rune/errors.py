@@ -167,7 +167,7 @@ class DtypeError(RuneError, TypeError, ValueError):
 
 
 class PromotionError(DtypeError):
-    """Dtypes that no dtype holds both of without a cast."""
+    """Two dtypes that have no common dtype without a cast."""
 
 
 class AxisError(RuneError, ValueError, IndexError):

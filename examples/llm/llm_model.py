@@ -288,7 +288,7 @@ def sample(key: Any, logits: Any, temperature: Any) -> Any:
 def continued(
     params: Params, cache: Cache, prefix: Any, key: Any, temperature: Any, config: Config
 ) -> tuple[Cache, Any]:
-    """BLOCK tokens after a prefix i32[t], of which the cache has all but the last token.
+    """BLOCK tokens after a prefix i32[t]; the cache holds all of the prefix but its last token.
 
     Token number n is drawn by key folded with n, at temperature 0 it is the likeliest.
     """

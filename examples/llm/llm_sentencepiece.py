@@ -66,7 +66,7 @@ class SentencePiece:
 
     @cached_property
     def unknown(self) -> int:
-        """The number of what no piece has."""
+        """The number of the token for unknown characters."""
         return next(n for n, piece in enumerate(self.pieces) if piece.kind == UNKNOWN)
 
     @cached_property
@@ -106,7 +106,7 @@ class SentencePiece:
         return {CONTROL: "", UNKNOWN: " \u2047 "}.get(piece.kind, piece.text).encode()
 
     def _joined_unknowns(self, cut: Iterable[str]) -> Iterator[str]:
-        """Neighbours that no piece has are one, which matters where there are no bytes."""
+        """Join neighbouring unknown characters: a model without bytes has one token for them."""
         for is_known, pieces in groupby(cut, key=self.numbers.__contains__):
             if is_known:
                 yield from pieces

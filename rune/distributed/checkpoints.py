@@ -139,7 +139,7 @@ def _new_version(root: Path) -> Path:
 
 
 def _attempt(action: Callable[[], str]) -> str | Exception:
-    """The result, or the error in its place, of which the other processes have to hear."""
+    """The result, or the error that the other processes must be told about."""
     try:
         return action()
     except Exception as error:

@@ -1,7 +1,7 @@
 """Masks in an index: where they are true, as NumPy says it.
 
 A mask of rank k takes k axes, and stands for k arrays of positions. One of rank 0 takes none: it is
-a new axis of size 1 (`opened`), of which True names position 0 and False nothing.
+a new axis of size 1 (`opened`); True selects its only position, False selects nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of which jax 0.10.2 has no answer on a CPU, or one in its own words: what rune gives."""
+"""What rune gives for names that jax 0.10.2 cannot answer on a CPU, or answers in its own words."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def manager() -> None:
 
 
 def background() -> None:
-    """Processes exchange arrays while a thread of each saves; who cannot write says so to all."""
+    """Arrays are exchanged while a thread of each process saves; a failure to write reaches all."""
     me = distributed.process_index()
     folder = Path(tempfile.gettempdir()) / f"rune-background-{os.environ['PMIX_NAMESPACE']}"
     may_write, fsync = threading.Event(), os.fsync

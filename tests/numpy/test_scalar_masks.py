@@ -1,4 +1,4 @@
-"""Bools among indices: each is a new axis as in NumPy, of which True names all, False nothing."""
+"""Bools among indices: as in NumPy each is a new axis; True selects all of it, False nothing."""
 
 from __future__ import annotations
 

@@ -406,7 +406,7 @@ custom_lin = Direct(
     "program",
     lambda *inputs, types, **_: types,
     transpose=_lin_transpose,
-    transposes_zeros=True,  # a bwd may say what is no derivative: a new scale for a parameter
+    transposes_zeros=True,  # a bwd may return something other than a derivative, such as a new scale
     multiple_results=True,
     run=_refuse_forward,
     batch=lambda batched, size, *args, **params: _refuse_forward(**params),

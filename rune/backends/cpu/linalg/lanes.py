@@ -1,5 +1,5 @@
-"""Small matrices, of which a vector has the same element of as many as it has lanes; where numbers
-are complex, the same part of it.
+"""Small matrices, one in each lane: a vector holds the same element of several matrices, or, of
+complex numbers, the same part of that element.
 
 They come into scratch memory as vectors, are factored or solved there by the plain algorithms, and
 go back. The last group of lanes ends with the last matrix, so it may compute some of the others

@@ -107,7 +107,7 @@ def of_custom_tangents(jax: Any) -> list[Any]:
 
 
 def registered(jax: Any) -> list[Any]:
-    """Trees of registered classes: leaves, paths and what is notes apart."""
+    """Trees of registered classes: their leaves, paths and static fields."""
 
     @jax.tree_util.register_dataclass
     @dataclass
@@ -148,7 +148,7 @@ def registered(jax: Any) -> list[Any]:
 
 
 def static_fields(jax: Any) -> list[Any]:
-    """A field that is no leaf."""
+    """A static field, which is not a leaf."""
 
     @jax.tree_util.register_dataclass
     @dataclass

@@ -19,6 +19,7 @@ from tests.as_jax.surface.functions.letters import first_lane, scope
 FOLDER = Path(__file__).parent
 PROGRAMS = ("settings", "classes", "rooms", "inside")
 ANSWERS = FOLDER / "jax_0_10_2.json"
+REFUSALS = FOLDER / "refused_0_10_2.json"
 _MODULES = """
     example_libraries.optimizers example_libraries.stax experimental.checkify
     experimental.custom_partitioning experimental.jet experimental.layout experimental.sparse.linalg
@@ -68,6 +69,11 @@ def value(line: str) -> Any:
     letters = {name: first_lane(name) for name in _names(code)}
     names = scope() | {name: array for name, array in letters.items() if array is not None}
     return eval(code, names)
+
+
+def refused_lines() -> list[str]:
+    """The expressions that JAX refuses."""
+    return (FOLDER / "refused.txt").read_text().splitlines()
 
 
 def refusal(line: str) -> list[str]:

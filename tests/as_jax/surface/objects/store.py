@@ -1,4 +1,6 @@
-"""Store what jax 0.10.2 answers to lines and programs. Run by hand, where JAX is installed:
+"""Store what jax 0.10.2 answers to lines and programs, and by which errors it refuses others.
+
+Run by hand, where JAX is installed:
 
 python tests/as_jax/surface/objects/store.py
 """
@@ -13,18 +15,19 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent.parent.parent.parent))
 
-from tests.as_jax.surface.objects.said import ANSWERS, answers  # noqa: E402
+from tests.as_jax.surface.objects.said import ANSWERS, REFUSALS, answers, refusal, refused_lines  # noqa: E402
 
 VERSION = "0.10.2"
 
 
 def main() -> None:
-    """One text for each line and each program."""
+    """One text for each line and each program, one of Python's classes for each refused line."""
     import jax  # pyright: ignore[reportMissingImports]
 
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"
     warnings.simplefilter("ignore")
     ANSWERS.write_text(json.dumps(answers(), indent=0))
+    REFUSALS.write_text(json.dumps({line: refusal(line)[0] for line in refused_lines()}, indent=0))
 
 
 if __name__ == "__main__":

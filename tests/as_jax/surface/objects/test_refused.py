@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.as_jax.surface.objects.said import FOLDER, refusal
+from tests.as_jax.surface.objects.said import REFUSALS, refusal, refused_lines
 
 # Where a class of error differs on purpose.
 DIFFERENCES = {
@@ -35,12 +35,12 @@ DIFFERENCES = {
 
 @cache
 def expected() -> dict[str, str]:
-    return json.loads((FOLDER / "refused_0_10_2.json").read_text())
+    return json.loads(REFUSALS.read_text())
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_errors_are_of_the_classes_of_jaxs():
-    lines = (FOLDER / "refused.txt").read_text().splitlines()
+    lines = refused_lines()
     others = {line for line in lines if expected()[line] not in refusal(line)}
 
     assert len(lines) > 250
