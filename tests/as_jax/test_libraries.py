@@ -96,5 +96,14 @@ def test_files_with_tests_are_those_of_pytest(tmp_path):
     assert names == ["inner/c_test.py", "test_b.py"]
 
 
+def test_a_file_that_does_not_end_within_its_limit_is_a_failure(tmp_path):
+    (tmp_path / "sdist").mkdir()
+    (tmp_path / "sdist" / "test_a.py").write_text("import time; time.sleep(100)")
+
+    results = own_tests.run(tmp_path / "sdist", ("test_a.py",), {}, limit_s=0.1)
+
+    assert results == own_tests.Results((), ("test_a::ends",), ())
+
+
 def test_every_snippet_of_the_page_on_libraries_prints_what_it_shows():
     require_true(JAX_LIBRARIES)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILE = Path(__file__).parent / "libraries.toml"
+LIMIT_S = 1800
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Library:
     tests: tuple[str, ...]
     takes_hours: bool  # to run its own tests: only if it is named
     variables: Mapping[str, str]  # of the environment that its tests need
+    limit_s: int  # for one file of its tests
 
 
 def _read() -> tuple[dict[str, Library], dict[str, str]]:
@@ -52,6 +54,7 @@ def _library(name: str, table: dict) -> Library:
         tests,
         table.get("takes_hours", False),
         table.get("variables", {}),
+        table.get("limit_s", LIMIT_S),
     )
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
-LIMIT_S = 1800  # for a file
 KINDS = ("passed", "failed", "skipped")
 SEVERITY = ("skipped", "passed", "failed")
 
@@ -70,14 +69,15 @@ def fetch(requirement: str, folder: Path) -> Path:
     return target
 
 
-def run(sources: Path, folders: tuple[str, ...], variables: Mapping[str, str]) -> Results:
+def run(sources: Path, folders: tuple[str, ...], variables: Mapping[str, str], limit_s: float) -> Results:
     """Run the tests in these folders of an unpacked sdist, with `import jax` giving rune.
 
-    Each file has a process of its own: some set devices or flags before anything else is done.
+    Each file has a process of its own: some set devices or flags before anything else is done. One
+    that does not end within the limit counts as a single failure, `<file>::ends`.
     """
     (sources.parent / "pytest.ini").touch()  # of an sdist without settings; they would be rune's
     environment = {**os.environ, **variables}
-    return merged([_run_file(sources, file, environment) for file in files(sources, folders)])
+    return merged([_run_file(sources, file, environment, limit_s) for file in files(sources, folders)])
 
 
 def files(sources: Path, folders: tuple[str, ...]) -> list[Path]:
@@ -90,14 +90,14 @@ def _modules(path: Path) -> Iterable[Path]:
     return path.rglob("*.py") if path.is_dir() else [path]
 
 
-def _run_file(sources: Path, file: Path, environment: Mapping[str, str]) -> dict[str, str]:
+def _run_file(sources: Path, file: Path, environment: Mapping[str, str], limit_s: float) -> dict[str, str]:
     name = ".".join(file.relative_to(sources).with_suffix("").parts)
     report = sources.parent / "reports" / sources.name / f"{name}.xml"
     report.unlink(missing_ok=True)
     options = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--rootdir={sources}", f"--junitxml={report}"]
     command = [sys.executable, "-m", "rune.as_jax", "-m", "pytest", *options, str(file)]
     try:
-        subprocess.run(command, cwd=sources, env=environment, timeout=LIMIT_S, check=False)
+        subprocess.run(command, cwd=sources, env=environment, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
         return {f"{name}::ends": "failed"}
     return read(report) if report.exists() else {f"{name}::reports": "failed"}

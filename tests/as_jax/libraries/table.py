@@ -63,7 +63,7 @@ def run_own_tests(library: Library, sources: Path) -> tuple[str, bool]:
     if not library.tests:
         return "its sdist has none", True
     folder = fetch(f"{library.distribution}=={VERSIONS[library.distribution]}", sources)
-    results = run(folder, library.tests, library.variables)
+    results = run(folder, library.tests, library.variables, library.limit_s)
     unknown = results.unknown(known_failures(library.name))
     print(*(f"  not explained: {name}" for name in unknown), sep="\n")
     return f"{len(results.passes)} of {len(results.passes) + len(results.failures)}", not unknown
