@@ -15,6 +15,7 @@ SAMPLE = (
     ("diffrax", "quick_start_of_the_readme"),
     ("diffrax", "stochastic_equation_of_the_readme"),
     ("equinox", "all_of_equinox_in_one_model"),
+    ("equinox", "custom_derivatives_with_filters"),
     ("equinox", "quick_start_linear_regression"),
     ("flax_linen", "linear_regression_by_gradient_descent"),
     ("flax_nnx", "state_is_updated_in_place"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from rune.control.scan.scan import scan_named
 from rune.control.tracing import NUMBER, Traced, trace, with_carry, with_inputs_of
 from rune.control.while_loop.checkpoints import DEFAULT, Policy
 from rune.control.while_loop.primitive import while_
-from rune.core.interpreter import type_of
+from rune.core.interpreter import Tracer, type_of
 from rune.core.program import Program
 from rune.core.types import NONE, ArrayType
 from rune.core.values import Operand, Value
@@ -29,6 +30,7 @@ from rune.transforms import references
 from rune.transforms.arguments import flatten_values, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
+from rune.transforms.tracers import ValueTracer
 from rune.transforms.tree_difference import shown
 
 R = TypeVar("R")
@@ -167,13 +169,15 @@ def fori_loop(
     """`for i in range(lower, upper): value = body_fun(i, value)`; the last value.
 
     lower, upper:  integers. Python integers or symbolic sizes make it a scan of known length,
-                   traced integers or arrays a while_loop.
+                   traced integers or arrays a while_loop. Two floats are taken as in JAX: traced
+                   ones are counted in their dtype while below `upper`; ones whose values are
+                   known lose their fractions first, so that 0.0 to 5.3 has 5 steps, traced 6.
     unroll:        as in scan, for a known length.
     reverse:       as in while_loop, for an unknown length.
 
-    Shapes: lower and upper int[]; init_val any, kept. Types: those of init_val.
-    Errors: those of scan and while_loop; ArgumentError if a bound is not an integer, or `unroll`
-            is used with an unknown length.
+    Shapes: lower and upper int[] or float[]; init_val any, kept. Types: those of init_val.
+    Errors: those of scan and while_loop; ArgumentError if the bounds are neither two integers nor
+            two floats, a known one is not finite, or `unroll` is used with an unknown length.
 
     >>> import rune
     >>> rune.fori_loop(0, 4, lambda i, x: x * 2.0 + i, 1.0)
@@ -181,6 +185,8 @@ def fori_loop(
     """
     require_callable("fori_loop", body_fun)
     first, last = _static(lower), _static(upper)
+    if first is None and last is None:
+        first, last = _truncated(_bound(lower)), _truncated(_bound(upper))
     if first is not None and last is not None:
         length = _length(first, last)
         if length is not None:
@@ -188,11 +194,7 @@ def fori_loop(
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
-    start, stop = promoted("fori_loop", _bound(lower), _bound(upper))
-    for bound in (start, stop):
-        type = type_of(bound)
-        if type.shape or type.dtype not in dtypes.INTEGER:
-            raise ArgumentError(f"fori_loop: cannot count to {type} (integer of rank 0 required)")
+    start, stop = _of_one_dtype(_bound(lower), _bound(upper))
 
     # The counter is the first leaf of the carry, and messages hide it.
     def step(state: tuple[Any, Any]) -> Any:
@@ -214,6 +216,29 @@ def _static(bound: Any) -> Size | None:
         return bound
     is_integer = isinstance(bound, int | np.integer) and not isinstance(bound, bool)
     return operator.index(bound) if is_integer else None
+
+
+def _truncated(bound: Value) -> int | None:
+    """A float whose value is known, without its fraction; None for any other bound."""
+    value = bound.known() if isinstance(bound, ValueTracer) else bound
+    if value is None or isinstance(value, Tracer):
+        return None
+    if type_of(value).shape or type_of(value).dtype not in dtypes.FLOATING:
+        return None
+    number = float(np.asarray(value))
+    if not math.isfinite(number):
+        raise ArgumentError(f"fori_loop: cannot count to {number} (a finite number required)")
+    return int(number)
+
+
+def _of_one_dtype(lower: Value, upper: Value) -> list[Any]:
+    """Bounds that are not both known, promoted. Errors: ArgumentError if their kinds differ."""
+    types = type_of(lower), type_of(upper)
+    kinds = dtypes.INTEGER, dtypes.FLOATING
+    if not any(all(not t.shape and t.dtype in kind for t in types) for kind in kinds):
+        asked = "two integers or two floats of rank 0 required"
+        raise ArgumentError(f"fori_loop: cannot count from {types[0]} to {types[1]} ({asked})")
+    return promoted("fori_loop", lower, upper)
 
 
 def _length(lower: Size, upper: Size) -> Size | None:

@@ -236,7 +236,7 @@ class _Pullback:
         try:
             if isinstance(bwd_result, tuple) and len(bwd_result) == len(arguments):
                 cts = tree.broadcast_prefix(bwd_result, arguments, is_leaf=lambda x: x is None)
-                types = tree.leaves(arguments, is_leaf=lambda x: x is None)
+                types = tree.leaves(arguments)
                 return [ct for ct, t in zip(cts, types, strict=True) if not isinstance(t, references.Ref)]
         except ValueError:
             pass

@@ -152,6 +152,46 @@ def test_the_counter_of_traced_bounds_has_their_dtype():
     assert counter_types[-1].dtype == dtypes.i16
 
 
+# Counters of jax 0.10.2: known bounds lose their fractions, traced ones are counted as they are.
+FLOATS = [
+    ((0.0, 5.3), [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]),
+    ((0.5, 5.3), [0, 1, 2, 3, 4], [0.5, 1.5, 2.5, 3.5, 4.5]),
+    ((-1.7, 2.2), [-1, 0, 1], [-1.7, -0.7, 0.3, 1.3]),
+    ((5.0, 1.0), [], []),
+]
+
+
+def _recorded(lower: Any, upper: Any) -> Any:
+    """The counters in order, and how many there are."""
+
+    def step(i: Any, state: Any) -> Any:
+        counters, count = state
+        return counters.at[count].set(i), count + 1
+
+    return rune.fori_loop(lower, upper, step, (rnp.zeros(7), 0))
+
+
+@pytest.mark.parametrize(("bounds", "known", "traced"), FLOATS)
+def test_floats_are_counted_as_by_jax(bounds: Any, known: list[float], traced: list[float]):
+    of_arrays = _recorded(*map(rnp.float32, bounds))
+    lanes = rune.vmap(_recorded)(*(rnp.array([b]) for b in bounds))
+
+    for counters, count in (_recorded(*bounds), of_arrays):
+        assert int(count) == len(known)
+        same(np.array(known, np.float32), counters[: len(known)])
+    for counters, count in (rune.jit(_recorded)(*bounds), (lanes[0][0], lanes[1][0])):
+        assert int(count) == len(traced)
+        near(np.array(traced, np.float32), counters[: len(traced)], relative=1e-6, why="ones are added to f32")
+
+
+def test_the_value_of_a_loop_to_a_float_has_a_derivative():
+    def sum_of_squares(start: Any) -> Any:
+        return rune.fori_loop(start, start * 0.0 + 3.5, lambda i, v: v + i * i, 0.0)
+
+    for run in (rune.grad(rune.jit(sum_of_squares)), rune.jit(rune.grad(sum_of_squares))):
+        near(14.0, run(0.25), relative=1e-6, why="the sum of 2 (start + i) for i below 4, in f32")
+
+
 def test_both_kinds_of_loops_are_differentiated():
     def known(x: Any) -> Any:
         return rune.fori_loop(0, 5, lambda i, v: v * x, 1.0)
@@ -173,8 +213,13 @@ def test_unrolling_is_asked_for_and_changes_nothing():
     ("message", "args", "options"),
     [
         ("length is not known", (0, np.array(3), polynomial, 1.0), {"unroll": 2}),
-        (r"count to f32\*\[\]", (0, 3.5, polynomial, 1.0), {}),
-        (r"count to i32\[2\]", (0, np.array([1, 2]), polynomial, 1.0), {}),
+        (r"from i32\*\[\] to f32\*\[\]", (0, 3.5, polynomial, 1.0), {}),
+        (r"from f32\*\[\] to i32\[\]", (0.0, np.array(3), polynomial, 1.0), {}),
+        (r"from i32\*\[\] to i32\[2\]", (0, np.array([1, 2]), polynomial, 1.0), {}),
+        (r"from f32\[2\] to f32\*\[\]", (np.float32([1, 2]), 3.5, polynomial, 1.0), {}),
+        (r"from c64\*\[\] to c64\*\[\]", (0j, 3j, polynomial, 1.0), {}),
+        ("count to nan", (0.0, np.nan, polynomial, 1.0), {}),
+        ("count to inf", (0.0, rnp.array(np.inf), polynomial, 1.0), {}),
     ],
 )
 def test_bounds_that_make_no_sense_are_refused(message: str, args: Any, options: Any):

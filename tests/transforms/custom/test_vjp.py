@@ -171,6 +171,37 @@ def test_none_is_a_zero_cotangent_of_an_argument_or_of_a_part_of_it():
     assert [float(dp["a"]), float(dp["b"]), float(dy)] == [0.0, 3.0, 0.0]
 
 
+ABSENT: dict[str, Any] = {
+    "an argument": (None, None),
+    "a part of one": ({"a": None, "b": ()}, {"a": None, "b": ()}),
+    "a part, with None for the whole": ({"a": [None], "b": ((), None)}, None),
+    "beside a value": ((None, 2.0, [None]), (None, 7.0, [None])),
+    "beside a value, with None for the whole": ((None, 2.0, [None]), None),
+}
+
+
+@pytest.mark.parametrize("absent", ABSENT)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_argument_that_is_none_has_no_cotangent(absent: str, is_first: bool):
+    argument, cotangent = ABSENT[absent]
+
+    def ordered(x: Any, other: Any) -> tuple[Any, Any]:
+        return (other, x) if is_first else (x, other)
+
+    function = with_rules(
+        lambda *args: args[is_first] * 2.0,
+        lambda *args: (args[is_first] * 2.0, None),
+        lambda _, ct: ordered(10.0 * ct, cotangent),
+    )
+
+    def call(x: Any) -> Any:
+        return function(*ordered(x, argument))
+
+    for run in (rune.grad(call), rune.jit(rune.grad(call)), rune.grad(rune.jit(call))):
+        assert float(run(3.0)) == 10.0
+    same(np.full(3, 10.0, np.float32), rune.vmap(rune.grad(call))(X))
+
+
 def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
     function = with_rules(lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, ct: (ct * 100.0, None))
 
