@@ -216,7 +216,7 @@ def test_unrolling_is_asked_for_and_changes_nothing():
         (r"from i32\*\[\] to f32\*\[\]", (0, 3.5, polynomial, 1.0), {}),
         (r"from f32\*\[\] to i32\[\]", (0.0, np.array(3), polynomial, 1.0), {}),
         (r"from i32\*\[\] to i32\[2\]", (0, np.array([1, 2]), polynomial, 1.0), {}),
-        (r"from f32\[2\] to f32\*\[\]", (np.float32([1, 2]), 3.5, polynomial, 1.0), {}),
+        (r"from f32\[2\] to f32\*\[\]", (rnp.array([1.0, 2.0]), 3.5, polynomial, 1.0), {}),
         (r"from c64\*\[\] to c64\*\[\]", (0j, 3j, polynomial, 1.0), {}),
         ("count to nan", (0.0, np.nan, polynomial, 1.0), {}),
         ("count to inf", (0.0, rnp.array(np.inf), polynomial, 1.0), {}),
