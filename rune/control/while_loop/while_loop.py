@@ -231,7 +231,7 @@ def _truncated(bound: Value) -> int | None:
     return int(number)
 
 
-def _of_one_dtype(lower: Value, upper: Value) -> list[Any]:
+def _of_one_dtype(lower: Value, upper: Value) -> list[Value]:
     """Bounds that are not both known, promoted. Errors: ArgumentError if their kinds differ."""
     types = type_of(lower), type_of(upper)
     kinds = dtypes.INTEGER, dtypes.FLOATING
