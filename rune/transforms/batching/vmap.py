@@ -236,7 +236,7 @@ def _beside_references(
 class Lanes:
     """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
 
-    objects: leaves other than arrays, by number: the same for all lanes
+    objects: leaves other than arrays, and NumPy's without lanes, by number: the same for all lanes
     voids:   numbers among the arrays of those that stand for float0, which has only a shape.
     """
 
@@ -258,7 +258,7 @@ def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, objec
     """The lanes of these arguments. Errors: as of `vmap`."""
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     wanted = _spread_axes(in_axes, tuple(args), kwargs)
-    objects = {i: x for i, (x, a) in enumerate(zip(leaves, wanted, strict=True)) if a is None and is_object(x)}
+    objects = {i: x for i, (x, a) in enumerate(zip(leaves, wanted, strict=True)) if a is None and _is_passed_on(x)}
     stand_ins = [0.0 if i in objects else x for i, x in enumerate(leaves)] if objects else leaves
     stand_ins, voids = _without_voids(stand_ins)
     values = [x for i, x in enumerate(array_leaves("vmap", stand_ins, treedef)) if i not in objects]
@@ -266,6 +266,11 @@ def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, objec
     wanted = [a for i, a in enumerate(wanted) if i not in objects]
     where = [_checked_axis(x, a) for x, a in zip(values, wanted, strict=True)]
     return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects, voids)
+
+
+def _is_passed_on(leaf: object) -> bool:
+    """Whether the function sees a leaf without lanes itself: as in JAX, also data of NumPy."""
+    return is_object(leaf) or isinstance(leaf, np.ndarray | np.generic)
 
 
 def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:

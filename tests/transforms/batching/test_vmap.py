@@ -131,6 +131,28 @@ def test_a_closed_over_array_has_no_lanes():
     assert str(sin.results[0].type) == "f32[4]"
 
 
+@pytest.mark.parametrize("shared", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
+def test_what_is_not_mapped_reaches_the_function_as_it_is(shared: Any):
+    seen: list[Any] = []
+
+    rune.vmap(lambda x, y, *, z: seen.extend((y, z[0])) or x, in_axes=(0, None))(X, shared, z=(X,))
+    rune.vmap(lambda x, y: seen.append(y[0]) or x, in_axes=(1, None))(X, [shared])
+
+    assert seen[0] is shared
+    assert seen[2] is shared
+
+
+def test_numpys_data_that_are_not_mapped_are_copied_into_results():
+    shared = np.array([1.0, 2.0])
+
+    one = rune.vmap(lambda x, y: y, in_axes=(0, None), out_axes=None)(X, shared)
+    each = rune.vmap(lambda x, y: y, in_axes=(0, None))(X, shared)
+    shared[:] = 7.0
+
+    same(np.array([1.0, 2.0], np.float32), one)
+    same(np.array([[1.0, 2.0]] * 3, np.float32), each)
+
+
 def test_under_jvp_the_primal_without_lanes_is_computed_once():
     def function(x: Any) -> Any:
         directions = array(np.eye(4), np.float32)
