@@ -133,13 +133,13 @@ def test_a_closed_over_array_has_no_lanes():
 
 @pytest.mark.parametrize("shared", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
 def test_what_is_not_mapped_reaches_the_function_as_it_is(shared: Any):
-    seen: list[Any] = []
+    arguments: list[Any] = []
 
-    rune.vmap(lambda x, y, *, z: seen.extend((y, z[0])) or x, in_axes=(0, None))(X, shared, z=(X,))
-    rune.vmap(lambda x, y: seen.append(y[0]) or x, in_axes=(1, None))(X, [shared])
+    rune.vmap(lambda x, y, *, z: arguments.extend((y, z[0])) or x, in_axes=(0, None))(X, shared, z=(X,))
+    rune.vmap(lambda x, y: arguments.append(y[0]) or x, in_axes=(1, None))(X, [shared])
 
-    assert seen[0] is shared
-    assert seen[2] is shared
+    assert arguments[0] is shared
+    assert arguments[2] is shared
 
 
 def test_numpys_data_that_are_not_mapped_are_copied_into_results():
