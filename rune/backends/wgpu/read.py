@@ -8,6 +8,7 @@ read that nobody waits for any more is ended by the next one: its memory is mapp
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Read:
 
     def __call__(self) -> np.ndarray:
         """Wait for the bytes, u8."""
+        wait_for(self._promise)  # interrupted, it is a read that nobody waits for
         promise, self._promise = self._promise, None
         return self._reads.end(self._block, promise, self._nbytes)
 
@@ -37,6 +39,12 @@ class Read:
     def __del__(self) -> None:
         if self._promise is not None:
             self._reads.abandoned.append((self._block, self._promise))
+
+
+def wait_for(promise: Any) -> None:
+    """Return when a promise is kept or broken; a handler of signals may raise before."""
+    with suppress(RuntimeError):  # who asks for the result is told
+        promise.sync_wait()
 
 
 class Reads:
@@ -64,14 +72,12 @@ class Reads:
 
     def begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
         """Submit the copy of `nbytes`, rounded up to whole words, behind all that was submitted."""
+        self._end_abandoned()
         with deferred():
             return self._begin(handle, offset, nbytes, padded_bytes)
 
     def _begin(self, handle: object, offset: int, nbytes: int, padded_bytes: int) -> Read:
         backend = self.backend
-        while self.abandoned:
-            # Memory can be given back only once it is unmapped.
-            self.end(*self.abandoned.popleft(), 0)
         block = self._pool.take(padded_bytes, ("copy_out",))
         with backend.failing("copy_out"):
             encoder = backend.device.create_command_encoder()
@@ -79,6 +85,14 @@ class Reads:
             backend.queue.submit([encoder.finish()])
             promise = block.handle.map_async("READ", 0, padded_bytes)
         return Read(self, block, promise, nbytes)
+
+    def _end_abandoned(self) -> None:
+        """Give back the memory of reads that nobody waits for, which is mapped first."""
+        while self.abandoned:
+            _, promise = self.abandoned[0]
+            wait_for(promise)
+            with deferred(), suppress(IndexError):  # another thread was faster
+                self.end(*self.abandoned.popleft(), 0)
 
     def end(self, block: Block, promise: Any, nbytes: int) -> np.ndarray:
         """Wait until the memory is mapped; a copy of its bytes."""
