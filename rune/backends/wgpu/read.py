@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,18 +21,29 @@ from rune.backends.wgpu.queue import WgpuQueue
 _KEPT_BYTES = 1 << 26
 
 
+class Promise(Protocol):
+    """What WebGPU gives for what it has not done yet."""
+
+    def sync_wait(self) -> object:
+        """Wait for it. Errors: RuntimeError if it is broken."""
+        ...
+
+
 class Read:
     """Bytes on their way to the host."""
 
     __slots__ = ("_block", "_nbytes", "_promise", "_reads")
 
-    def __init__(self, reads: Reads, block: Block, promise: Any, nbytes: int):
-        self._reads, self._block, self._promise, self._nbytes = reads, block, promise, nbytes
+    def __init__(self, reads: Reads, block: Block, promise: Promise, nbytes: int):
+        self._reads, self._block, self._nbytes = reads, block, nbytes
+        self._promise: Promise | None = promise
 
     def __call__(self) -> np.ndarray:
         """Wait for the bytes, u8."""
-        wait_for(self._promise)  # interrupted, it is a read that nobody waits for
-        promise, self._promise = self._promise, None
+        promise = self._promise
+        assert promise is not None  # it is called once
+        wait_for(promise)  # interrupted, it is a read that nobody waits for
+        self._promise = None
         return self._reads.end(self._block, promise, self._nbytes)
 
     # A finalizer may run anywhere, so it only notes what the next read is to end.
@@ -41,7 +52,7 @@ class Read:
             self._reads.abandoned.append((self._block, self._promise))
 
 
-def wait_for(promise: Any) -> None:
+def wait_for(promise: Promise) -> None:
     """Return when a promise is kept or broken; a handler of signals may raise before."""
     with suppress(RuntimeError):  # who asks for the result is told
         promise.sync_wait()
@@ -52,7 +63,7 @@ class Reads:
 
     def __init__(self, backend: WgpuQueue, largest_bytes: int):
         self.backend = backend
-        self.abandoned: deque[tuple[Block, Any]] = deque()
+        self.abandoned: deque[tuple[Block, Promise]] = deque()
         self._pool = Pool(
             backend.target.name,
             self._raw_alloc,
@@ -94,7 +105,7 @@ class Reads:
             with deferred(), suppress(IndexError):  # another thread was faster
                 self.end(*self.abandoned.popleft(), 0)
 
-    def end(self, block: Block, promise: Any, nbytes: int) -> np.ndarray:
+    def end(self, block: Block, promise: Promise, nbytes: int) -> np.ndarray:
         """Wait until the memory is mapped; a copy of its bytes."""
         staging = block.handle
         with self.backend.failing("copy_out"), deferred():  # what is mapped half-way ends the process
