@@ -103,9 +103,15 @@ class Manager:
 
         The result's `result()` waits until it is saved; from then on it stays, whatever happens.
         What happens to the tree afterwards, donation too, changes nothing.
-        Errors: those of rune.tree.save; an error of the checkpoint before this one, once.
+        Errors: those of rune.tree.save; ArgumentError for metadata named "step", which is there; an
+                error of the checkpoint before this one, once.
         """
         path = self.path(step)
+        if "step" in (metadata or {}):
+            raise ArgumentError(
+                "save: cannot note metadata under the name 'step' (that of the step is there)",
+                hint="give the text another name",
+            )
         with self._lock:
             self._finish()
             write = self._writing(path, step, tree, metadata)
@@ -118,7 +124,7 @@ class Manager:
     def _writing(self, path: Path, step: int, tree: object, metadata: Mapping[str, str] | None) -> Callable[[], object]:
         """What a thread has to do for a tree to be saved as it is now."""
         if processes.current().count == 1:
-            texts = {"step": str(step), **trees.checked_metadata(metadata)}
+            texts = {**trees.checked_metadata(metadata), "step": str(step)}
             snapshot = trees.source_tree(tree).snapshot()
             return partial(self._write, path, snapshot, texts)
         if metadata:

@@ -5,6 +5,7 @@
 
 A kernel is given a pointer to each operand, then to each result, to dense rows in C's order; then
 the numbers of `sizes`; in OpenCL C last, if a block shares memory, a pointer to that.
+In C it is a function, which is called once: exported folders compile it, no device of rune does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError
 
-LANGUAGES = ("cuda", "opencl")  # CUDA C and OpenCL C, by the names of their devices
+LANGUAGES = ("cuda", "opencl", "c")  # CUDA C and OpenCL C by the names of their devices, and C
 _DIMENSIONS = 3
 
 Rule = Callable[..., Any]
@@ -57,21 +58,26 @@ class Launch:
         return self.threads  # type: ignore[return-value]
 
 
+def _once(*types: object, **params: object) -> Launch:
+    return Launch(1, 1)
+
+
 def _no_sizes(*types: object, **params: object) -> tuple[()]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel in the language of a device, which rune compiles with its own.
+    """A kernel in the language of a device, which rune compiles with its own, or a function of C.
 
-    language: "cuda" for CUDA C, "opencl" for OpenCL C
-    text:     of a program: the kernel, and what it calls
-    entry:    the kernel's name
-    launch:   rule(*types, **params) -> Launch
+    language: "cuda" for CUDA C, "opencl" for OpenCL C, "c" for C11, which runs in the folders of
+              `rune.export.source` alone
+    text:     of a program: the kernel or function, and what it calls
+    entry:    its name
+    launch:   rule(*types, **params) -> Launch; a function of C has none
     sizes:    rule(*types, **params) -> integers (64 bits) and floats (double)
 
-    Errors: ArgumentError for another language.
+    Errors: ArgumentError for another language, a kernel without a launch, and a launch in C.
 
     >>> from rune import extend
     >>> text = '''__kernel void twice(__global const float *x, __global float *y, long n) {
@@ -87,17 +93,22 @@ class Source:
     language: str
     text: str
     entry: str
-    launch: Rule
+    launch: Rule = _once
     sizes: Rule = _no_sizes
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
             known = " or ".join(map(repr, LANGUAGES))
             raise ArgumentError(f"Source: cannot compile the language {self.language!r} (it has to be {known})")
+        if self.language == "c" and self.launch is not _once:
+            raise ArgumentError(f"Source: cannot launch {self.entry} (a function of C is called once)")
+        if self.language != "c" and self.launch is _once:
+            why = "a kernel has a launch: rule(*types, **params) -> extend.Launch"
+            raise ArgumentError(f"Source: cannot compile {self.entry} ({why})")
 
     @property
     def routine(self) -> str:
-        """What devices that compile it have among their routines."""
+        """What targets that compile it have among their routines."""
         return f"{self.language}_source"
 
 

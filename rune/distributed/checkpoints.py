@@ -138,17 +138,17 @@ def _new_version(root: Path) -> Path:
     return root / bytes(converse("save_checkpoint", CHECKPOINT, version.name.encode())[0]).decode()
 
 
-def _attempt(action: Callable[[], str]) -> str | Exception:
-    """The result, or the error that the other processes must be told about."""
+def _attempt(action: Callable[[], str]) -> str | BaseException:
+    """The result, or the error or interrupt that the other processes must be told about."""
     try:
         return action()
-    except Exception as error:
+    except BaseException as error:
         return error
 
 
-def _together(saved: Snapshot, result: str | Exception) -> list[str]:
+def _together(saved: Snapshot, result: str | BaseException) -> list[str]:
     """The results of all processes. Errors: this one's own; DistributedError for another's."""
-    failure = result if isinstance(result, Exception) else None
+    failure = result if isinstance(result, BaseException) else None
     report = {"result": result} if failure is None else {"error": f"{type(failure).__name__}: {failure}"}
     messages = converse("save_checkpoint", saved.topic, json.dumps(report).encode())
     reports = {number: json.loads(bytes(message)) for number, message in messages.items()}
@@ -167,7 +167,7 @@ def _together(saved: Snapshot, result: str | Exception) -> list[str]:
     return [report["result"] for report in reports.values()]
 
 
-def _united(saved: Snapshot, stored: str | Exception) -> list[Mapping[str, object]]:
+def _united(saved: Snapshot, stored: str | BaseException) -> list[Mapping[str, object]]:
     """What all processes have written, as the index says it: each array with the blocks of all."""
     return [
         {**arrays[0], "blocks": [block for array in arrays for block in array["blocks"]]}

@@ -23,6 +23,7 @@ from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
 from rune.control.while_loop.primitive import while_, while_linear
 from rune.core.check import check_program
 from rune.core.higher import called_once
+from rune.core.lower import Library
 from rune.core.parse import parse as parse_text
 from rune.core.primitive import EXTENSION, Primitive, Rule
 from rune.core.program import Equation, Program, map_programs
@@ -71,11 +72,20 @@ def storable(program: Program) -> Program:
 
     Errors: ArgumentError "export: cannot store <operation> (<why>)" with the user's line.
     """
-    if program.constants:
-        raise ArgumentError(f"export: cannot store {program.name} (it holds arrays that are not inputs)")
-    changed = program.with_equations(map(_equation, program.equations), program.outputs)
+    changed = writable(program, None)
     _require_round_trip(changed)
     return changed
+
+
+@per_program
+def writable(program: Program, language: str | None) -> Program:
+    """The same for a folder of source, which holds what users wrote in this language, too.
+
+    Errors: ArgumentError, as above.
+    """
+    if program.constants:
+        raise ArgumentError(f"export: cannot store {program.name} (it holds arrays that are not inputs)")
+    return program.with_equations((_equation(e, language) for e in program.equations), program.outputs)
 
 
 def text(program: Program) -> str:
@@ -99,24 +109,26 @@ def parse(source: str) -> Program:
 # --- from a trace -----------------------------------------------------------------------------
 
 
-def _equation(equation: Equation) -> Equation:
+def _equation(equation: Equation, language: str | None) -> Equation:
     primitive = equation.primitive
     if primitive in _CALLS:
         called = called_once(primitive, equation.operands, equation.params)
         assert called is not None
-        return replace(equation, primitive=jit_primitive, params={"program": storable(called)})
+        return replace(equation, primitive=jit_primitive, params={"program": writable(called, language)})
+    if isinstance(primitive.lower, Library) and any(s.language == language for s in primitive.lower.sources):
+        return equation
     if primitive.family == EXTENSION and primitive.expand is not None:
-        return _expanded(equation, primitive.expand)
+        return _expanded(equation, primitive.expand, language)
     if PRIMITIVES.get(primitive.name) is not primitive:
-        _refuse(equation, *_why_not(primitive))
-    params = map_programs(equation.params, storable)
+        _refuse(equation, *_why_not(primitive, language))
+    params = map_programs(equation.params, lambda p: writable(p, language))
     for name, value in params.items():
         if not _is_value(value):
             _refuse(equation, f"its parameter {name} is {type(value).__name__}, which is not a value")
     return replace(equation, params=params)
 
 
-def _expanded(equation: Equation, expand: Rule) -> Equation:
+def _expanded(equation: Equation, expand: Rule, language: str | None) -> Equation:
     """A user's operation, as a call of its expansion in rune's operations."""
 
     def flat(*args: Value) -> list[Value]:
@@ -127,15 +139,19 @@ def _expanded(equation: Equation, expand: Rule) -> Equation:
     staged = stage(flat, types, equation.primitive.name)
     if staged.captured:
         _refuse(equation, "its expansion reads arrays that are not its operands", "make them operands")
-    return replace(equation, primitive=jit_primitive, params={"program": storable(staged.program)})
+    return replace(equation, primitive=jit_primitive, params={"program": writable(staged.program, language)})
 
 
-def _why_not(primitive: Primitive) -> tuple[str, str]:
-    """Why a file has no such operation, and what to do."""
+def _why_not(primitive: Primitive, language: str | None) -> tuple[str, str]:
+    """Why a file or folder has no such operation, and what to do."""
+    expand = "say with expand= what it is in operations of rune"
     if primitive.effect is not None:
         return "it calls Python, or the host", REWRITE
+    if primitive.family == EXTENSION and language is not None:
+        hint = f'give it with sources=[extend.Source("{language}", ...)], or {expand}'
+        return f"its text in the language of the folder, {language!r}, is not known", hint
     if primitive.family == EXTENSION:
-        return "a file holds no code of Python or C", "say with expand= what it is in operations of rune"
+        return "a file holds no code of Python or C", expand
     return "a file holds rune's own operations, on one device", REWRITE
 
 

@@ -28,8 +28,9 @@ def exported_function(
     kwargs: Mapping[str, object],
     dims: Mapping[str, tuple[int | str, int | str | None]] | None,
     in_dims: object,
+    prepare: Callable[[Program], Program] = storable,
 ) -> Exported:
-    """The function for arguments like these."""
+    """The function for arguments like these. prepare: the program as it is stored, or written."""
     require_callable("export", function)
     is_jitted = isinstance(function, Jitted)
     if is_jitted and (dims is not None or in_dims is not None):
@@ -42,13 +43,19 @@ def exported_function(
             f"export: cannot store {trace.program.name} (it asks for a random key, or for a traced value)",
             hint="what changes from call to call is an argument: pass keys and arrays",
         )
-    return exported(trace.program, trace.captured, traced.in_tree, trace.out_tree)
+    return exported(trace.program, trace.captured, traced.in_tree, trace.out_tree, prepare)
 
 
-def exported(program: Program, captured: Sequence[Value], in_tree: TreeDef, out_tree: TreeDef) -> Exported:
+def exported(
+    program: Program,
+    captured: Sequence[Value],
+    in_tree: TreeDef,
+    out_tree: TreeDef,
+    prepare: Callable[[Program], Program] = storable,
+) -> Exported:
     """The program, whose first inputs have these values, as an exported function."""
     weights = tuple(map(as_value, captured))
-    return Exported(storable(program), weights, in_tree, out_tree, cache(lambda: _derivative(program, weights)))
+    return Exported(prepare(program), weights, in_tree, out_tree, cache(lambda: _derivative(program, weights)))
 
 
 def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:

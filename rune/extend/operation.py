@@ -28,7 +28,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule, at_line
-from rune.extend.signatures import Docstring, Signature, require_callable
+from rune.extend.signatures import Docstring, Signature, require_callable, require_operands
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import array_leaves
 from rune.transforms.batching.vmap import batch_flat
@@ -81,6 +81,7 @@ class Operation(Direct):
 
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply it to arrays and numbers, in the current context."""
+        require_operands(self.name, self.meaning, args, params)
         values = array_leaves(self.name, args, tree.structure(args))
         try:
             return Direct.__call__(self, *values, **params)

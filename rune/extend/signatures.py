@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from rune import tree
+from rune.array import Array
 from rune.errors import ArgumentError
 
 
@@ -58,6 +62,25 @@ class Docstring:
         return f"{operation.name}{signature_of(operation.form) or '(...)'}\n\n{text}"
 
 
+def require_operands(name: str, meaning: object, args: Sequence[object], params: Mapping[str, object]) -> None:
+    """Errors: ArgumentError for an array among the parameters, whose derivative would be lost, and
+    where NumPy's own function takes another number of operands."""
+    for parameter, value in params.items():
+        if any(isinstance(leaf, Array | np.ndarray) for leaf in tree.leaves(value)):
+            raise ArgumentError(
+                f"{name}: cannot take {parameter} by name (it is an array, and arrays are operands)",
+                hint="give operands by position; what is given by name is a static parameter",
+            )
+    if isinstance(meaning, np.ufunc) and len(args) != meaning.nin:
+        raise ArgumentError(
+            f"{name}: cannot be called with {_counted(len(args))} ({meaning.__name__} of NumPy takes {meaning.nin})"
+        )
+
+
+def _counted(operands: int) -> str:
+    return f"{operands} operand{'s' * (operands != 1)}"
+
+
 def require_callable(
     name: str, functions: Sequence[Callable[..., object] | None], args: Sequence[object], params: Mapping[str, object]
 ) -> None:
@@ -67,7 +90,7 @@ def require_callable(
         try:
             _ = signature and signature.bind(*args, **params)
         except TypeError as error:
-            call = ", ".join([f"{len(args)} operand{'s' * (len(args) != 1)}", *params])
+            call = ", ".join([_counted(len(args)), *params])
             raise ArgumentError(
                 f"{name}: cannot be called with {call} ({error})", hint=f"it is {name}{signature}"
             ) from None

@@ -167,7 +167,7 @@ def _no_source(name: str, library: Library, device: str) -> MissingRule:
     known = " and ".join(s.language for s in library.sources)
     return MissingRule(
         f"lower: cannot compile {name} for {device} (its kernels are for {known} alone)",
-        hint="say what it means in NumPy (meaning=) or in rune's operations (expand=)",
+        hint="say what it means in NumPy (meaning=) or in rune's operations (expand=), or for the CPU by native=",
     )
 
 

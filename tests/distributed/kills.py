@@ -14,6 +14,7 @@ import tempfile
 import threading
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +57,9 @@ def reported(folder: Path) -> int:
     return max((int.from_bytes(r[: len(r) // 8 * 8][-8:], "little") for r in reports if len(r) >= 8), default=0)
 
 
-def kills(count: int) -> Counter[str]:
-    """Kill a process that many times at any moment, and look at what was reported."""
+def kills(count: int) -> Iterator[Counter[str]]:
+    """Kill a process that many times at any moment, and look at what was reported: after each
+    kill, how often what has happened so far."""
     outcomes = Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -72,8 +74,9 @@ def kills(count: int) -> Counter[str]:
             outcomes["lost"] += step < reported(folder)
             outcomes["mixed"] += tree["step"] != step or bool((np.asarray(tree["w"]) != step).any())
             outcomes["kills"] += 1
+            yield +outcomes
         outcomes["nothing was saved"] += reported(folder) == 0
-    return +outcomes
+    yield +outcomes
 
 
 if __name__ == "__main__":
@@ -81,4 +84,5 @@ if __name__ == "__main__":
         distributed.initialize(deadline=20.0)
         train(Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
     else:
-        print(dict(kills(int(sys.argv[1]))))
+        for counts in kills(int(sys.argv[1])):
+            print(dict(counts), flush=True)

@@ -219,3 +219,25 @@ def test_errors_of_its_rules_are_their_own():
 
     with pytest.raises(TypeError, match="not on Sundays"):
         extend.primitive("closed", expand=refuse)(1.0)
+
+
+@ways
+@pytest.mark.parametrize("wrap", [lambda y: y, lambda y: (1, y), lambda y: [y]], ids=["itself", "tuple", "list"])
+def test_an_array_that_is_given_by_name_is_refused_as_it_would_lose_its_derivative(way: Any, wrap: Any):
+    blend = extend.primitive("blend", expand=lambda x, y: x * y, types=lambda x, y: x)
+
+    for y in (rnp.ones(3), np.ones(3, np.float32)):
+        with pytest.raises(ArgumentError, match=r"blend: cannot take y by name \(it is an array, and arrays are"):
+            blend(X, y=wrap(y))
+    with pytest.raises(ArgumentError, match=r"blend: cannot take y by name \(it is an array, and arrays are"):
+        way(rune.grad(lambda y: rnp.sum(blend(X, y=wrap(y)))))(X)
+
+
+@ways
+@pytest.mark.parametrize("operands", [(), (1.0,), (1.0, 2.0, 3.0)], ids=len)
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.frompyfunc(lambda x, y: x + y, 2, 1)], ids=["numpy", "python"])
+def test_another_number_of_operands_than_a_ufunc_takes_is_refused(way: Any, operands: tuple[float, ...], ufunc: Any):
+    either = extend.primitive("either", types=lambda *types: rune.ArrayType((), np.dtype("f4")), meaning=ufunc)
+
+    with pytest.raises(ArgumentError, match=rf"either: cannot be called with {len(operands)} operands? .*takes 2"):
+        way(lambda: either(*operands))()

@@ -185,3 +185,13 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path, monkey
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_what_was_reported_as_saved_survives_kills():
     assert not +saves(5)  # ./scripts/stress saves: 200
+
+
+def test_metadata_that_would_hide_the_step_are_refused(tmp_path: Path):
+    with Manager(tmp_path) as manager:
+        with pytest.raises(ArgumentError, match="save: cannot note metadata under the name 'step'"):
+            manager.save(3, {"w": 1.0}, {"step": "9"})
+        manager.save(3, {"w": 1.0}, {"steps": "9"}).result()
+
+    assert manager.steps == (3,)
+    assert rune.files.open(manager.path(3)).metadata["steps"] == "9"

@@ -74,9 +74,9 @@ def test_an_eager_loop_hears_the_stop_button(stop: Callable[[], None]):
 # --- kernels that take long -------------------------------------------------------------------
 
 
-def pairs(x: Any) -> Any:
+def pairs(x: Any, rows: int = 200_000) -> Any:
     """One kernel of many seconds."""
-    y = rnp.resize(x, 200_000)
+    y = rnp.resize(x, rows)
     return rnp.sum(rnp.sin(y[:, None] * y[None, :]), axis=1)
 
 
@@ -89,6 +89,22 @@ def test_a_long_kernel_of_the_processor_hears_the_stop_button(stop: Callable[[],
         f(x)
     assert time.perf_counter() - start < BEFORE + WITHIN
     assert (rnp.ones(5) * 2).sum().item() == 10
+
+
+# What a driver has begun it ends: seconds, in which the next answer is waited for.
+@pytest.mark.skipif("opencl:0" not in DEVICES, reason="no OpenCL device here")
+@pytest.mark.parametrize("wait", [np.asarray, rune.block_until_ready, lambda y: y.start_numpy()()])
+def test_who_waits_for_a_long_kernel_of_opencl_hears_the_stop_button(
+    wait: Callable[[Any], object], stop: Callable[[], None]
+):
+    x, f = rune.device_put(rnp.ones(7), "opencl:0"), rune.jit(lambda x: pairs(x, 14_000))
+    f.lower(x).compile()
+    stop()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        wait(f(x))
+    assert time.perf_counter() - start < BEFORE + WITHIN
+    assert (rune.device_put(rnp.ones(5), "opencl:0") * 2).sum().item() == 10
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-_C_CONTIGUOUS, _ALIGNED = 0x1, 0x100
+_C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _METH_FASTCALL = 0x0080
 
 
@@ -27,6 +27,7 @@ class Abi:
     data: int
     ndim: int
     shape: int
+    base: int
     descr: int
     flags: int
     ndarray: int  # address of the type object
@@ -55,6 +56,7 @@ def abi() -> Abi | None:
         data=head,
         ndim=head + 8,
         shape=head + 16,
+        base=head + 32,
         descr=head + 40,
         flags=head + 48,
         ndarray=id(np.ndarray),
@@ -83,9 +85,11 @@ def _holds(abi: Abi, array: np.ndarray) -> bool:
     return (
         read(ctypes.c_void_p, abi.data) == array.ctypes.data
         and tuple(lengths) == array.shape
+        and read(ctypes.c_void_p, abi.base) == (0 if array.base is None else id(array.base))
         and read(ctypes.c_void_p, abi.descr) == id(array.dtype)
         and bool(flags & _C_CONTIGUOUS) == array.flags.c_contiguous
         and bool(flags & _ALIGNED) == array.flags.aligned
+        and bool(flags & WRITEABLE) == array.flags.writeable
     )
 
 

@@ -131,7 +131,9 @@ class CpuExecutable:
         gives = tuple(map(_memory, layout.types))
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
-        return Prepared(code, takes, gives, makers)
+        # Each has the very type of the result.
+        lenders = {result: argument for argument, result in self.plan.donations}
+        return Prepared(code, takes, gives, makers, tuple(map(lenders.get, range(len(gives)))))
 
     @property
     def is_brief(self) -> bool:
@@ -226,12 +228,14 @@ def _described(array: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan for native calls: the code, what it takes and gives, makers of large results."""
+    """A plan for native calls: the code, what it takes and gives, makers of large results, and the
+    donated argument whose memory each result may take."""
 
     code: describe.Code
     takes: tuple[describe.Memory, ...]
     gives: tuple[describe.Memory, ...]
     makers: tuple[Callable[[], np.ndarray] | None, ...]
+    lenders: tuple[int | None, ...]
 
 
 def _memory(type: ArrayType) -> describe.Memory:

@@ -24,6 +24,7 @@ from rune import dtypes
 from rune.backends.opencl.functions import Functions, functions
 from rune.backends.opencl.run import OpenCLExecutable
 from rune.backends.opencl.staging import Staging
+from rune.backends.opencl.waiting import Abandoned, wait_for
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
@@ -215,6 +216,7 @@ class OpenCLBackend(QueuedBackend):
         )
         self.arena = Arena(self.pool)
         self.staging = Staging(self)
+        self.abandoned = Abandoned()
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -246,7 +248,7 @@ class OpenCLBackend(QueuedBackend):
         self.queue.flush()
 
         def finish() -> np.ndarray:
-            event.wait()
+            self.abandoned.wait_for(event)
             return host
 
         return finish
@@ -254,7 +256,13 @@ class OpenCLBackend(QueuedBackend):
     def synchronize(self) -> None:
         """Wait for the queue to drain."""
         self.check()
-        self.queue.finish()
+        self.drain()
+
+    def drain(self) -> None:
+        """Wait for all that was enqueued until now."""
+        event = self.cl.enqueue_marker(self.queue)
+        self.queue.flush()
+        wait_for(event)
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now, and of the pinned memory that copies go through."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from rune.backends.opencl.commands import Command, Commands, Kernel, in_a_row
 from rune.backends.opencl.functions import Functions
+from rune.backends.opencl.waiting import Abandoned, wait_for
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import FROM
 from rune.backends.shared.callbacks import is_callback
@@ -77,18 +78,17 @@ class Walker:
 
     def fetch(self, place: Place) -> np.ndarray:
         """Wait for all that was enqueued; the bytes there."""
-        host = np.empty(place.bytes, np.uint8)
-        self.copy(host, self.handle(place), src_offset=place.offset)
+        host, executable = np.empty(place.bytes, np.uint8), self.executable
+        at = {"src_offset": place.offset, "is_blocking": False}
+        event = executable.cl.enqueue_copy(executable.queue, host, self.handle(place), **at)
+        executable.queue.flush()
+        executable.backend.abandoned.wait_for(event)
         return host
 
     def send(self, place: Place, host: np.ndarray) -> None:
         """Put bytes there."""
-        self.copy(self.handle(place), host, dst_offset=place.offset)
-
-    def copy(self, target: object, source: object, **offset: int) -> None:
-        """Copy from or to the host."""
-        executable = self.executable
-        executable.cl.enqueue_copy(executable.queue, target, source, is_blocking=True, **offset)
+        cl, queue = self.executable.cl, self.executable.queue
+        cl.enqueue_copy(queue, self.handle(place), host, dst_offset=place.offset, is_blocking=True)
 
     def handle(self, place: Place) -> Any:
         """The memory that a place is in."""
@@ -105,6 +105,11 @@ class OpenCLQueue(Queue, Protocol):
     last: Any  # event of the last command of a call
     functions: Functions
     freed: int  # how often memory was given back to the driver
+    abandoned: Abandoned
+
+    def drain(self) -> None:
+        """Wait for all that was enqueued until now."""
+        ...
 
     @property
     def timing_queue(self) -> Any:
@@ -175,7 +180,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
     def _run_timed(self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Run one step after the other in a queue that measures: the device's own does not."""
-        self.backend.queue.finish()
+        self.backend.drain()
         walker = Walker(self, self.prepared(concrete), memory)
         run(concrete.steps, TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes))
         self.queue.finish()
@@ -189,7 +194,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         for commands in walker.commands[id(step)]:
             if not commands.moves_in_place(walker.memory):
                 self.play(commands, walker.memory)
-                backend.last.wait()
+                wait_for(backend.last)
                 events.append(backend.last)
         return 1e-9 * sum(e.profile.end - e.profile.start for e in events) if events else None
 

@@ -10,32 +10,22 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from rune import locks
 from rune.backends.opencl.run import OpenCLQueue
+from rune.backends.opencl.waiting import Event, wait_for
 from rune.backends.shared.pool import Block, PoolStats
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: small arrays, large arrays [B]
 MOST = 16  # pieces of each size
 
 
-class _Event(Protocol):
-    """The end of a copy."""
-
-    command_execution_status: int  # 0: it is done; less: by an error
-
-    def wait(self) -> None:
-        """Return when it is done."""
-        ...
-
-
 @dataclass(slots=True)
 class _Piece:
     memory: np.ndarray  # u8
-    copy: _Event | None = None  # the last one from it
+    copy: Event | None = None  # the last one from it
 
     @property
     def is_free(self) -> bool:
@@ -79,9 +69,9 @@ class Staging:
         """The piece that was used longest ago, if its copy is done or no more may be made."""
         pieces = self._pieces[size]
         if pieces and (len(pieces) == MOST or pieces[0].is_free):
+            if pieces[0].copy is not None:
+                wait_for(pieces[0].copy)
             piece = pieces.popleft()
-            if piece.copy is not None:
-                piece.copy.wait()
         else:
             piece = _Piece(self._pinned(size))
         pieces.append(piece)

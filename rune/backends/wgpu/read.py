@@ -8,7 +8,8 @@ read that nobody waits for any more is ended by the next one: its memory is mapp
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from contextlib import suppress
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,17 +21,29 @@ from rune.backends.wgpu.queue import WgpuQueue
 _KEPT_BYTES = 1 << 26
 
 
+class Promise(Protocol):
+    """What WebGPU gives for what it has not done yet."""
+
+    def sync_wait(self) -> object:
+        """Wait for it. Errors: RuntimeError if it is broken."""
+        ...
+
+
 class Read:
     """Bytes on their way to the host."""
 
     __slots__ = ("_block", "_nbytes", "_promise", "_reads")
 
-    def __init__(self, reads: Reads, block: Block, promise: Any, nbytes: int):
-        self._reads, self._block, self._promise, self._nbytes = reads, block, promise, nbytes
+    def __init__(self, reads: Reads, block: Block, promise: Promise, nbytes: int):
+        self._reads, self._block, self._nbytes = reads, block, nbytes
+        self._promise: Promise | None = promise
 
     def __call__(self) -> np.ndarray:
         """Wait for the bytes, u8."""
-        promise, self._promise = self._promise, None
+        promise = self._promise
+        assert promise is not None  # it is called once
+        wait_for(promise)  # interrupted, it is a read that nobody waits for
+        self._promise = None
         return self._reads.end(self._block, promise, self._nbytes)
 
     # A finalizer may run anywhere, so it only notes what the next read is to end.
@@ -39,12 +52,18 @@ class Read:
             self._reads.abandoned.append((self._block, self._promise))
 
 
+def wait_for(promise: Promise) -> None:
+    """Return when a promise is kept or broken; a handler of signals may raise before."""
+    with suppress(RuntimeError):  # who asks for the result is told
+        promise.sync_wait()
+
+
 class Reads:
     """The reads of one device."""
 
     def __init__(self, backend: WgpuQueue, largest_bytes: int):
         self.backend = backend
-        self.abandoned: deque[tuple[Block, Any]] = deque()
+        self.abandoned: deque[tuple[Block, Promise]] = deque()
         self._pool = Pool(
             backend.target.name,
             self._raw_alloc,
@@ -64,14 +83,12 @@ class Reads:
 
     def begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
         """Submit the copy of `nbytes`, rounded up to whole words, behind all that was submitted."""
+        self._end_abandoned()
         with deferred():
             return self._begin(handle, offset, nbytes, padded_bytes)
 
     def _begin(self, handle: object, offset: int, nbytes: int, padded_bytes: int) -> Read:
         backend = self.backend
-        while self.abandoned:
-            # Memory can be given back only once it is unmapped.
-            self.end(*self.abandoned.popleft(), 0)
         block = self._pool.take(padded_bytes, ("copy_out",))
         with backend.failing("copy_out"):
             encoder = backend.device.create_command_encoder()
@@ -80,7 +97,15 @@ class Reads:
             promise = block.handle.map_async("READ", 0, padded_bytes)
         return Read(self, block, promise, nbytes)
 
-    def end(self, block: Block, promise: Any, nbytes: int) -> np.ndarray:
+    def _end_abandoned(self) -> None:
+        """Give back the memory of reads that nobody waits for, which is mapped first."""
+        while self.abandoned:
+            _, promise = self.abandoned[0]
+            wait_for(promise)
+            with deferred(), suppress(IndexError):  # another thread was faster
+                self.end(*self.abandoned.popleft(), 0)
+
+    def end(self, block: Block, promise: Promise, nbytes: int) -> np.ndarray:
         """Wait until the memory is mapped; a copy of its bytes."""
         staging = block.handle
         with self.backend.failing("copy_out"), deferred():  # what is mapped half-way ends the process

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
+from rune.exporting.source.functions import Functions
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
 from rune.lowering.codegen.c import OPTIONS, TARGET, C
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.kernel.nodes import Access
-from rune.lowering.plan import Launch
+from rune.lowering.plan import Call, Launch
+from rune.lowering.source_calls import is_source, kernel_of
 
 __all__ = ["TARGET", "files"]
 
@@ -19,8 +21,8 @@ __all__ = ["TARGET", "files"]
 class _Calls(InC):
     """A launch is a loop over the grid; memory is the host's."""
 
-    def __init__(self, kernels: Mapping[str, Rendered]):
-        self.kernels = kernels
+    def __init__(self, kernels: Mapping[str, Rendered], functions: Functions):
+        self.kernels, self.functions = kernels, functions
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Loops around a call of the kernel for one point."""
@@ -33,6 +35,12 @@ class _Calls(InC):
         points = [f"p{k}" if k < len(extents) else "0" for k in range(3)]
         passed = [*arguments, *map(size_name, kernel.sizes), *points]
         return [*loops, f"  {kernel.name}({', '.join(passed)});"]
+
+    def call(self, step: Call, places: Sequence[Place]) -> list[str]:
+        """A function of the user's is called where it is; nothing else can be."""
+        if not is_source(step):
+            return InC.call(self, step, places)
+        return [self.functions.call(kernel_of(step), places, len(step.outputs))]
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Bytes to bytes."""
@@ -67,13 +75,15 @@ def _arena_function(job: Job) -> str:
 def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, C) for name, code in job.plan.kernels.items()}
-    count, name = len(job.weights), job.name
+    count, name, functions = len(job.weights), job.name, Functions(job.name)
+    steps = written(job.steps.steps, _Calls(kernels, functions))
     arguments = [*(f"{name}_w{n}" for n in range(count)), *(f"(const void *)a{n}" for n in range(len(job.types)))]
     results = [f"(unsigned char *)r{n}" for n in range(len(job.out_types))]
     source = [
         f'#include "{name}.h"',
         assemble(list(kernels.values()), C),
         texts.declared_weights(job, "_Alignas(64) "),
+        *functions.declarations(),
         NEAREST,
         _READ,
         *([ROUNDING, _arena_function(job)] if job.sizes else []),
@@ -83,10 +93,12 @@ def files(job: Job) -> dict[str, str | bytes]:
         f"  unsigned char *const r[] = {{{', '.join(results) or '0'}}};",
         "  unsigned char *const m = arena;",
         "  (void)a, (void)r, (void)m, (void)rune_nearest, (void)rune_read;",
-        written(job.steps.steps, _Calls(kernels)),
+        steps,
         "  return 0;",
         "}",
     ]
-    build = f"cc {' '.join(OPTIONS)} -o {name} main.c {name}.c {name}_weights.c -lm"
+    user_files = functions.files()
+    sources = " ".join(["main.c", f"{name}.c", f"{name}_weights.c", *user_files])
+    build = f"cc {' '.join(OPTIONS)} -o {name} {sources} -lm"
     advice = "Add -march=native, or what the device has: kernels are then in vectors."
-    return texts.folder(job, {f"{name}.c": "\n".join(source) + "\n"}, build, advice, arena=True)
+    return texts.folder(job, {f"{name}.c": "\n".join(source) + "\n", **user_files}, build, advice, arena=True)

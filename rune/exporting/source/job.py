@@ -17,6 +17,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim
 from rune.errors import DimensionError
 from rune.exporting.exported import Exported
+from rune.exporting.storable import writable
 from rune.exporting.trace import exported_function
 from rune.lowering.codegen.target import Target
 from rune.lowering.pipeline import stages
@@ -89,7 +90,10 @@ def job(request: Request, target: Target) -> Job:
     values = [_drawn(t, n) if (t := described(x)) is not None else as_value(x) for n, x in enumerate(leaves)]
     positional, _ = tree.unflatten(treedef, values)
     called = (lambda *xs: function.call(*xs)) if isinstance(function, Exported) else function
-    exported = exported_function(called, positional, {}, request.dims, request.in_dims)
+    language = target.language if f"{target.language}_source" in target.routines else None
+    exported = exported_function(
+        called, positional, {}, request.dims, request.in_dims, lambda program: writable(program, language)
+    )
     open_types = [t for t in (*exported.in_avals, *exported.out_avals) if t.is_symbolic]
     plan = stages(exported.program, _without_f64(target, exported.program)).plan
     label = identifier(request.name or (function.fun_name if isinstance(function, Exported) else exported.fun_name))

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from rune import dtypes
 from rune.backends.shared.executor import Place
-from rune.dims import Size
+from rune.dims import Size, product
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memories, size_name, written
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.source_kernels import source_kernel
 from rune.lowering.codegen.target import Target, natively
-from rune.lowering.plan import Launch
+from rune.lowering.plan import Call, Launch
+from rune.lowering.source_calls import is_source, kernel_of
 
 _WORDS = [dtypes.i32, dtypes.u32]
 # What every device with the full profile has, a GPU or not.
@@ -28,21 +30,40 @@ TARGET = Target(
     threads_per_workgroup=128,
     shared_bytes=16 << 10,
     scratch_bytes=1 << 12,
-    routines=frozenset(),
+    routines=frozenset({"opencl_source"}),
     native=natively(arithmetic=[dtypes.f32, dtypes.f64], atomic_add=_WORDS, atomic_min=_WORDS),
 )
 
 
 class _Commands(BufferCommands):
-    """A launch, a copy, a store and a load are commands of the queue."""
+    """A launch, a copy, a store and a load are commands of the queue.
+
+    sources: kernels of users by their text, each a program of its own, behind those of rune
+    """
 
     def __init__(self, kernels: Mapping[str, Rendered]):
         self.kernels = kernels
         self.numbers = {name: n for n, name in enumerate(kernels)}
+        self.sources: dict[str, Rendered] = {}
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
         """Arguments are pairs of buffer and first element."""
-        kernel = self.kernels[step.kernel]
+        return self.launched(self.kernels[step.kernel], self.numbers[step.kernel], places)
+
+    def call(self, step: Call, places: Sequence[Place]) -> list[str]:
+        """A kernel of the user's is launched; nothing else can be called."""
+        if not is_source(step):
+            return BufferCommands.call(self, step, places)
+        results, operands = ([slot.type for slot in slots] for slots in (step.outputs, step.inputs))
+        kernel = source_kernel(kernel_of(step), results, operands, OPENCL_C)
+        self.sources.setdefault(kernel.text, kernel)
+        number = len(self.kernels) + list(self.sources).index(kernel.text)
+        written_bytes = sum((p.bytes for p in places[: len(results)]), start=0)
+        needed = f"needed({in_c(written_bytes)}, {in_c(product(kernel.grid))});"
+        return [needed, *self.launched(kernel, number, places)]
+
+    def launched(self, kernel: Rendered, number: int, places: Sequence[Place]) -> list[str]:
+        """The line that launches a kernel on these places."""
         grid = [*kernel.grid] or [1]
         if 0 in grid:
             return []
@@ -53,7 +74,7 @@ class _Commands(BufferCommands):
         firsts = [p.offset // p.type.dtype.itemsize for p in places]
         sizes = f"{len(kernel.sizes)}, (cl_long[]){{{', '.join(map(size_name, kernel.sizes)) or '0'}}}"
         buffers = f"{len(places)}, (cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_listed(firsts)}}}"
-        number, extents = self.numbers[step.kernel], f"{len(total)}, (size_t[]){{{_listed(total)}}}"
+        extents = f"{len(total)}, (size_t[]){{{_listed(total)}}}"
         return [f"launch({number}, {buffers}, {sizes}, {extents}, {group});"]
 
 
@@ -62,14 +83,21 @@ def _listed(numbers: Sequence[Size]) -> str:
 
 
 _HOST = """
+enum { FILES = sizeof files / sizeof *files };
 static cl_context context;
 static cl_command_queue queue;
-static cl_program program;
+static char *sources[FILES];
+static cl_program programs[FILES];
 static cl_kernel kernels[sizeof names / sizeof *names];
 static cl_int failure; /* the first one: what follows does nothing */
 
 static void note(cl_int code) {
   if (!failure) failure = code;
+}
+
+/* A kernel that has bytes to write, and no blocks to do so. */
+static void needed(int64_t bytes, int64_t blocks) {
+  if (bytes > 0 && blocks <= 0) note(CL_INVALID_GLOBAL_WORK_SIZE);
 }
 
 static void launch(int kernel, int count, const cl_mem *buffers, const cl_long *firsts, int size_count,
@@ -128,17 +156,20 @@ static char *text_of(const char *path) {
   return text;
 }
 
-/* Whether the program can be built for a device; GPUs are asked first. */
-static int built_for(cl_device_id device, const char *text) {
+/* Whether all programs can be built for a device; GPUs are asked first. */
+static int built_for(cl_device_id device) {
   cl_int code;
   context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
   if (code) return 0;
   queue = clCreateCommandQueue(context, device, 0, &code);
-  if (!code) program = clCreateProgramWithSource(context, 1, &text, NULL, &code);
-  return !code && clBuildProgram(program, 1, &device, "-cl-std=CL1.2", NULL, NULL) == CL_SUCCESS;
+  for (int k = 0; k < FILES && !code; k++) {
+    programs[k] = clCreateProgramWithSource(context, 1, (const char **)&sources[k], NULL, &code);
+    if (!code) code = clBuildProgram(programs[k], 1, &device, "-cl-std=CL1.2", NULL, NULL);
+  }
+  return !code;
 }
 
-static int choose(const char *text) {
+static int choose(void) {
   const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
   cl_platform_id platforms[16];
   cl_device_id devices[16];
@@ -148,7 +179,7 @@ static int choose(const char *text) {
     for (cl_uint p = 0; p < found && p < 16; p++) {
       if (clGetDeviceIDs(platforms[p], kinds[k], 16, devices, &count)) continue;
       for (cl_uint d = 0; d < count && d < 16; d++)
-        if (built_for(devices[d], text)) return 1;
+        if (built_for(devices[d])) return 1;
     }
   return 0;
 }
@@ -157,24 +188,30 @@ static int choose(const char *text) {
 
 def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
-    kernels = {name: render(code, OPENCL_C) for name, code in job.plan.kernels.items()}
-    name, names = job.name, ", ".join(f'"{k.name}"' for k in kernels.values())
-    steps = written(job.steps.steps, _Commands(kernels))
+    name, kernels = job.name, {name: render(code, OPENCL_C) for name, code in job.plan.kernels.items()}
+    commands = _Commands(kernels)
+    steps = written(job.steps.steps, commands)
+    sources = {f"{name}_source_{n}.cl": kernel for n, kernel in enumerate(commands.sources.values())}
+    names = ", ".join(f'"{k.name}"' for k in (*kernels.values(), *sources.values()))
+    macros = ["KERNELS", *(f"KERNELS_{n}" for n in range(len(sources)))]
+    programs = ", ".join(map(str, (*[0] * len(kernels), *range(1, len(sources) + 1))))
     source = [
         "#define CL_TARGET_OPENCL_VERSION 120",
         "#include <CL/cl.h>",
         "#include <stdio.h>",
         "#include <stdlib.h>",
         f'#include "{name}.h"',
-        f'#ifndef KERNELS\n#define KERNELS "{name}.cl" /* where the kernels are */\n#endif',
+        *map(_path, macros, (f"{name}.cl", *sources)),
         texts.declared_weights(job, "_Alignas(64) "),
+        f"static const char *const files[] = {{{', '.join(macros)}}};",
         f"static const char *const names[] = {{{names or '0'}}};",
+        f"static const int program_of[] = {{{programs or '0'}}};",
         _HOST,
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "cl_mem"),
         texts.growing(job, "cl_mem", "clReleaseMemObject({0});"),
-        _opened(job, len(kernels)),
+        _opened(job, len(kernels) + len(sources)),
         texts.steps_function(job, steps, "rune_nearest"),
         texts.device_entry(job, "clFinish(queue);"),
         _CLOSE.format(name=name, memories=texts.released(job, "if ({0}) clReleaseMemObject({0});")),
@@ -183,18 +220,25 @@ def files(job: Job) -> dict[str, str | bytes]:
     host: dict[str, str | bytes] = {
         f"{name}.c": "\n".join(source) + "\n",
         f"{name}.cl": assemble(list(kernels.values()), OPENCL_C),
+        **{file: kernel.text for file, kernel in sources.items()},
     }
     return texts.folder(job, host, build, "Headers and loader: on Debian opencl-headers and ocl-icd-opencl-dev.")
 
 
+def _path(macro: str, file: str) -> str:
+    """A macro that says where kernels are."""
+    return f'#ifndef {macro}\n#define {macro} "{file}" /* where the kernels are */\n#endif'
+
+
 def _opened(job: Job, count: int) -> str:
     return f"""static void open_device(void) {{
-  char *text = text_of(KERNELS);
-  failure = text && choose(text) ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
-  free(text);
+  int is_read = 1;
+  for (int k = 0; k < FILES; k++) is_read &= (sources[k] = text_of(files[k])) != NULL;
+  failure = is_read && choose() ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
+  for (int k = 0; k < FILES; k++) free(sources[k]);
   for (int k = 0; k < {count} && !failure; k++) {{
     cl_int code;
-    kernels[k] = clCreateKernel(program, names[k], &code);
+    kernels[k] = clCreateKernel(programs[program_of[k]], names[k], &code);
     note(code);
   }}
 {texts.device_opened(job)}
@@ -207,7 +251,8 @@ _CLOSE = """void {name}_close(void) {{
 {memories}
   for (size_t k = 0; k < sizeof names / sizeof *names; k++)
     if (kernels[k]) clReleaseKernel(kernels[k]);
-  if (program) clReleaseProgram(program);
+  for (int k = 0; k < FILES; k++)
+    if (programs[k]) clReleaseProgram(programs[k]);
   if (queue) clReleaseCommandQueue(queue);
   clReleaseContext(context);
   context = NULL;

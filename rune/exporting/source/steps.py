@@ -4,8 +4,8 @@
     loop 3        ->  for (; t0 != 3; t0++) { ... }
     branch        ->  switch (...) { case 0: ... }
 
-How a launch, a copy, a store and a load are written is the interface's (`Interface`); loops and
-branches are C's own. Bodies whose carries take turns are written out for even and odd steps.
+How launches, calls, copies, stores and loads are written is the interface's (`Interface`); loops
+and branches are C's own. Bodies whose carries take turns are written out for even and odd steps.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ class Interface(Protocol):
         """Run a kernel on these places, in the order of its parameters."""
         ...
 
+    def call(self, step: Call, places: Sequence[Place]) -> list[str]:
+        """Run what a user wrote on these places: the results, then the operands."""
+        ...
+
     def copy(self, target: Place, source: Place) -> list[str]:
         """Copy bytes."""
         ...
@@ -72,11 +76,20 @@ class Interface(Protocol):
 
 
 class InC:
-    """Numbers as C has them."""
+    """Numbers as C has them, and no call of anything."""
 
     def number(self, x: Size) -> str:
         """A number in terms of the sizes, which are arguments of the entry."""
         return in_c(x)
+
+    def call(self, step: Call, places: Sequence[Place]) -> list[str]:
+        """Errors: ArgumentError."""
+        del places
+        function = dict(step.parameters).get("function", step.routine)
+        raise ArgumentError(
+            f"source: cannot write {function} (the host computes it, in Python)",
+            hint="leave it out of the function, or write it in operations that devices have",
+        )
 
 
 class BufferCommands(InC):
@@ -118,18 +131,14 @@ class Writer:
                     self.branch(step)
 
     def step(self, step: ConcreteStep) -> None:
-        """Write a launch or a copy."""
+        """Write a launch, a call or a copy."""
         match step.step:
             case Launch() as launch:
                 self.emit(*self.interface.launch(launch, step.places))
             case Copy() if step.places[0].bytes != 0:
                 self.emit(*self.interface.copy(*step.places))
-            case Call(routine=routine, parameters=parameters):
-                function = dict(parameters).get("function", routine)
-                raise ArgumentError(
-                    f"source: cannot write {function} (the host computes it, in Python)",
-                    hint="leave it out of the function, or write it in operations that devices have",
-                )
+            case Call() as call:
+                self.emit(*self.interface.call(call, step.places))
 
     def loop(self, loop: ConcreteLoop) -> None:
         """Write a loop: so many times, or as long as its condition holds."""

@@ -117,7 +117,7 @@ TARGET = Target(
     threads_per_workgroup=1,
     shared_bytes=0,
     scratch_bytes=1 << 16,
-    routines=frozenset(),
+    routines=frozenset({"c_source"}),
     subgroup_threads=1,
     native=natively(arithmetic=[dtypes.f32, dtypes.f64]),
     is_processor=True,

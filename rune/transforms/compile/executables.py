@@ -24,6 +24,7 @@ from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.transforms import late_modules
+from rune.transforms.compile.lending import lending
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
 
@@ -123,7 +124,10 @@ def execute(
     executable = compiled(program, device_for(device), donated, schedules)
     lent = _lent(args, device, donated) if donated else ()
     buffers = [buffer_on(a, device) for a in args]
-    return run_executable(executable, program.output_types, buffers, place, lent)
+    if not lent:
+        return run_executable(executable, program.output_types, buffers, place)
+    with lending(args, lent):
+        return run_executable(executable, program.output_types, buffers, place, lent)
 
 
 def _lent(args: Sequence[Value], device: Device | None, donated: Sequence[int]) -> tuple[int, ...]:

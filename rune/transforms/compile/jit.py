@@ -243,6 +243,7 @@ class Jitted(Generic[P, R]):
             traced.out_types,
             traced.out_tree,
             ran[1],
+            traced.donated,
         )
         native = _natively_called() if description is not None else None
         if description is not None and native is not None:
@@ -343,7 +344,7 @@ class Jitted(Generic[P, R]):
 
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Array]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
-        if traced.on_cpu is not None and is_evaluating():
+        if traced.on_cpu is not None and not traced.donated and is_evaluating():
             outs = run_on_cpu(traced.on_cpu, traced, values, self._home)
             if outs is not None:
                 traced.place = None
@@ -402,8 +403,8 @@ class Jitted(Generic[P, R]):
         """Note where a run was compiled code and nothing else, for calls like it."""
         is_plain = self._is_plain(traced, place)
         if place.device is None and is_plain:
-            traced.on_cpu = compiled(traced.program, device_for(None), (), self.schedules)
-        now = place if is_plain and type(place.device) is Device else None
+            traced.on_cpu = compiled(traced.program, device_for(None), traced.donated, self.schedules)
+        now = place if is_plain and type(place.device) is Device and not traced.donated else None
         before, traced.place = traced.place, now
         if (before and before.device) is not (now and now.device):
             traced.descriptions = 0  # those of calls elsewhere
@@ -412,7 +413,7 @@ class Jitted(Generic[P, R]):
         """Whether a run at this place is compiled code and nothing else."""
         if place.device is None and self.device is None and default_place() is not CPU:
             return False
-        return not (traced.donated or needs_stages(traced.program))
+        return not needs_stages(traced.program)
 
 
 @functools.cache

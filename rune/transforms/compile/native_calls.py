@@ -4,8 +4,8 @@ A jitted function that has been called twice with the same kind of arguments des
 every container and leaf of the arguments with its type, and how the result's tree is made
 (backends/cpu/calls/describe.py). On a device the executable's player is called with the buffers of
 arrays that are there, and of free arrays of the CPU that have a copy there. What cannot be
-described is called as before: trees of registered classes, donated arguments, traces with hidden
-inputs, complex Python numbers, static values that may change, host data for a device.
+described is called as before: trees of registered classes, donations on a device, traces with
+hidden inputs, complex Python numbers, static values that may change, host data for a device.
 
 Invariant: a description fits no call that the trace would not be found for. Every part of the
 trace's key is in it, types and static values by identity, which is stricter than equality for what
@@ -27,6 +27,7 @@ from rune.array import COMMITTED_CPU, CPU, Array, Place
 from rune.backends import Device, cpu
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.describe import Build, Check, Code, Fetch, Kept, NativeCall, Node, Player, Result
+from rune.backends.shared.executor import static_shape
 from rune.backends.shared.protocol import Buffer, Playable
 from rune.core.interpreter import dispatch
 from rune.core.types import ArrayType
@@ -57,9 +58,13 @@ def described(
     out_types: Sequence[ArrayType],
     out_tree: TreeDef,
     place: Place,
+    donated: tuple[int, ...],
 ) -> Kept | None:
-    """The kind of this call for native code; None where it has to be made as before."""
-    walk = _Walk(place.device)
+    """The kind of this call for native code; None where it has to be made as before.
+
+    donated: the leaves that the call deletes, and has deleted, captured values counted
+    """
+    walk = _Walk(place.device, frozenset(donated))
     try:
         for value in captured:
             # Closed-over arrays come before the arguments, as in the plan.
@@ -103,8 +108,9 @@ def _of_the_cpu(executable: object, walk: _Walk, out_types: Sequence[ArrayType])
     prepared = executable.for_native_calls(walk.buffers) if isinstance(executable, cpu.CpuExecutable) else None
     if prepared is None or not walk.fits(prepared.takes):
         return None
-    results = zip(out_types, prepared.gives, prepared.makers, strict=True)
-    typed = tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results)
+    lenders = walk.lenders(prepared.lenders)
+    results = zip(out_types, prepared.gives, prepared.makers, lenders, strict=True)
+    typed = tuple(Result(t.with_shape(m.shape), m, maker, lender) for t, m, maker, lender in results)
     return _Prepared(walk.nodes_for(prepared.takes), typed, prepared.code)
 
 
@@ -144,11 +150,12 @@ _Found = tuple[Any, Fetch, int, Any]  # a node, and how it is reached: Node's fi
 class _Walk:
     """The nodes of arguments, parents before children, and the buffers of their leaves.
 
-    device: where the call runs; None is the CPU
+    device:  where the call runs; None is the CPU
+    donated: numbers of leaves
     """
 
-    def __init__(self, device: Device | None) -> None:
-        self.device = device
+    def __init__(self, device: Device | None, donated: frozenset[int]) -> None:
+        self.device, self.donated = device, donated
         self.nodes: list[Node] = []
         self.buffers: list[Buffer] = []
 
@@ -195,6 +202,10 @@ class _Walk:
         """A leaf; Memory and bytes follow when it is known what the plan takes."""
         if self.device is not None:
             self.leaf_of_device(self.device, value, fetch, parent, key)
+        elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donated:
+            self.add(fetch, parent, key, Check.DONATED, value.type)
+            # Its buffer is gone; what native code takes is compared in each call.
+            self.buffers.append(describe.Memory(value.type.dtype, static_shape(value.type)))
         elif type(value) is Array and value.place.device is None:
             self.add(fetch, parent, key, Check.ARRAY, value.type)
             self.buffers.append(value.buffer)
@@ -231,7 +242,7 @@ class _Walk:
         # A Python number has one of two dtypes, depending on what was traced.
         numbers = {check: known for check, known in _NUMBERS.values()}
         for node, buffer, memory in zip(leaves, self.buffers, memories, strict=True):
-            if buffer.shape != memory.shape or not buffer.flags.c_contiguous:
+            if buffer.shape != memory.shape or not (node.check is Check.DONATED or buffer.flags.c_contiguous):
                 return False
             if node.check in numbers:
                 if memory.dtype not in numbers[node.check]:
@@ -239,6 +250,11 @@ class _Walk:
             elif buffer.dtype is not memory.dtype:
                 return False
         return True
+
+    def lenders(self, leaves: Sequence[int | None]) -> list[int | None]:
+        """Those of the leaves that are arrays of rune's, and so have memory to lend."""
+        checks = [n.check for n in self.nodes if n.check >= Check.ARRAY]
+        return [leaf if leaf is not None and checks[leaf] is Check.DONATED else None for leaf in leaves]
 
     def nodes_for(self, memories: Sequence[describe.Memory]) -> tuple[Node, ...]:
         """The nodes, with what the plan takes."""

@@ -26,6 +26,7 @@ from rune.lowering.meetings import Grid, Table
 from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Blocks, Spread, on_all_devices, spread
 from rune.transforms.compile.executables import compiled
+from rune.transforms.compile.lending import lending
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
 from rune.transforms.sharding.donation import lendable
@@ -65,9 +66,10 @@ class MeshProgram:
         operands = [_blocks_of(a, devices) for a, devices in zip(args, self.operands, strict=True)]
         blocks = list(zip(*operands, strict=True)) or [()] * len(self.executables)
         crossing = None if self.itinerary is None else Crossing(self.itinerary, _numbers_of_host(args))
-        results = self._run(blocks, lent, crossing)
-        if crossing is not None:
-            crossing.agree()  # where no collective was on the way, the others have to be heard still
+        with lending(args, lent):
+            results = self._run(blocks, lent, crossing)
+            if crossing is not None:
+                crossing.agree()  # where no collective was on the way, the others have to be heard still
         next(counts.runs)
         return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
 

@@ -339,6 +339,26 @@ def test_a_read_that_nobody_waits_for_gives_its_memory_back():
     assert after.raw_allocations - before.raw_allocations <= 2
 
 
+def test_a_read_whose_wait_is_interrupted_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch):
+    backend: Any = rune.backends.device_named("wgpu").backend
+    x = rune.device_put(np.ones(1000, np.float32), "wgpu")
+    np.asarray(x)
+    before = rune.memory_stats("wgpu").pools["staging"]
+
+    def stop(_: object) -> None:
+        monkeypatch.undo()  # the next one waits
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(read, "wait_for", stop)
+    with pytest.raises(KeyboardInterrupt):
+        np.asarray(x)
+
+    same(np.ones(1000, np.float32), np.asarray(x))
+    after = rune.memory_stats("wgpu").pools["staging"]
+    assert not backend.reads.abandoned
+    assert after.live_bytes == before.live_bytes == 0
+
+
 def test_staging_memory_serves_again():
     x = rune.device_put(np.ones(5000, np.float32), "wgpu")
     np.asarray(x)

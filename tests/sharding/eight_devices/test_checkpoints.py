@@ -151,3 +151,27 @@ def test_a_checkpoint_of_other_arrays_is_refused(tmp_path: Path, like: Any, why:
 def test_what_is_not_an_array_is_not_saved(tmp_path: Path):
     with pytest.raises(ArgumentError, match="save_checkpoint"):
         save_checkpoint(tmp_path, {"x": object()})
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no room"), KeyboardInterrupt(), SystemExit(3)], ids=lambda e: type(e).__name__
+)
+def test_whatever_ends_a_save_is_told_to_the_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+):
+    messages: list[bytes] = []
+    converse = checkpoints.converse
+
+    def listening(what: str, topic: str, message: bytes) -> Any:
+        messages.append(message)
+        return converse(what, topic, message)
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(checkpoints, "converse", listening)
+    monkeypatch.setattr(checkpoints, "_write", fail)
+
+    with pytest.raises(type(error)):
+        save_checkpoint(tmp_path, sharded(P("a")))
+    assert type(error).__name__.encode() in messages[-1]

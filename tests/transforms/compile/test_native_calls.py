@@ -296,15 +296,6 @@ def test_a_strided_view_is_made_dense_and_then_native():
     assert is_native(lambda: f(view))
 
 
-def test_donated_arguments_go_the_general_way():
-    f = rune.jit(lambda a: a + 1.0, donate_argnums=0)
-    for _ in range(3):
-        x = X * 2.0
-        f(x)
-        assert x.is_deleted()
-    assert f._native_calls == ()
-
-
 def test_under_a_transformation_the_function_is_traced():
     f = warm(rune.jit(lambda a: rnp.sum(a * a)), X)
 

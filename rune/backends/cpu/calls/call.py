@@ -166,6 +166,7 @@ class _Attempt:
     words: Value
     inputs: Value  # how many
     results: Value  # how many
+    nodes: Value  # the objects of all nodes, borrowed; donated arrays are held
     data: Value  # the addresses that the code takes: inputs, results, the arena, sizes
     arrays: Value  # the results, whose references the attempt owns until @build takes them
 
@@ -214,10 +215,12 @@ def _match_arguments(process: Process, code: Code, words: Value, argv: Value) ->
     counts = (process.word(code, words, f"W_{word}") for word in ("NODES", "INPUTS", "RESULTS", "SIZES"))
     nodes, inputs, results, sizes = counts
     data, arrays = code.row("ptr", inputs + results + 1 + sizes), code.row("ptr", results)
-    references = code.row("ptr", nodes + 1)
-    rows = (code.row("ptr", nodes), data, code.row("i64", inputs), references)
+    # How many there are, one for each node, and one more for donated arrays.
+    references = code.row("ptr", nodes + process.word(code, words, "W_DONATED") + 1)
+    objects = code.row("ptr", nodes)
+    rows = (objects, data, code.row("i64", inputs), references)
     place = code.ask("ptr", "match", words, argv, *rows)
-    attempt = _Attempt(process, code, words, inputs, results, data, arrays)
+    attempt = _Attempt(process, code, words, inputs, results, objects, data, arrays)
     player = attempt.word("W_PLAYER", "ptr")
 
     def run() -> Value:
@@ -274,7 +277,7 @@ def _make_results(attempt: _Attempt, place: Value) -> Value:
     code = attempt.code
 
     def is_there(k: Value) -> Value:
-        array = code.ask("ptr", "make", attempt.words, k, place, attempt.datum(attempt.inputs + k))
+        array = code.ask("ptr", "lend", attempt.words, k, place, attempt.nodes, attempt.data)
         code.store(array, code.item(attempt.arrays, "ptr", k))
         return is_null(array).invert()
 
@@ -298,6 +301,7 @@ def _take_arena(attempt: _Attempt) -> Value:
 def _without_memory(attempt: _Attempt, count: Value) -> Value:
     """Let go of the first results: UNFIT where memory is short, other errors are raised."""
     process, code = attempt.process, attempt.code
+    code.tell("void", "take_back", attempt.words, count, attempt.nodes, attempt.data, attempt.arrays)
     attempt.drop_arrays(count)
     memory_error = process.object(code, "MEMORY_ERROR")
     is_short = process.ask(code, "i32", "ERROR_MATCHES", memory_error).compare("ne", 0)
@@ -340,6 +344,8 @@ def _is_complete(attempt: _Attempt) -> Value:
         code.tell("void", process.object(code, "RESTORE_THREAD"), state)
         return is_null(process.ask(code, "ptr", "ERROR"))
 
+    # Before anybody else may run, and also if the run is interrupted: lent memory is overwritten.
+    code.tell("void", "delete", attempt.words, attempt.nodes)
     attempt.count("W_SUBMITTED")
     is_brief = attempt.word("W_IS_BRIEF").compare("ne", 0)
     is_complete = code.choose(is_brief, run_briefly, run_unlocked)

@@ -43,9 +43,12 @@ class Fetch(IntEnum):
 
 
 class Check(IntEnum):
-    """What a node has to be; from ARRAY on they are leaves, the last two of a device's memory."""
+    """What a node has to be; from ARRAY on they are leaves, the last two of a device's memory.
 
-    SAME, SEQUENCE, DICT, ARRAY, NUMPY, FLOAT, INT, BOOL, PLACED, COPIED = range(10)
+    DONATED is an ARRAY that is deleted by the call.
+    """
+
+    SAME, SEQUENCE, DICT, ARRAY, DONATED, NUMPY, FLOAT, INT, BOOL, PLACED, COPIED = range(11)
 
 
 class Build(IntEnum):
@@ -84,11 +87,13 @@ class Result:
     """One result: its type, its memory, and what makes it where NumPy's allocator should not.
 
     memory: None for that of a device
+    lender: the leaf, a donated array, whose memory it takes where nothing else has a reference
     """
 
     type: object
     memory: Memory | None = None
     maker: Callable[[], np.ndarray] | None = None
+    lender: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,8 @@ _HEAD = (
     "PLAYER",
     "IS_BRIEF",
     "PLACE",
+    "DONATED",
+    "DONATED_AT",
     "BUILD",
     "BUILD_AT",
     "FINISH",
@@ -177,13 +184,17 @@ def kept(call: NativeCall) -> Kept:
         extra = memory(n.extra) if isinstance(n.extra, Memory) else n.extra
         return [n.fetch, n.parent, key, n.check, expected, id(extra) if n.check in _EXTRA_BY_ID else extra]
 
+    leaves = [number for number, n in enumerate(call.nodes) if n.check >= Check.ARRAY]
+
     def result(r: Result) -> list[int]:
-        return [id(r.type), _id_or_0(r.maker), 0 if r.memory is None else memory(r.memory)]
+        at_table = 0 if r.memory is None else memory(r.memory)
+        lender = [0, 0] if r.lender is None else [leaves[r.lender] + 1, r.lender]
+        return [id(r.type), _id_or_0(r.maker), at_table, *lender]
 
     nodes = [word for n in call.nodes for word in node(n)]
+    donated = [number for number, n in enumerate(call.nodes) if n.check is Check.DONATED]
     results = [word for r in call.results for word in result(r)]
     build = [word for op, n, keys in call.build for word in (op, n, _id_or_0(keys))]
-    inputs = sum(n.check >= Check.ARRAY for n in call.nodes)
     head = {
         "CONFIG": id(call.config),
         "POSITIONAL": call.positional,
@@ -192,9 +203,11 @@ def kept(call: NativeCall) -> Kept:
         "NAMES_AT": at([*map(id, call.names)]),
         "NODES": len(call.nodes),
         "NODES_AT": at(nodes),
-        "INPUTS": inputs,
+        "INPUTS": len(leaves),
         "RESULTS": len(call.results),
         "RESULTS_AT": at(results),
+        "DONATED": len(donated),
+        "DONATED_AT": at(donated),
         "BUILD": len(call.build),
         "BUILD_AT": at(build),
         "FINISH": _id_or_0(call.finish),
@@ -208,7 +221,7 @@ def kept(call: NativeCall) -> Kept:
     return struct.pack(f"{len(words)}q", *words), call
 
 
-_EXPECTED_BY_ID = (Check.SAME, Check.ARRAY, Check.PLACED, Check.COPIED)
+_EXPECTED_BY_ID = (Check.SAME, Check.ARRAY, Check.DONATED, Check.PLACED, Check.COPIED)
 _EXTRA_BY_ID = (Check.SEQUENCE, Check.PLACED, Check.COPIED)
 
 
@@ -386,25 +399,36 @@ def _host() -> Process | None:
         "NDIM": abi.ndim,
         "SHAPE": abi.shape,
         "DESCR": abi.descr,
+        "BASE": abi.base,
         "FLAGS": abi.flags,
         "REQUIRED_FLAGS": abi.required_flags,
+        "WRITEABLE": host_abi.WRITEABLE,
+        "REFERENCES": 0,
     }
     return Process({**pointers, "NEW_FROM_DESCR": _pointer(make)}, numbers)
 
 
 def _is_layout_known() -> bool:
-    """Whether tuples, lists and bytes lie in memory as native code reads them."""
+    """Whether objects of these kinds, and counts of references, are as native code reads them."""
     marks = object(), object(), object()
     listed = [*marks, None]
     size, items = object.__basicsize__, tuple.__basicsize__
     text = bytes(range(7, 19))
     address = id(text) + bytes.__basicsize__ - 1
+    alone, shared = object(), object()
+    others = [shared] * 5
     return (
         [_word(id(marks) + items + 8 * k) for k in range(3)] == [*map(id, marks)]
         and _word(id(marks) + size) == 3
         and _word(id(listed) + size) == 4
         and ctypes.string_at(address, len(text)) == text
+        and _references(shared) == _references(alone) + len(others)
     )
+
+
+def _references(value: object) -> int:
+    """How many references an object has, from its first word."""
+    return ctypes.c_uint32.from_address(id(value)).value
 
 
 def _new_from_descr() -> int | None:

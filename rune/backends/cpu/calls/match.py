@@ -216,6 +216,13 @@ def _is_array(node: _Node, object: Value) -> Value:
     return code.where(type.equals(node.word("expected", "ptr")) & is_here & has_buffer, lend)
 
 
+def _is_donated(node: _Node, object: Value) -> Value:
+    """The same, which the call will delete: it stays, though it may leave its list meanwhile."""
+    fits = _is_array(node, object)
+    node.code.either(fits, lambda: node.hold(object))
+    return fits
+
+
 def _is_placed(node: _Node, object: Value) -> Value:
     """An array of rune's, of the type, where it has to be, not deleted: its buffer is lent."""
     process, code = node.process, node.code
@@ -319,6 +326,7 @@ _CHECKS: dict[str, Callable[[_Node, Value], Value]] = {
     "C_SEQUENCE": _is_sequence,
     "C_DICT": _of_known_class("DICT_TYPE", _is_dict),
     "C_ARRAY": _of_known_class("ARRAY_TYPE", _is_array),
+    "C_DONATED": _of_known_class("ARRAY_TYPE", _is_donated),
     "C_NUMPY": _is_memory,
     "C_FLOAT": _of_known_class("FLOAT_TYPE", _is_float),
     "C_INT": _of_known_class("INT_TYPE", _is_int),

@@ -1,7 +1,11 @@
 """Results, arenas and trees of a cached call, as native code.
 
     @make        one result: an array of Python's over uninitialised memory
-    @wrap        the same over a buffer that is there
+    @lend        the same over the memory of a donated argument, if nothing else refers to that
+    @is_lent     whether a result has the memory of an argument
+    @take_back   give lent memory back to the arguments of a call that is not made
+    @delete      the donated arguments lose their memory
+    @wrap        an array over a buffer that is there
     @take_arena  an arena that no other call uses
     @build       the tree of the results       @join   one node of it, over its children
     @drop        let references go
@@ -14,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from rune.backends.cpu.calls.process import Process, is_null, item, null
+from rune.backends.cpu.calls.process import Process, is_null, item, null, true
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
 
-_RESULT_WORDS = 3  # type, maker, table of the memory
+_RESULT_WORDS = 5  # type, maker, table of the memory, lender: its node + 1 or 0, its leaf
 _BUILD_WORDS = 3  # operation, length, keys
 
 
@@ -28,6 +32,10 @@ def text(process: Process) -> str:
         (("void", "drop", "ptr objects, i64 begin, i64 end"), _drop),
         (("ptr", "wrap", "ptr words, i64 number, ptr place, ptr buffer"), _wrap),
         (("ptr", "make", "ptr words, i64 number, ptr place, ptr datum"), _make),
+        (("ptr", "lend", "ptr words, i64 number, ptr place, ptr nodes, ptr data"), _lend),
+        (("i1", "is_lent", "ptr words, i64 number, ptr data"), _is_lent),
+        (("void", "take_back", "ptr words, i64 count, ptr nodes, ptr data, ptr arrays"), _take_back),
+        (("void", "delete", "ptr words, ptr nodes"), _delete),
         (("ptr", "take_arena", "ptr words, i64 bytes"), _take_arena),
         (("ptr", "join", "i64 operation, i64 length, ptr keys, ptr children"), _join),
         (("ptr", "build", "ptr words, ptr arrays"), _build),
@@ -79,20 +87,133 @@ def _new_buffer(process: Process, code: Code, table: Value) -> Value:
 
 def _wrap(process: Process, code: Code, words: Value, number: Value, place: Value, buffer: Value) -> Value:
     """An array of rune's, which takes the reference to its buffer."""
-    type = code.load("ptr", _result(process, code, words, number))
-    no_items, none = code.constant("i64", 0), process.object(code, "NONE")
-    cls = process.object(code, "ARRAY_TYPE")
-    array = process.ask(code, "ptr", "GENERIC_ALLOC", cls, no_items)
-
-    def fill() -> None:
-        for object in (none, type, place):
-            process.count_reference(code, object)
-        slots = {"BUFFER": buffer, "COPY": none, "TYPE": type, "PLACE": place}
-        for name, object in slots.items():
-            code.store(object, process.field_at(code, array, f"SLOT_{name}"))
-
+    array = _new_array(process, code)
+    fill = partial(_fill_array, process, code, array, words, number, place, buffer)
     code.either(is_null(array), lambda: process.drop_reference(code, buffer), fill)
     return array
+
+
+def _new_array(process: Process, code: Code) -> Value:
+    """An array of rune's with nothing in it."""
+    return process.ask(code, "ptr", "GENERIC_ALLOC", process.object(code, "ARRAY_TYPE"), code.constant("i64", 0))
+
+
+def _fill_array(
+    process: Process, code: Code, array: Value, words: Value, number: Value, place: Value, buffer: Value
+) -> None:
+    """What an array of rune's is made of; it takes the reference to its buffer."""
+    none, type = process.object(code, "NONE"), code.load("ptr", _result(process, code, words, number))
+    for object in (none, type, place):
+        process.count_reference(code, object)
+    slots = {"BUFFER": buffer, "COPY": none, "TYPE": type, "PLACE": place}
+    for name, object in slots.items():
+        code.store(object, process.field_at(code, array, f"SLOT_{name}"))
+
+
+# --- donated memory ---------------------------------------------------------------------------
+
+
+def _lend(process: Process, code: Code, words: Value, number: Value, place: Value, nodes: Value, data: Value) -> Value:
+    """An array over the memory of a donated argument, which loses it, or over new memory.
+
+    The array is made first: from the count of references on, no other Python code may run.
+    """
+    result = _result(process, code, words, number)
+    at = code.item(data, "ptr", process.word(code, words, "W_INPUTS") + number)
+    make = partial(code.ask, "ptr", "make", words, number, place, at)
+    lender = item(code, result, 3)
+
+    def from_lender() -> Value:
+        argument = item(code, nodes, lender - 1, "ptr")
+        array = _new_array(process, code)
+        return code.choose(is_null(array), lambda: array, lambda: fill(argument, array))
+
+    def fill(argument: Value, array: Value) -> Value:
+        buffer = process.field(code, argument, "SLOT_BUFFER")
+        return code.choose(
+            _is_lendable(process, code, buffer), lambda: take(argument, array, buffer), lambda: without(array)
+        )
+
+    def take(argument: Value, array: Value, buffer: Value) -> Value:
+        none = process.object(code, "NONE")
+        process.count_reference(code, none)
+        code.store(none, process.field_at(code, argument, "SLOT_BUFFER"))
+        code.store(process.field(code, buffer, "DATA"), at)
+        _fill_array(process, code, array, words, number, place, buffer)
+        return array
+
+    def without(array: Value) -> Value:
+        process.drop_reference(code, array)
+        return make()
+
+    return code.choose(lender.equals(0), make, from_lender)
+
+
+def _is_lendable(process: Process, code: Code, buffer: Value) -> Value:
+    """Whether memory may be written: only the argument and this call refer to it, it is no view.
+
+    An argument that was given twice is counted twice (match.py).
+    """
+    is_array = process.field(code, buffer, "TYPE").equals(process.object(code, "NDARRAY"))
+
+    def is_alone() -> Value:
+        count, base = process.field(code, buffer, "REFERENCES", "i32"), process.field(code, buffer, "BASE")
+        is_writeable = (process.field(code, buffer, "FLAGS", "i32") & process.numbers["WRITEABLE"]).compare("ne", 0)
+        return code.where(count.equals(2) & is_writeable, lambda: is_whole(base))
+
+    def is_whole(base: Value) -> Value:
+        def has_other_base() -> Value:
+            return process.field(code, base, "TYPE").compare("ne", process.object(code, "NDARRAY"))
+
+        return code.choose(is_null(base), lambda: true(code), has_other_base)
+
+    return code.where(is_array, is_alone)
+
+
+def _is_lent(process: Process, code: Code, words: Value, number: Value, data: Value) -> Value:
+    """Whether a result lies where its lender does."""
+    result = _result(process, code, words, number)
+    at = item(code, data, process.word(code, words, "W_INPUTS") + number, "ptr")
+    has_lender = item(code, result, 3).compare("ne", 0)
+    return code.where(has_lender, lambda: at.equals(item(code, data, item(code, result, 4), "ptr")))
+
+
+def _take_back(
+    process: Process, code: Code, words: Value, count: Value, nodes: Value, data: Value, arrays: Value
+) -> None:
+    """Give the memory of the first results back to the arguments that lent it."""
+
+    def give(k: Value) -> None:
+        argument = item(code, nodes, item(code, _result(process, code, words, k), 3) - 1, "ptr")
+        _put(process, code, argument, "SLOT_BUFFER", process.field(code, item(code, arrays, k, "ptr"), "SLOT_BUFFER"))
+
+    def visit(k: Value) -> None:
+        code.either(code.ask("i1", "is_lent", words, k, data), lambda: give(k))
+
+    code.count_up(code.constant("i64", 0), count, 1, visit)
+
+
+def _delete(process: Process, code: Code, words: Value, nodes: Value) -> None:
+    """Delete donated arguments, whether their memory serves or not; the call still holds it."""
+    donated = code.item(words, "i64", process.word(code, words, "W_DONATED_AT"))
+
+    def delete(k: Value) -> None:
+        array = item(code, nodes, item(code, donated, k), "ptr")
+        for slot in ("SLOT_BUFFER", "SLOT_COPY"):
+            _put(process, code, array, slot, process.object(code, "NONE"))
+
+    code.count_up(code.constant("i64", 0), process.word(code, words, "W_DONATED"), 1, delete)
+
+
+def _put(process: Process, code: Code, array: Value, slot: str, object: Value) -> None:
+    """Put an object into a slot, in place of what is there."""
+    before = process.field(code, array, slot)
+    process.count_reference(code, object)
+    code.store(object, process.field_at(code, array, slot))
+    process.drop_reference(code, before)
+
+
+# --- arenas -----------------------------------------------------------------------------------
 
 
 def _take_arena(process: Process, code: Code, words: Value, nbytes: Value) -> Value:

@@ -1,0 +1,32 @@
+"""Runs that may write to the memory of donated arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rune.array import Array
+from rune.core.values import Value
+from rune.errors import DimensionError, LayoutError, OutOfMemory, ShapeError
+
+# Errors of what comes before the first step of a plan: all memory is as it was.
+_BEFORE_A_RUN = (DimensionError, LayoutError, OutOfMemory, ShapeError)
+
+
+@contextmanager
+def lending(args: Sequence[Value], lent: Sequence[int]) -> Iterator[None]:
+    """A run that may write to the memory of some arguments, which are deleted before it.
+
+    So no other thread reads what is being written, and nobody what a run has left that ended half
+    way, as by an interrupt. If nothing has run they have their memory again.
+    """
+    lenders = [x for x in (args[n] for n in lent) if type(x) is Array]
+    buffers = [x.buffer for x in lenders]
+    for lender in lenders:
+        lender.delete()
+    try:
+        yield
+    except _BEFORE_A_RUN:
+        for lender, buffer in zip(lenders, buffers, strict=True):
+            lender._buffer = buffer
+        raise
