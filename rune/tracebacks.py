@@ -12,7 +12,7 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any
 
-from rune.frames import PACKAGE, is_passed_over
+from rune.frames import is_passed_over
 
 NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
 
@@ -34,7 +34,7 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def is_of_the_package(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)
+    return is_passed_over(frame)
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
