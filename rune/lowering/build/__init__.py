@@ -17,7 +17,6 @@ Cost: linear in the size of the kernel.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -165,12 +164,6 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what one of its points does."""
-    domain, point = _walk(flat, replace(schedule, share=None, lanes=None))
-    return list(domain), list(point)
-
-
-@functools.lru_cache(maxsize=256)  # a search tries many groups for each way to walk a kernel
-def _walk(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
