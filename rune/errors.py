@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
-from rune.frames import PACKAGE, Frame, is_passed_over
+from rune.frames import PASSED_OVER, Frame, is_passed_over
 from rune.scopes import scope
 
 R = TypeVar("R")
@@ -97,7 +97,7 @@ def user_frame() -> Frame | None:
         return line
     frame = sys._getframe(1)
     # The first test decides nearly always, and operations that are traced wait for it.
-    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)):
+    while frame is not None and (frame.f_code.co_filename in PASSED_OVER or is_passed_over(frame)):
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename == threading.__file__:
         return None  # in a thread of the package's

@@ -11,7 +11,7 @@ from types import FrameType
 __all__ = ["Frame", "pass_over"]
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_libraries: set[str] = set()
+PASSED_OVER: set[str] = set()  # files of the package that were met, and of such libraries
 
 
 def pass_over(file: str) -> None:
@@ -21,7 +21,7 @@ def pass_over(file: str) -> None:
 
     >>> pass_over("/site-packages/layers/core.py")
     """
-    _libraries.add(file)
+    PASSED_OVER.add(file)
 
 
 def cell_name(file: str) -> str | None:
@@ -68,8 +68,11 @@ class Frame:
 
 
 def is_passed_over(frame: FrameType) -> bool:
-    """Whether a frame outside of the package is not the user's: generated, or of such a library."""
-    return frame.f_code.co_filename in _libraries or is_generated(frame)
+    """Whether a frame is not the user's: of the package, generated, or of such a library."""
+    file = frame.f_code.co_filename
+    if file.startswith(PACKAGE):
+        PASSED_OVER.add(file)
+    return file in PASSED_OVER or is_generated(frame)
 
 
 def is_generated(frame: FrameType) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
-from rune.frames import PACKAGE, is_passed_over
+from rune.frames import is_passed_over
 
 NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
 
@@ -24,17 +24,13 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     while step is not None:
         frames.append(step)
         step = step.tb_next
-    users = [f for f in frames if not is_of_the_package(f.tb_frame)]
+    users = [f for f in frames if not is_passed_over(f.tb_frame)]
     if not users:
         return trace
     trace_back: TracebackType | None = None
     for f in reversed(users):
         trace_back = TracebackType(trace_back, f.tb_frame, f.tb_lasti, f.tb_lineno)
     return trace_back
-
-
-def is_of_the_package(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:

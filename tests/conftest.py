@@ -62,6 +62,10 @@ settings.register_profile("thorough", max_examples=1000, deadline=None, suppress
 settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
 
+# Traces are a hundred thousand objects that stay: at 700 new ones a time, the collector's looks at
+# them were a tenth of the suite's processor time.
+gc.set_threshold(10_000, 10, 10)
+
 
 @pytest.fixture(autouse=True)
 def _checked_stages():

@@ -36,7 +36,8 @@ import numpy as np
 from rune.data.shared_memory import Slot, Spans, extent, new_slot, opened, pickled, remove, spans_of, views, write
 from rune.data.threads import AHEAD, Scope
 from rune.errors import DataError, Frame
-from rune.tracebacks import is_of_the_package, users_frames
+from rune.frames import is_passed_over
+from rune.tracebacks import users_frames
 
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _END = b""
@@ -134,7 +135,7 @@ def _send(pipe: Connection, data: bytes, buffers: list[memoryview], slot: Slot |
 def _failure(error: BaseException) -> bytes:
     text = f"{type(error).__name__}: {error}"
     trace = users_frames(error.__traceback__)
-    lines = "" if trace is None or is_of_the_package(trace.tb_frame) else "".join(traceback.format_tb(trace))
+    lines = "" if trace is None or is_passed_over(trace.tb_frame) else "".join(traceback.format_tb(trace))
     try:
         message = pickle.dumps(_Failure(error, text, lines))
         pickle.loads(message)  # some errors can be sent, and not be made again

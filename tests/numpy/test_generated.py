@@ -6,6 +6,8 @@ too. All variants of a case are one test, which names those that differ.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,7 @@ def some(count: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", one_in(count, CASES), ids=str)
 
 
+@functools.cache  # a law of a case and the lines of the table that excuse it ask for the same
 def found_to_differ(case: Case, variants: Variants) -> list[tuple[str, str]]:
     """(variant, how) of those that differ."""
     outcomes = ((str(v), disagreement(case, v)) for v in variants(case))

@@ -17,6 +17,7 @@ surface_variants.py.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 import zlib
@@ -131,6 +132,25 @@ def pulled(function: Callable[..., Any]) -> Callable[..., Any]:
         return pull(rnp.cos(rnp.arange(out.size, dtype="f32")).astype(out.dtype))
 
     return gradients
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """The function of a call's floating arguments, and its derivative along tangents."""
+
+    function: Callable[..., Any]
+    primals: list[Any]
+    tangents: list[Any]
+    out: Any
+    tangent: Any
+
+
+@functools.lru_cache(maxsize=1)
+def pushed(case: Case) -> Pushed:
+    """The forward derivative at the numbers of a case, for the two laws that follow each other."""
+    function, primals = of_reals(case, drawn(case))
+    tangents = directions(np.random.default_rng(0), primals)
+    return Pushed(function, primals, tangents, *rune.jvp(function, primals, tangents))
 
 
 # --- executors --------------------------------------------------------------------------------
@@ -292,22 +312,17 @@ class Laws:
         near(looped(case, args, 2), batched, relative=2e-6 * case.slack, why=ORDER)
 
     def test_a_forward_derivative_is_the_limit_of_differences(self, smooth: Case):
-        function, primals = of_reals(smooth, drawn(smooth))
-        tangents = directions(np.random.default_rng(0), primals)
+        forward = pushed(smooth)
 
-        _, tangent = rune.jvp(function, primals, tangents)
-
-        expected = differences(function, primals, tangents)
-        near(expected, tangent, relative=1e-6 * smooth.slack, why=WHY)
+        expected = differences(forward.function, forward.primals, forward.tangents)
+        near(expected, forward.tangent, relative=1e-6 * smooth.slack, why=WHY)
 
     def test_a_reverse_derivative_is_the_transpose_of_the_forward_one(self, smooth: Case):
-        function, primals = of_reals(smooth, drawn(smooth))
-        tangents = directions(np.random.default_rng(0), primals)
+        forward = pushed(smooth)
 
-        out, forward = rune.jvp(function, primals, tangents)
-        cotangents = directions(np.random.default_rng(1), [out])
-        _, pull = rune.vjp(function, *primals)
+        cotangents = directions(np.random.default_rng(1), [forward.out])
+        _, pull = rune.vjp(forward.function, *forward.primals)
 
-        expected, actual = inner(cotangents, [forward]), inner(pull(*cotangents), tangents)
+        expected, actual = inner(cotangents, [forward.tangent]), inner(pull(*cotangents), forward.tangents)
         limit = 1e-10 * smooth.slack
         assert actual == pytest.approx(expected, rel=limit, abs=limit)

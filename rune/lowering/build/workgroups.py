@@ -62,10 +62,11 @@ def share_point(point: Point, share: Share, target: Target) -> Shared | None:
         return None
     names = set(names_bound(point))
     team = Team(share.threads, _named("thread", names), share.points, share.across)
+    # Before any is written: a search tries many groups, most of which cannot divide some nest.
+    if not all(_can_divide(nest, team, share) for nest in point if isinstance(nest, For)):
+        return None
     # By nest: barriers.py has to recognise these very statements.
     divided = _all_divided(point, team, share, names)
-    if divided is None:
-        return None
     memory, inside = _split(point, team, divided)
     # More than the group's memory would not compile.
     if sum(s.size * s.dtype.itemsize for s in memory) > target.shared_bytes:
@@ -157,28 +158,35 @@ def _combine_of(point: Point, name: str) -> str:
     return next(s.combine for s in walk(point) if isinstance(s, Accumulate) and s.name == name)
 
 
-def _all_divided(point: Point, team: Team, share: Share, names: set[str]) -> dict[For, Point] | None:
-    """What each thread does of every nest; None where one cannot be divided like that."""
+def _can_divide(nest: For, team: Team, share: Share) -> bool:
+    """Whether a group can divide the nest; with registers, write it out as well."""
+    loops, step = nest_of(nest), team.count * share.lanes
+    extents = [loop.extent for loop in loops]
+    if _is_joined(loops, step):
+        extents = [dims.product(extents)]
+    extent = extents[_chosen(extents, step)]
+    if not share.registers:
+        return _divides(share.lanes, extent)
+    is_flat = len(extents) == 1 and not any(map(bodies, loops[-1].body))
+    return is_flat and _divides(share.lanes, extent) and _is_short(extent, step, share.lanes)
+
+
+def _all_divided(point: Point, team: Team, share: Share, names: set[str]) -> dict[For, Point]:
+    """What each thread does of every nest."""
     divided: dict[For, Point] = {}
     held: Held = {}
     for nest in (s for s in point if isinstance(s, For)):
         body = _divided(nest, team, share, names)
-        if share.registers:
-            if any(map(bodies, body)):
-                return None
-            body = registered(body, names, held)
-        if not body:
-            return None
-        divided[nest] = body
+        divided[nest] = registered(body, names, held) if share.registers else body
     return divided
 
 
 def _divided(nest: For, team: Team, share: Share, names: set[str]) -> Point:
-    """The nest with one of its loops divided between the threads; nothing where it cannot be."""
-    loops = nest_of(nest)
-    if len(loops) > 1 and cost.count((loops[-1].extent,)) < team.count * share.lanes:
+    """The nest with one of its loops divided between the threads."""
+    loops, step = nest_of(nest), team.count * share.lanes
+    if _is_joined(loops, step):
         loops = [_joined(loops)]
-    chosen = _chosen(loops, team.count * share.lanes)
+    chosen = _chosen([loop.extent for loop in loops], step)
     body: tuple[Stmt, ...] = loops[-1].body
     for number in reversed(range(len(loops))):
         loop = replace(loops[number], body=body)
@@ -186,6 +194,11 @@ def _divided(nest: For, team: Team, share: Share, names: set[str]) -> Point:
         loop = replace(loop, kind=Kind.SERIAL)
         body = tuple(_every_nth(loop, team, share, names)) if number == chosen else (loop,)
     return body
+
+
+def _is_joined(loops: Sequence[For], threads: int) -> bool:
+    """Whether the nest becomes one loop, which has a round for every thread."""
+    return len(loops) > 1 and cost.count((loops[-1].extent,)) < threads
 
 
 def _joined(loops: Sequence[For]) -> For:
@@ -200,10 +213,10 @@ def _joined(loops: Sequence[For]) -> For:
     return For(name, extent, Kind.VECTOR, replace_symbols(loops[-1].body, at))
 
 
-def _chosen(loops: Sequence[For], threads: int) -> int:
+def _chosen(extents: Sequence[Size], threads: int) -> int:
     """The innermost loop, in which neighbours read neighbours, if long enough; else the longest."""
-    lengths = [cost.count((loop.extent,)) for loop in loops]
-    return len(loops) - 1 if lengths[-1] >= threads else int(np.argmax(lengths))
+    lengths = [cost.count((extent,)) for extent in extents]
+    return len(lengths) - 1 if lengths[-1] >= threads else int(np.argmax(lengths))
 
 
 def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
@@ -212,8 +225,6 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
     name = f"{loop.var}_round"
     rounds: Size = -(-loop.extent // step)
     one_round = isinstance(rounds, int) and rounds <= 1
-    if not _divides(lanes, loop.extent) or (share.registers and not _is_short(rounds, step, loop, lanes)):
-        return ()
     number: Size = 0 if one_round else dims.symbol(name, 0, rounds - 1)
     numbers = range(rounds) if share.registers and isinstance(rounds, int) else (number,)
     body: list[Stmt] = []
@@ -233,9 +244,9 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
     return (For(name, rounds, Kind.SERIAL, tuple(body)),)
 
 
-def _is_short(rounds: Size, step: int, loop: For, lanes: int) -> bool:
+def _is_short(extent: Size, step: int, lanes: int) -> bool:
     """Whether a loop may be written out: every thread does the same, and not too much."""
-    return isinstance(rounds, int) and rounds * step == loop.extent and rounds * lanes <= MOST_ELEMENTS
+    return isinstance(extent, int) and extent % step == 0 and extent // step * lanes <= MOST_ELEMENTS
 
 
 def _renamed(body: Point, names: set[str]) -> Point:

@@ -24,7 +24,7 @@ def _first(flags: np.ndarray) -> Lane:
     return Lane(tuple(int(i) for i in np.unravel_index(flags.argmax(), flags.shape)), flags.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
     """A buffer of `size` elements; each lane's part of the storage begins at `base`.
 
@@ -37,10 +37,11 @@ class View:
 
     def elements(self, index: np.ndarray, active: np.ndarray) -> np.ndarray:
         """Positions in the storage, checked; those of inactive lanes are some valid position."""
-        at = np.asarray(index)
-        if at.size and (at.min() < 0 or at.max() >= self.size):
-            outside = ((at < 0) | (at >= self.size)) & active
-            if np.any(outside):
+        at = np.asarray(index, np.int64)
+        unsigned = at.view(np.uint64)  # what is below 0 is beyond any size
+        if at.size and unsigned.max() >= self.size:
+            outside = (unsigned >= self.size) & active
+            if outside.any():
                 lane = _first(outside)
                 raise Fault(f"index {np.broadcast_to(index, lane.shape)[lane.at]} of {self.size}", lane)
             # NumPy indexes for inactive lanes too, so they get an element that exists.

@@ -100,7 +100,7 @@ class Storage:
     touched: dict[str, Interval] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Visit:
     """What the members of a loop did to elements of memory, or may still do.
 

@@ -15,8 +15,8 @@ Cost:      linear in the code times the depth of its expressions.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from rune import dims
@@ -53,8 +53,8 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.passes import Pass
 
-# What an expression reads at one place in the code: itself, and how often that has changed.
-Key = tuple[Expr, tuple[tuple[str, int], ...]]
+# An expression at one place in the code: its number, and how often what it reads has changed.
+Key = tuple[int, tuple[tuple[str, int], ...]]
 
 
 @dataclass(slots=True)
@@ -65,6 +65,47 @@ class _Entry:
     local: Local | None = None
 
 
+# What is available at a place. A body adds behind what is available around it.
+_Table = dict[Key, _Entry]
+
+
+@contextmanager
+def _inside(table: _Table) -> Iterator[None]:
+    """For a body: what is computed in it is not available after it."""
+    outside = len(table)
+    yield
+    while len(table) > outside:
+        table.popitem()
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """A number for every expression, the same for those that read the same."""
+
+    # By identity: an expression is asked for again by every one around it, and in both walks.
+    known: dict[int, tuple[Expr, int]] = field(default_factory=dict)
+    # By the numbers of their parts: whole trees would be hashed and compared at every level.
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def of(self, expr: Expr) -> int:
+        entry = self.known.get(id(expr))
+        if entry is None:
+            number = self.numbers.setdefault(self.parts(expr), len(self.numbers))
+            entry = self.known[id(expr)] = (expr, number)
+        return entry[1]
+
+    def parts(self, expr: Expr) -> tuple[object, ...]:
+        match expr:
+            case Op(name=name, args=args, dtype=dtype):
+                return Op, name, dtype, *map(self.of, args)
+            case Cast(arg=arg, dtype=dtype):
+                return Cast, dtype, self.of(arg)
+            case Load(buffer=buffer, indices=indices, dtype=dtype, guard=guard) if guard is not None:
+                return Load, buffer, indices, dtype, self.of(guard)
+            case _:
+                return (expr,)
+
+
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -72,6 +113,7 @@ _NOTHING: frozenset[str] = frozenset()
 class _Versions:
     """How often each Var and buffer has changed up to here. Only those that change are listed."""
 
+    of_expressions: _Numbers
     numbers: dict[str, int]
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: writing one writes the other
@@ -79,10 +121,11 @@ class _Versions:
     known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
 
     def key(self, expr: Expr) -> Key:
+        number = self.of_expressions.of(expr)
         if not self.numbers:
-            return expr, ()
+            return number, ()
         # Sorted, because the key must not depend on the order of a set.
-        return expr, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
+        return number, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
 
     def read_by(self, expr: Expr) -> frozenset[str]:
         """The changing Vars and buffers that an expression reads."""
@@ -135,7 +178,7 @@ def _changed(body: Body) -> frozenset[str]:
     return names_assigned(body) | buffers_written(body)
 
 
-def _versions(code: KernelCode) -> _Versions:
+def _versions(code: KernelCode, of_expressions: _Numbers) -> _Versions:
     changing = _changed(code.body)
     together: dict[str, frozenset[str]] = {}
     for a, b in code.aliases:
@@ -143,7 +186,7 @@ def _versions(code: KernelCode) -> _Versions:
         aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
         together.update(dict.fromkeys(aliases, aliases))
     names = changing | {n for c in changing for n in together.get(c, ())}
-    return _Versions(dict.fromkeys(names, 0), buffers_written(code.body), together)
+    return _Versions(of_expressions, dict.fromkeys(names, 0), buffers_written(code.body), together)
 
 
 # Constants, names and index expressions are as cheap as the local that would hold them.
@@ -157,12 +200,13 @@ def _is_worth(expr: Expr) -> bool:
             return False
 
 
-def _count(code: KernelCode) -> list[_Entry]:
+def _count(code: KernelCode, versions: _Versions) -> list[_Entry]:
     """First walk: every value in the order of its first place, and how often it is wanted."""
     # The second walk meets the same values in the same order, so a list of entries is enough.
-    versions, entries = _versions(code), []
+    entries: list[_Entry] = []
+    table: _Table = {}
 
-    def visit(expr: Expr, table: ChainMap[Key, _Entry]) -> None:
+    def visit(expr: Expr) -> None:
         if not _is_worth(expr):
             return
         key = versions.key(expr)
@@ -170,22 +214,21 @@ def _count(code: KernelCode) -> list[_Entry]:
             table[key].wanted += 1
             return
         for inner in operands(expr):
-            visit(inner, table)
+            visit(inner)
         table[key] = _Entry(1)
         entries.append(table[key])
 
-    def body(statements: Body, table: ChainMap[Key, _Entry]) -> None:
+    def body(statements: Body) -> None:
         for stmt in statements:
             for expr in expressions(stmt):
-                visit(expr, table)
+                visit(expr)
             versions.before(stmt)
             for inner in bodies(stmt):
-                # Values computed in a body are not available after it, but outer ones are available
-                # inside.
-                body(inner, table.new_child())
+                with _inside(table):
+                    body(inner)
             versions.after(stmt)
 
-    body(code.body, ChainMap())
+    body(code.body)
     return entries
 
 
@@ -197,24 +240,25 @@ class _Sharer:
     entries: Iterator[_Entry]
     used_names: set[str]
     symbols: dict[str, Dim]
+    table: _Table = field(default_factory=dict)
     renamed: dict[str, Local] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
 
     def size(self, x: Size) -> Size:
         return dims.substitute(x, self.sizes) if self.sizes and isinstance(x, Dim) else x
 
-    def expr(self, expr: Expr, table: ChainMap[Key, _Entry], front: list[Stmt]) -> Expr:
+    def expr(self, expr: Expr, front: list[Stmt]) -> Expr:
         if isinstance(expr, Local):
             return self.renamed.get(expr.name, expr)
         if not _is_worth(expr):
-            return self.parts(expr, table, front)
+            return self.parts(expr, front)
         key = self.versions.key(expr)
-        if key in table:
-            local = table[key].local
+        if key in self.table:
+            local = self.table[key].local
             assert local is not None
             return local
-        value = self.parts(expr, table, front)
-        entry = table[key] = next(self.entries)
+        value = self.parts(expr, front)
+        entry = self.table[key] = next(self.entries)
         # A value read once gets no Let: renderers write it in place.
         if entry.wanted == 1:
             return value
@@ -224,30 +268,34 @@ class _Sharer:
         entry.local = Local(name, expr.dtype)
         return entry.local
 
-    def parts(self, expr: Expr, table: ChainMap[Key, _Entry], front: list[Stmt]) -> Expr:
-        args = tuple(self.expr(a, table, front) for a in operands(expr))
+    def parts(self, expr: Expr, front: list[Stmt]) -> Expr:
+        args = tuple(self.expr(a, front) for a in operands(expr))
         return with_sizes(self.size, with_operands(expr, args) if args else expr)
 
-    def body(self, body: Body, table: ChainMap[Key, _Entry]) -> Body:
+    def body(self, body: Body) -> Body:
         done: list[Stmt] = []
         for stmt in body:
-            after = self.stmt(stmt, table, done)
+            after = self.stmt(stmt, done)
             self.versions.before(stmt)
             if after is not None:
-                done.append(map_bodies(after, lambda inner: self.body(inner, table.new_child())))
+                done.append(map_bodies(after, self.inside))
             self.versions.after(stmt)
         return tuple(done)
 
-    def stmt(self, stmt: Stmt, table: ChainMap[Key, _Entry], front: list[Stmt]) -> Stmt | None:
+    def inside(self, body: Body) -> Body:
+        with _inside(self.table):
+            return self.body(body)
+
+    def stmt(self, stmt: Stmt, front: list[Stmt]) -> Stmt | None:
         if not isinstance(stmt, Let):
-            return map_parts(stmt, lambda e: self.expr(e, table, front), self.size)
+            return map_parts(stmt, lambda e: self.expr(e, front), self.size)
         key = self.versions.key(stmt.value)
-        if _is_worth(stmt.value) and key not in table:
-            value = self.parts(stmt.value, table, front)
-            table[key] = next(self.entries)
-            table[key].local = Local(stmt.name, value.dtype)
+        if _is_worth(stmt.value) and key not in self.table:
+            value = self.parts(stmt.value, front)
+            self.table[key] = next(self.entries)
+            self.table[key].local = Local(stmt.name, value.dtype)
             return stmt if value is stmt.value else replace(stmt, value=value)
-        value = self.expr(stmt.value, table, front)
+        value = self.expr(stmt.value, front)
         # A Let holds a Var's value at that point, and the Var may change before the Let is read.
         if isinstance(value, Local) and value.name not in self.versions.numbers:
             if self.rename(stmt.name, value):
@@ -271,9 +319,10 @@ class _Sharer:
 def eliminate_common(code: KernelCode) -> KernelCode:
     """The code with equal expressions computed once."""
     unique = unique_names(code)
-    entries = iter(_count(unique))
-    sharer = _Sharer(_versions(unique), entries, all_names(unique), symbols_used(unique))
-    body = sharer.body(unique.body, ChainMap())
+    numbers = _Numbers()
+    entries = iter(_count(unique, _versions(unique, numbers)))
+    sharer = _Sharer(_versions(unique, numbers), entries, all_names(unique), symbols_used(unique))
+    body = sharer.body(unique.body)
     return code if body == code.body else replace(unique, body=body)
 
 

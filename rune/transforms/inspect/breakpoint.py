@@ -20,7 +20,7 @@ from typing import TextIO, TypeVar
 from rune import tree
 from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
-from rune.frames import PACKAGE, cell_name, is_passed_over
+from rune.frames import cell_name, is_passed_over
 from rune.transforms.callback import debug_callback
 from rune.tree import TreeDef
 
@@ -108,7 +108,7 @@ def _users_frames(most: int | None) -> Iterator[FrameType]:
     """The frames that are not the package's, the innermost first."""
     frame, count = sys._getframe(2), 0
     while frame is not None and (most is None or count < most):
-        if not (frame.f_code.co_filename.startswith(PACKAGE) or is_passed_over(frame)):
+        if not is_passed_over(frame):
             yield frame
             count += 1
         frame = frame.f_back

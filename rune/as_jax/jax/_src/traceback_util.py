@@ -6,13 +6,13 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from rune.frames import is_passed_over
 from rune.frames import pass_over as register_exclusion
-from rune.tracebacks import is_of_the_package
 
 
 def include_frame(frame: FrameType) -> bool:
     """Whether a frame is the user's."""
-    return not is_of_the_package(frame)
+    return not is_passed_over(frame)
 
 
 def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
