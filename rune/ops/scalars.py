@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rune import dtypes
@@ -45,6 +46,21 @@ def int_bounds(dtype: np.dtype) -> tuple[int, int]:
     if dtype in dtypes.SIGNED:
         return -(1 << (width - 1)), (1 << (width - 1)) - 1
     return 0, (1 << width) - 1
+
+
+def order_limits(dtype: np.dtype) -> tuple[complex, complex]:
+    """The identities of max and of min: the least and the greatest value of a dtype.
+
+    Some 8-bit formats have no infinity: what would be one is NaN there.
+    """
+    if dtype == dtypes.bool_:
+        return False, True
+    if dtype in dtypes.INTEGER:
+        return int_bounds(dtype)
+    if dtype in dtypes.COMPLEX:
+        return complex(-np.inf, -np.inf), complex(np.inf, np.inf)
+    greatest = np.inf if np.isinf(np.asarray(np.inf).astype(dtype)) else float(ml_dtypes.finfo(dtype).max)
+    return -greatest, greatest
 
 
 def holds(dtype: np.dtype, number: int) -> bool:

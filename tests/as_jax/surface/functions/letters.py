@@ -28,12 +28,15 @@ import ml_dtypes
 import numpy as np
 
 from tests.as_jax.surface.functions.limits import LIMITS
+from tests.as_jax.surface.functions.ruled import ruled
 
 FOLDER = Path(__file__).parent
 LANES = 3
 # Unusual arguments, of which one lane is stored: small integers and floats, no elements, one
 # number, odd sizes, axes from the end, masks, indices out of bounds and what becomes of them.
-UNUSUAL = tuple(f"more_{n}" for n in "indexing reductions shapes elementwise orders lax names".split())
+_PARTS = "indexing reductions shapes elementwise orders lax names linalg random stats special fft nn image"
+_PARTS += " transformations"
+UNUSUAL = tuple(f"more_{n}" for n in _PARTS.split())
 FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "additions", "hard", *UNUSUAL)
 _SHAPES = {
     **dict.fromkeys("xypqzhijubcSWF", (3, 5)),
@@ -110,7 +113,8 @@ def scope() -> dict[str, Any]:
         import_module(f"jax.{name}")
     for name in ("ode", "sparse"):
         import_module(f"jax.experimental.{name}")
-    return {"np": np, "jax": import_module("jax"), **modules}
+    jax = import_module("jax")
+    return {"np": np, "jax": jax, **modules, **ruled(jax)}
 
 
 @cache
