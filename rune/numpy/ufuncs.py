@@ -124,7 +124,7 @@ class ufunc:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """All elements along axes combined, from the first to the last; in row-major order for None.
+        """All elements along axes combined, from the first to the last, row by row for None.
 
         Errors: ArgumentError over nothing without identity or `initial`; or for several axes of a
                 function that is not known to be associative.

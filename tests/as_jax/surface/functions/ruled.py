@@ -1,6 +1,7 @@
 """Functions with derivatives of their own, by the names that expressions give them.
 
-Their rules are none of the function, so that an answer says whether the rule was asked, and with what.
+Their rules differ from their derivatives, so that an answer says whether the rule was asked, and
+with what.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _scaled(jax: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _silent(jax: Any) -> Callable[..., Any]:
-    """(x, y): sums and products; the rule sees what is perturbed, and which cotangents are zeros."""
+    """(x, y): products and sums; the rule sees what is perturbed, and zero cotangents."""
     zero = jax.custom_derivatives.SymbolicZero
 
     def forward(x: Any, y: Any) -> tuple[Any, Any]:
