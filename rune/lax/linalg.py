@@ -294,7 +294,8 @@ def tridiagonal_solve(
 
     Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
     Errors: ArgumentError if an argument is not an array, and for perturb_singular=True: pivots stay
-            as they are; DtypeError for operands of different dtypes; ShapeError for shapes that do not fit.
+            as they are; DtypeError for operands of different dtypes; ShapeError for shapes that do
+            not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.6, with pivoting as
             LAPACK's gtsv.
 

@@ -188,7 +188,7 @@ NUMPY: list[tuple[str, str]] = [
     ("keys of different shapes", "rnp.lexsort((x, rnp.ones(4)))"),
     ("an unknown side of a search", "rnp.searchsorted(x, x, side='middle')"),
     ("pairs by a function of one argument", "rnp.frompyfunc(rnp.sin, 1, 1).reduce(x)"),
-    ("a fold over all axes", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(rnp.eye(2), axis=None)"),
+    ("a fold over several axes", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(rnp.eye(2), axis=(0, 1))"),
     ("a masked fold without a start", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(x, where=x > 0)"),
     ("a fold of nothing without a start", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(x[:0])"),
     ("a start that is a number", "rnp.add.reduceat(x, 0)"),

@@ -192,11 +192,11 @@ def test_a_function_without_order_reduces_over_all_axes_row_by_row(shape: tuple[
     x = RNG.normal(size=shape).astype(np.float32)
     wanted = np.subtract.reduce(x.reshape(-1))
 
-    kept = rnp.subtract.reduce(x, axis=None, keepdims=True)
+    ranked = rnp.subtract.reduce(x, axis=None, keepdims=True)
 
-    assert kept.shape == (1,) * x.ndim
+    assert ranked.shape == (1,) * x.ndim
     np.testing.assert_allclose(rnp.subtract.reduce(x, axis=None), wanted, rtol=1e-5)
-    np.testing.assert_allclose(kept.reshape(()), wanted, rtol=1e-5)
+    np.testing.assert_allclose(ranked.reshape(()), wanted, rtol=1e-5)
     mask = x > 0
     among = rune.jit(lambda x, m: rnp.subtract.reduce(x, axis=None, initial=2.0, where=m))(x, mask)
     np.testing.assert_allclose(among, 2 - x[mask].sum(), rtol=1e-5)

@@ -209,6 +209,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
 
     Shapes: [N] -> [N - 1, N - 1]; [1] -> [0], as in SciPy.
     Types:  complex numbers too; bools and integers become floats.
+    Errors: ArgumentError for a size that is symbolic.
     Source: Fiedler 2003, Linear Algebra Appl. 372.
 
     >>> import rune.numpy as rnp
