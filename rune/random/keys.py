@@ -30,7 +30,6 @@ from rune.ops.random import WORDS, keys_of, random_clone, random_fold_in, random
 from rune.typing import ArrayLike, DTypeLike
 
 DEFAULT = "threefry2x32"
-_COUNTING = dtypes.INTEGER | {dtypes.bool_}
 Key = Any  # an array of keys, concrete or traced
 KeyLike = Any  # keys, or raw ones: an array u32[..., 2]
 
@@ -95,7 +94,7 @@ def _in_kind(new: Key, original: KeyLike) -> Array:
 
 
 def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Key:
-    """A key from an integer or a bool. All 64 bits of a Python integer or a 64-bit array count.
+    """A key from an integer. All 64 bits of a Python integer or a 64-bit array count.
 
     impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
     Shapes: seed int[] -> key [].
@@ -109,12 +108,12 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
     if impl is not None and dtype is not None:
         raise ArgumentError("key: cannot use impl= and dtype= together (they mean the same)")
     name = implementation(dtype if impl is None else impl)
-    if isinstance(seed, int | np.integer | np.bool_):
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         return _key_of_int(seed, name)
     return random_seed(*_halves("key", seed), impl=name)
 
 
-def _key_of_int(seed: int | np.integer | np.bool_, impl: str) -> Key:
+def _key_of_int(seed: int | np.integer, impl: str) -> Key:
     halves = [np.uint32(half) for half in _halves_of_int(seed)]
     if impl != DEFAULT:
         return random_seed(*map(as_array, halves), impl=impl)
@@ -142,14 +141,14 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
 
 def _halves(name: str, number: ArrayLike | Value) -> tuple[Array, Array]:
     """The high and the low word of an integer, Python's or an array's."""
-    if isinstance(number, int | np.integer | np.bool_):
+    if isinstance(number, int | np.integer) and not isinstance(number, bool):
         first, second = (as_array(half, dtypes.u32) for half in _halves_of_int(number))
         return first, second
     number = opened(number)
     if isinstance(number, Dim):
         number = size_value(number, dtypes.i32)
     number_type = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
-    if number_type is None or number_type.shape or number_type.dtype not in _COUNTING:
+    if number_type is None or number_type.shape or number_type.dtype not in dtypes.INTEGER:
         shown = number_type if number_type is not None else type(number).__name__
         raise ArgumentError(f"{name}: cannot use {shown} as a seed (one integer required)")
     low = ops.convert(number, dtype=dtypes.u32)
@@ -159,7 +158,7 @@ def _halves(name: str, number: ArrayLike | Value) -> tuple[Array, Array]:
     return ops.convert(high, dtype=dtypes.u32), low
 
 
-def _halves_of_int(seed: int | np.integer | np.bool_) -> tuple[int, int]:
+def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
     number, is_wide = int(seed), np.asarray(seed).dtype.itemsize == 8
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"key: cannot use the seed {number} (64 bits at most)")
@@ -191,8 +190,8 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
 def fold_in(key: KeyLike, data: ArrayLike) -> Array:
     """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
 
-    data: an integer or a bool, Python's (64 bits count) or an array's; a negative one of an array
-            is its low 32 bits.
+    data: an integer, Python's (64 bits count) or an array's; a negative one of an array is its low
+            32 bits.
     Shapes: key [], data int[] -> key []; of a raw key u32[2] a raw one.
     Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.

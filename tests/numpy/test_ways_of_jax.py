@@ -208,10 +208,3 @@ def test_a_determinant_is_that_of_either_factorisation(n: int):
 
     for ours, numpys in zip(rnp.linalg.slogdet(a, method="qr"), np.linalg.slogdet(a), strict=True):
         np.testing.assert_allclose(ours, numpys, rtol=1e-4, atol=1e-5)
-
-
-def test_truth_is_a_number_of_a_key():
-    for true in (True, np.bool_(True), rnp.array(True)):
-        assert (rune.random.key(true) == rune.random.key(1)).all()
-        key = rune.random.key(3)
-        assert (rune.random.fold_in(key, true) == rune.random.fold_in(key, 1)).all()
