@@ -34,7 +34,6 @@ from rune.ops.matrix_helpers import (
     swapped,
     upper_triangle,
 )
-from rune.transforms.arguments import refuse_other
 from rune.typing import ArrayLike
 
 
@@ -287,15 +286,12 @@ def triangular_solve(
     return c.squeeze(solution, -1 if left_side else -2) if is_vector else solution
 
 
-def tridiagonal_solve(
-    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
-) -> Array:
+def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike) -> Array:
     """X with A X = b, A of the diagonals dl (below; dl[0] is not read), d, and du (above).
 
     Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
-    Errors: ArgumentError if an argument is not an array, and for perturb_singular=True: pivots stay
-            as they are; DtypeError for operands of different dtypes; ShapeError for shapes that do
-            not fit.
+    Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
+            dtypes; ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.6, with pivoting as
             LAPACK's gtsv.
 
@@ -305,7 +301,6 @@ def tridiagonal_solve(
     >>> lax.linalg.tridiagonal_solve(0 * one, 2 * one, 0 * one, rnp.ones((3, 1)))[:, 0]
     Array([0.5, 0.5, 0.5], f32[3], cpu:0)
     """
-    refuse_other("tridiagonal_solve", perturb_singular=(perturb_singular, False))
     operands = [value("tridiagonal_solve", x) for x in (dl, d, du, b)]
     return ops.linalg.tridiagonal_solve(*operands)
 

@@ -71,7 +71,7 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
         return 0, 1
     if dtype in dtypes.INTEGER:
         return float(ml_dtypes.iinfo(dtype).min), float(ml_dtypes.iinfo(dtype).max)
-    infinity = np.array(np.inf).astype(dtype).astype(float)
+    infinity = float(np.array(np.inf).astype(dtype))
     high = float(ml_dtypes.finfo(dtype).max) if np.isnan(infinity) else infinity
     return -high, high
 

@@ -60,7 +60,8 @@ def test_normal_vectors_may_have_a_covariance_each():
         [scipy.stats.multivariate_normal.logpdf(x[i, j], means[j], covs[i, 0]) for j in range(3)] for i in range(2)
     ]
 
-    ours = rune.jit(stats.multivariate_normal.logpdf)(*(rnp.asarray(v, "float32") for v in (x, means, covs)))
+    points, centres, each = (rnp.asarray(v, "float32") for v in (x, means, covs))
+    ours = rune.jit(stats.multivariate_normal.logpdf)(points, centres, each)
 
     np.testing.assert_allclose(ours, wanted, rtol=1e-4)
 
