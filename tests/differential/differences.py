@@ -138,7 +138,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "A Python number that the dtype cannot hold is refused: -1 among unsigned integers.": (
         "numpy: * @ u32: value: raises OverflowError",
     ),
-    "A number has no axis, where JAX takes it for a vector of one.": ("numpy: * @ python: value: raises *Error",),
+    "A number has no axis, where JAX takes it for a vector of one.": (
+        "numpy: * @ python: value: raises *Error",
+        "scipy: linalg.fiedler_companion* @ python: value: has the shape (0,), not (0, 0)",
+    ),
     "Integers become floats before anything is computed of them where the result is a float: "
     "nothing wraps or overflows on the way.": (
         "nn: *softmax* @ [iu]*: value: *",
