@@ -73,7 +73,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "None: boxes are as wide as what they say.": ("jax.debug.visualize_sharding: *",),
     "JAX's own, or its libraries'.": ("jax.lax.linalg.qr: use_magma", "jax.dtypes.result_type: return_weak_type_flag"),
-    "Convert the operands, or the result.": ("jax.lax.mul: out_dtype", "jax.scipy.linalg.dft: dtype"),
+    "Convert the operands, or the result.": ("jax.lax.mul: out_dtype",),
     "Normal numbers at positions drawn without repetition, in their order: there is nothing to choose.": (
         "jax.experimental.sparse.random_bcoo: *",
     ),

@@ -112,6 +112,8 @@ def hard_tanh(x: ArrayLike) -> Array:
     Array([-1. ,  0.5], f32[2], cpu:0)
     """
     x = ordered("hard_tanh", x)
+    if rnp.result_type(x) == rnp.bool_:
+        return rnp.asarray(x, int)
     inside = rnp.logical_not(rnp.greater(rnp.abs(x), 1))
     return rnp.where(inside, x, rnp.sign(x))
 

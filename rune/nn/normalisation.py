@@ -15,6 +15,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.nn.support import real
+from rune.ops import conventions as c
 from rune.scipy.special.arguments import rounded, widened
 from rune.scipy.special.sums import logsumexp, masked_log_softmax, masked_softmax
 from rune.typing import ArrayLike
@@ -112,14 +113,16 @@ def standardize(
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
     algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
-    Shapes: x any, kept; mean and variance broadcast to it. Types: bools and integers become floats.
+    Shapes: x any, kept; mean and variance broadcast to it.
+    Types:  that of x and what is given together; bools and integers become floats.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    x, dtype = widened(x)
+    known = [v for v in (mean, variance) if v is not None]
+    x, dtype = widened(c.same_dtype("standardize", x, *known)[0])
     if mean is None:
         mean = rnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:

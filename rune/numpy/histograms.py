@@ -205,8 +205,7 @@ def histogram(
     x = value("histogram", a)
     edges = histogram_bin_edges(x, bins, range)
     counted = _weights("histogram", weights, type_of(x).shape, _count_dtype(x))
-    places = c.reshape(_bins_of(x, edges), -1)
-    counts = segment_sum(c.reshape(counted, -1), _outside(places), type_of(edges).shape[0] - 1)
+    counts = _summed(c.reshape(counted, -1), c.reshape(_bins_of(x, edges), -1), type_of(edges).shape[0] - 1)
     if not density:
         return counts, edges
     counts = floating("histogram", counts)
@@ -219,10 +218,16 @@ def _count_dtype(x: ArrayLike) -> np.dtype:
     return wide(dtype) if dtype in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
 
 
-def _outside(places: ArrayLike) -> Array:
-    """Places with -1 turned to what is out of bounds on the other side: it is left out."""
-    far = constant(np.iinfo(np.int32).max, places)
-    return ops.select(ops.lt(places, constant(0, places)), far, places)
+def _summed(counted: ArrayLike, places: ArrayLike, count: Size) -> Array:
+    """What each of `count` places is given; -1 is none of them.
+
+    A segment more takes what is outside, so that no index is out of bounds.
+    """
+    outside = ops.lt(places, constant(0, places))
+    sums = segment_sum(
+        counted, ops.select(outside, fit(size_value(count, dtypes.i32), type_of(places).shape), places), count + 1
+    )
+    return sums[:count]
 
 
 def histogram2d(
@@ -328,7 +333,7 @@ def _histogram(
         place = bin_number if place is None else ops.add(ops.mul(place, count), bin_number)
     counted = _weights(name, weights, type_of(points[0]).shape, _count_dtype(points[0]))
     flat = ops.select(outside, constant(-1, place), place)
-    counts = segment_sum(counted, _outside(flat), product(shape))
+    counts = _summed(counted, flat, product(shape))
     counts = c.reshape(counts, shape)
     return (_dense(counts, edges) if density else counts), edges
 

@@ -241,13 +241,13 @@ def _as_array(q: ArrayLike, rows: ArrayLike) -> Array:
 def _flat(name: str, q: Any) -> tuple[Any, tuple]:
     """q with one axis, in f64 with NumPy where it is a number, and its shape.
 
-    Errors: ArgumentError for numbers outside 0 to 1.
+    Errors: ArgumentError for NaN.
     """
     if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
         numbers = np.asarray(q, np.float64)
-        if not ((numbers >= 0) & (numbers <= 1)).all():
+        if np.isnan(numbers).any():
             raise ArgumentError(f"{name}: cannot take the quantile {q} (0 to 1 expected)")
-        return numbers.reshape(-1), numbers.shape
+        return np.clip(numbers, 0, 1).reshape(-1), numbers.shape
     q = floating(name, value(name, q))
     return c.reshape(q, -1), type_of(q).shape
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.core.interpreter import type_of
-from rune.core.values import Operand
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import in_dtype, refuse, static_int, together, value
-from rune.numpy.types import finfo, iinfo
 from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
+from rune.ops.scalars import order_limits
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -128,20 +125,6 @@ def _mul(x: ArrayLike, y: ArrayLike) -> Array:
 # --- order ------------------------------------------------------------------------------------
 
 
-def _limit(x: ArrayLike, largest: bool) -> Operand:
-    """The identity of min (largest) or max over the dtype of x."""
-    dtype = type_of(x).dtype
-    if dtype == dtypes.bool_:
-        return largest
-    if dtype in dtypes.COMPLEX:
-        return complex(np.inf, np.inf) if largest else complex(-np.inf, -np.inf)
-    if dtype in dtypes.FLOATING:
-        infinite = np.isinf(np.asarray(np.inf).astype(dtype))
-        limit = np.inf if infinite else float(finfo(dtype).max)
-        return limit if largest else -limit
-    return iinfo(dtype).max if largest else iinfo(dtype).min
-
-
 def _extremum(
     name: str,
     reduce: Callable[..., Array],
@@ -159,7 +142,7 @@ def _extremum(
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
     x = value(name, x)
     axes = c.normalised_axes(name, axis, type_of(x))
-    identity = _limit(x, largest)
+    identity = order_limits(type_of(x).dtype)[largest]
     if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
         shape = enumerate(type_of(x).shape)
         result_shape = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)

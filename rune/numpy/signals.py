@@ -327,11 +327,11 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) 
     >>> rnp.trapezoid(rnp.array([1.0, 2.0, 3.0]))
     Array(4., f32[], cpu:0)
     """
-    y = inexact("trapezoid", value("trapezoid", y))
-    y = moveaxis(y, axis, -1)
     if x is not None:
-        x = inexact("trapezoid", value("trapezoid", x))
+        y, x = c.same_dtype("trapezoid", y, x)
+        x = inexact("trapezoid", x)
         dx = diff(x if rank(x) == 1 else moveaxis(x, axis, -1))
+    y = moveaxis(inexact("trapezoid", value("trapezoid", y)), axis, -1)
     return 0.5 * sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1)
 
 

@@ -124,7 +124,7 @@ class ufunc:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """All elements along axes combined, from the first to the last.
+        """All elements along axes combined, from the first to the last, row by row for None.
 
         Errors: ArgumentError over nothing without identity or `initial`; or for several axes of a
                 function that is not known to be associative.
@@ -134,7 +134,8 @@ class ufunc:
         x = value(self.__name__, a)
         if self._ways.reduce is not None:
             return self._ways.reduce(x, axis, dtype, None, keepdims, initial, where)
-        axis = 0 if axis is None and rank(x) == 1 else axis
+        if axis is None:
+            return self._reduced_flat(x, dtype, keepdims, initial, where)
         if not isinstance(axis, int):
             raise ArgumentError(
                 f"{self.__name__}.reduce: cannot reduce {type_of(x)} over axis={axis!r} "
@@ -143,6 +144,14 @@ class ufunc:
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         folded = self._folded(self._in(x, dtype), at, initial, where)
         return c.expand_dims(folded, at) if keepdims else folded
+
+    def _reduced_flat(
+        self, x: Array, dtype: DTypeLike | None, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+    ) -> Array:
+        """All elements combined in row-major order."""
+        mask = None if where is None else c.reshape(broadcast_to("where", value("where", where), type_of(x).shape), -1)
+        folded = self._folded(c.reshape(self._in(x, dtype), -1), 0, initial, mask)
+        return c.reshape(folded, (1,) * rank(x)) if keepdims else folded
 
     def _folded(self, x: ArrayLike, axis: int, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
         first = self.identity if initial is None else initial

@@ -53,7 +53,7 @@ from rune.ops.family import (
     wide,
 )
 from rune.ops.movement import pad, transpose
-from rune.ops.scalars import nibbles
+from rune.ops.scalars import nibbles, order_limits
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -291,7 +291,7 @@ def _cumulative(
 
 
 def _lowest(x: Value) -> np.ndarray:
-    return literal_like(-np.inf, x)
+    return literal_like(order_limits(type_of(x).dtype)[0], x)
 
 
 cumsum: Primitive = _cumulative(

@@ -17,9 +17,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rune import dtypes
+from rune.errors import DtypeError
 
 Function = Callable[..., Any]
 NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and where they compute
@@ -45,6 +47,24 @@ def int_bounds(dtype: np.dtype) -> tuple[int, int]:
     if dtype in dtypes.SIGNED:
         return -(1 << (width - 1)), (1 << (width - 1)) - 1
     return 0, (1 << width) - 1
+
+
+def order_limits(dtype: np.dtype) -> tuple[complex, complex]:
+    """The identities of max and of min: the least and the greatest value of a dtype.
+
+    Some 8-bit formats have no infinity: what would be one is NaN there.
+    Errors: DtypeError if it is not one of numbers.
+    """
+    if dtype == dtypes.bool_:
+        return False, True
+    if dtype in dtypes.INTEGER:
+        return int_bounds(dtype)
+    if dtype in dtypes.COMPLEX:
+        return complex(-np.inf, -np.inf), complex(np.inf, np.inf)
+    if dtype not in dtypes.FLOATING:
+        raise DtypeError(f"order_limits: cannot order {dtypes.short(dtype)} (numbers required)")
+    greatest = np.inf if np.isinf(np.asarray(np.inf).astype(dtype)) else float(ml_dtypes.finfo(dtype).max)
+    return -greatest, greatest
 
 
 def holds(dtype: np.dtype, number: int) -> bool:

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
@@ -25,7 +23,7 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import scatter_add
 from rune.ops.promote import operand, refuse_sharding
 from rune.ops.reduction import reduce_max
-from rune.ops.scalars import int_bounds
+from rune.ops.scalars import order_limits
 from rune.ops.scatters import multiply_at, scatter_max, scatter_min
 
 if TYPE_CHECKING:
@@ -35,13 +33,12 @@ _MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip", "promise
 Segments = Callable[..., Any]
 
 
-def _limit(x: Value, largest: bool) -> Value:
-    dtype = type_of(x).dtype
-    if dtype == dtypes.bool_:
-        return np.asarray(largest)
-    if dtype in dtypes.INTEGER:
-        return literal_like(int_bounds(dtype)[largest], x)
-    return literal_like(np.inf if largest else -np.inf, x)
+def _least(x: Value) -> Value:
+    return literal_like(order_limits(type_of(x).dtype)[0], x)
+
+
+def _greatest(x: Value) -> Value:
+    return literal_like(order_limits(type_of(x).dtype)[1], x)
 
 
 def _count(name: str, ids: Value, num_segments: Size | None) -> Size:
@@ -120,5 +117,5 @@ def _segments(
 
 segment_sum = _segments("segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]")
 segment_prod = _segments("segment_prod", multiply_at, lambda x: literal_like(1, x), "The product", "[2., 3.]")
-segment_max = _segments("segment_max", scatter_max, lambda x: _limit(x, False), "The largest", "[2., 3.]")
-segment_min = _segments("segment_min", scatter_min, lambda x: _limit(x, True), "The least", "[1., 3.]")
+segment_max = _segments("segment_max", scatter_max, _least, "The largest", "[2., 3.]")
+segment_min = _segments("segment_min", scatter_min, _greatest, "The least", "[1., 3.]")

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
 from rune import dtypes
@@ -29,6 +28,7 @@ from rune.ops.creation import iota
 from rune.ops.family import KINDS, Batched, not_linear, reduce_sum, require, reshape, wide
 from rune.ops.movement import pad
 from rune.ops.reduction import argmax, argmin, expand_axes, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod
+from rune.ops.scalars import order_limits
 from rune.ops.sliding import reach, window_count, windows
 
 if TYPE_CHECKING:
@@ -48,29 +48,11 @@ class Monoid:
     identity: Callable[[np.dtype], Any]
 
 
-def _least(dtype: np.dtype) -> complex | np.generic:
-    return _extreme(dtype, -np.inf, "min")
-
-
-def _greatest(dtype: np.dtype) -> complex | np.generic:
-    return _extreme(dtype, np.inf, "max")
-
-
-def _extreme(dtype: np.dtype, infinite: float, end: str) -> complex | np.generic:
-    if dtype == dtypes.bool_:
-        return end == "max"
-    if dtype in dtypes.INTEGER:
-        return getattr(ml_dtypes.iinfo(dtype), end)
-    # Some 8-bit formats have no infinity: what would be one is NaN there.
-    has_infinity = np.isinf(np.asarray(infinite).astype(dtype).astype(np.float64))
-    return infinite if has_infinity else getattr(ml_dtypes.finfo(dtype), end)
-
-
 MONOIDS: dict[str, Monoid] = {
     "add": Monoid(reduce_sum, np.add, "numeric", lambda dtype: 0),
     "mul": Monoid(reduce_prod, np.multiply, "numeric", lambda dtype: 1),
-    "max": Monoid(reduce_max, np.maximum, "ordered", _least),
-    "min": Monoid(reduce_min, np.minimum, "ordered", _greatest),
+    "max": Monoid(reduce_max, np.maximum, "ordered", lambda dtype: order_limits(dtype)[0]),
+    "min": Monoid(reduce_min, np.minimum, "ordered", lambda dtype: order_limits(dtype)[1]),
     "and": Monoid(
         reduce_and,
         np.bitwise_and,

@@ -26,6 +26,7 @@ from rune.random.sampler import (
     in_dtype,
     integral,
     joint_shape,
+    numeric,
     real_kind,
     shape_for,
     shape_of,
@@ -245,7 +246,7 @@ def multinomial(
 
     Shapes: p [*B, K]; n and B broadcast to all but the last axis of `shape`, which is that of p by
             default; the last one is K.
-    Types:  floating, f32 by default.
+    Types:  floating or of integers, f32 by default.
     unroll: as in rune.scan, over the outcomes.
     Errors: ShapeError.
     Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS.
@@ -254,7 +255,7 @@ def multinomial(
     >>> rune.random.multinomial(rune.random.key(0), 10.0, rnp.array([0.2, 0.3, 0.5]))
     Array([1., 1., 8.], f32[3], cpu:0)
     """
-    kind = floating("multinomial", dtype, n, p)
+    kind = numeric("multinomial", dtype, n, p)
     params = shape_of("multinomial", p)
     if not params:
         raise ShapeError("multinomial: cannot draw one outcome (p of rank 0)")

@@ -112,6 +112,8 @@ def _known(name: str, shape: Shape) -> int:
 def _sorted_by(words: Array, x: Array, axis: int) -> Array:
     if x.ndim == 1:
         return x[stable_order(words)]
+    if 0 in x.shape:
+        return x
     keys, lines = (rnp.moveaxis(v, axis, -1) for v in (words, x))
     lines_in_order = vmap(lambda k, line: line[stable_order(k)])(
         keys.reshape(-1, keys.shape[-1]), lines.reshape(-1, lines.shape[-1])

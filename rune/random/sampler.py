@@ -135,6 +135,12 @@ def integral(name: str, dtype: DTypeLike | None) -> np.dtype:
     return kind
 
 
+def numeric(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype:
+    """As `floating`, or an integer dtype that is asked for."""
+    is_integer = dtype is not None and dtypes.as_dtype(dtype) in dtypes.INTEGER
+    return integral(name, dtype) if is_integer else floating(name, dtype, *params)
+
+
 def kind_of(name: str, value: ArrayLike) -> np.dtype | None:
     """The dtype of an array; None for a Python number."""
     x = operand(name, value)

@@ -70,7 +70,7 @@ CALLS: list[tuple[str, str]] = [
     ("a size that depends on traced values", "rune.jit(rnp.unique)(x)"),
     ("counts up to a traced number", "rune.jit(rnp.bincount)(rnp.arange(3))"),
     ("more of the greatest than there are", "rune.lax.top_k(x, 4)"),
-    ("a quantile that is none", "rnp.quantile(x, 1.5)"),
+    ("a quantile that is none", "rnp.quantile(x, float('nan'))"),
     ("subscripts without a letter of the result", "rnp.einsum('ij->k', rnp.ones((2, 2)))"),
     ("subscripts of sizes that differ", "rnp.einsum('ij,jk->ik', rnp.ones((2, 3)), rnp.ones((2, 2)))"),
     ("an unknown method", "rune.scipy.optimize.minimize(rnp.sum, x, method='magic')"),

@@ -140,7 +140,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     ),
     "A number has no axis, where JAX takes it for a vector of one.": (
         "numpy: * @ python: value: raises *Error",
-        "scipy: linalg.fiedler_companion* @ python: value: raises ShapeError",
+        "scipy: linalg.fiedler_companion* @ python: value: has the shape (0,), not (0, 0)",
     ),
     "Integers become floats before anything is computed of them where the result is a float: "
     "nothing wraps or overflows on the way.": (

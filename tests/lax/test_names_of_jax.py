@@ -48,7 +48,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
     "random.key_dtype": ("impl_spec", "say `impl`"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
-    "scipy.linalg.dft": ("dtype", "convert the result"),
     "scipy.linalg.eigh_tridiagonal": ("key", "none: nothing is drawn"),
     "scipy.linalg.solve, scipy.linalg.solve_triangular": ("debug", "leave it out"),
     "scipy.signal.detrend": ("overwrite_data", "arrays are values"),

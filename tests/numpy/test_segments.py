@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import ops
+from rune import dtypes, ops
 from rune.errors import ArgumentError, DtypeError, ShapeError, TracerIntegerConversionError
 from tests.support.arrays import array
 from tests.support.close import near
@@ -49,6 +50,30 @@ def test_a_segment_is_what_its_rows_make_together(kind: str, shape: tuple[int, .
     segments = rune.jit(lambda x, i: KINDS[kind][0](x, i, 5))(array(data), IDS)
 
     near(looped(kind, data, IDS, 5), segments, relative=1e-12, why="another order")
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ANY if d not in dtypes.COMPLEX], ids=str)
+def test_an_empty_segment_has_the_least_and_the_greatest_number_of_its_dtype(dtype: np.dtype):
+    data, ids = rnp.asarray([1, 0, 1], dtype), rnp.array([2, 0, 2])
+
+    most, least = (np.asarray(f(data, ids, 4)) for f in (ops.segment_max, ops.segment_min))
+
+    np.testing.assert_array_equal(most[[0, 2]].astype(float), [0, 1])
+    np.testing.assert_array_equal(least[[0, 2]].astype(float), [0, 1])
+    low, high = limits(dtype)
+    np.testing.assert_array_equal(most[[1, 3]].astype(float), [low, low])
+    np.testing.assert_array_equal(least[[1, 3]].astype(float), [high, high])
+
+
+def limits(dtype: np.dtype) -> tuple[float, float]:
+    """What ml_dtypes and NumPy know of a dtype: an infinity only where it has one."""
+    if dtype == dtypes.bool_:
+        return 0, 1
+    if dtype in dtypes.INTEGER:
+        return float(ml_dtypes.iinfo(dtype).min), float(ml_dtypes.iinfo(dtype).max)
+    infinity = float(np.array(np.inf).astype(dtype))
+    high = float(ml_dtypes.finfo(dtype).max) if np.isnan(infinity) else infinity
+    return -high, high
 
 
 @each

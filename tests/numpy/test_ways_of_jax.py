@@ -171,3 +171,40 @@ def test_pythons_round_without_digits_gives_integers(transformed: Any):
 
 def test_pythons_round_to_digits_keeps_the_dtype():
     assert [round(rnp.float32(2.25), n).dtype for n in (0, 1)] == [np.float32] * 2
+
+
+@pytest.mark.parametrize("q", [1.5, -0.5, [-7.0, 2.0, 1.0]], ids=str)
+@pytest.mark.parametrize("method", ["linear", "nearest", "hazen", "midpoint"])
+def test_shares_beyond_all_are_those_of_the_ends(q: Any, method: Any):
+    x, within = RNG.normal(size=(7, 3)).astype(np.float32), np.clip(q, 0, 1)
+    wanted = np.quantile(x, within, axis=0, method=method)
+
+    of_numbers = rnp.quantile(x, q, axis=0, method=method)
+    hundredths = rnp.percentile(x, 100 * np.asarray(q), axis=0, method=method)
+    traced = rune.jit(lambda q: rnp.nanquantile(x, q, axis=0, method=method))(rnp.array(q, dtype="float32"))
+
+    for quantiles in (of_numbers, hundredths, traced):
+        np.testing.assert_allclose(quantiles, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 5), (2, 1, 3)])
+def test_a_function_without_order_reduces_over_all_axes_row_by_row(shape: tuple[int, ...]):
+    x = RNG.normal(size=shape).astype(np.float32)
+    wanted = np.subtract.reduce(x.reshape(-1))
+
+    ranked = rnp.subtract.reduce(x, axis=None, keepdims=True)
+
+    assert ranked.shape == (1,) * x.ndim
+    np.testing.assert_allclose(rnp.subtract.reduce(x, axis=None), wanted, rtol=1e-5)
+    np.testing.assert_allclose(ranked.reshape(()), wanted, rtol=1e-5)
+    mask = x > 0
+    among = rune.jit(lambda x, m: rnp.subtract.reduce(x, axis=None, initial=2.0, where=m))(x, mask)
+    np.testing.assert_allclose(among, 2 - x[mask].sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_a_determinant_is_that_of_either_factorisation(n: int):
+    a = RNG.normal(size=(3, n, n)).astype(np.float32)
+
+    for ours, numpys in zip(rnp.linalg.slogdet(a, method="qr"), np.linalg.slogdet(a), strict=True):
+        np.testing.assert_allclose(ours, numpys, rtol=1e-4, atol=1e-5)

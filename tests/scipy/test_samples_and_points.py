@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.interpolate
 import scipy.signal
 import scipy.stats
 
-from rune.scipy import interpolate, signal, stats
+import rune
+import rune.nn
+import rune.numpy as rnp
+from rune.scipy import cluster, integrate, interpolate, signal, special, stats
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -44,3 +49,33 @@ def test_a_signal_alone_has_the_power_of_welch():
     expected = scipy.signal.welch(x, nperseg=16)
 
     near(list(expected), list(signal.csd(array(x), None, nperseg=16)), relative=1e-9, why="f64, other sums")
+
+
+def test_normal_vectors_may_have_a_covariance_each():
+    draws = np.random.default_rng(0)
+    x, means = draws.normal(size=(2, 3, 4)), draws.normal(size=(3, 4))
+    roots = draws.normal(size=(2, 1, 4, 4))
+    covs = roots @ roots.swapaxes(-1, -2) + np.eye(4)
+    wanted = [
+        [scipy.stats.multivariate_normal.logpdf(x[i, j], means[j], covs[i, 0]) for j in range(3)] for i in range(2)
+    ]
+
+    points, centres, each = (rnp.asarray(v, "float32") for v in (x, means, covs))
+    ours = rune.jit(stats.multivariate_normal.logpdf)(points, centres, each)
+
+    np.testing.assert_allclose(ours, wanted, rtol=1e-4)
+
+
+HALF, SINGLE = rnp.array([0.5, 2.0, 3.0], dtype="float16"), rnp.array([1.0, 0.3, 0.7], dtype="float32")
+TOGETHER = {
+    "weights of logsumexp": lambda: special.logsumexp(HALF, b=SINGLE),
+    "a mean": lambda: rune.nn.standardize(HALF, mean=SINGLE[0], variance=0.5),
+    "codes": lambda: cluster.vq.vq(HALF, SINGLE)[1],
+    "points of an integral": lambda: integrate.trapezoid(HALF, SINGLE),
+    "points of NumPy's integral": lambda: rnp.trapezoid(HALF, SINGLE),
+}
+
+
+@pytest.mark.parametrize("call", TOGETHER.values(), ids=TOGETHER)
+def test_arrays_that_are_given_together_promote_together(call: Callable[[], rune.Array]):
+    assert call().dtype == np.float32

@@ -54,7 +54,7 @@ def det(a: ArrayLike) -> Array:
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its size: det = sign exp(logabsdet).
 
-    method: None or "lu"; other ways of JAX are refused.
+    method: None, "lu" or "qr", as in JAX; whichever it is, the factors are those of LU.
 
     Shapes: [*B, N, N] -> [*B], [*B]; logabsdet is real. A singular matrix has sign 0, log -inf.
     Types:  bools and integers become floats.
@@ -66,8 +66,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     >>> rnp.linalg.slogdet(rnp.array([[-1.0, 0.0], [0.0, 1.0]]))
     SlogdetResult(sign=Array(-1., f32[], cpu:0), logabsdet=Array(0., f32[], cpu:0))
     """
-    if method not in (None, "lu"):
-        raise ArgumentError(f"slogdet: cannot use method {method!r} (None or 'lu' required)")
+    if method not in (None, "lu", "qr"):
+        raise ArgumentError(f"slogdet: cannot use method {method!r} (None, 'lu' or 'qr' required)")
     (x,), narrowed = computing("slogdet", a)
     square("slogdet", x)
     return narrowed(SlogdetResult(*ops.linalg.slogdet(x)))

@@ -22,7 +22,8 @@ class QRResult(NamedTuple):
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L Lᴴ = a; with `upper`, the upper triangular U with Uᴴ U = a.
 
-    symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise one triangle of it is read.
+    symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise its lower triangle is read, with
+                       `upper` too.
 
     Shapes: [*B, N, N] -> [*B, N, N]; what is on the other side of the diagonal is exactly 0.
     Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
@@ -39,8 +40,6 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     square("cholesky", x)
     if symmetrize_input:
         x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
-    elif upper:
-        x = adjoint(x)
     lower = ops.linalg.cholesky(x)
     return narrowed(adjoint(lower) if upper else lower)
 

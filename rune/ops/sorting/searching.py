@@ -23,7 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, bounds
 from rune.errors import ShapeError
-from rune.ops.arithmetic import add, logical_and, logical_not, lt, select, shr, sub
+from rune.ops.arithmetic import add, logical_and, logical_not, lt, min, select, shr, sub
 from rune.ops.family import Batched, fit, require, same_dtype, size_value, types_text
 from rune.ops.movement import spread_batches
 from rune.ops.repeat import repeat
@@ -80,7 +80,8 @@ def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value
 
     def step(i: Value, low: Value, high: Value) -> list[Array]:
         middle = add(low, shr(sub(high, low), one))
-        here = [keys.take_last(row, middle) for row in rows]
+        # A search that has ended may stand behind the last element.
+        here = [keys.take_last(row, min(middle, last)) for row in rows]
         goes_on = _is_before(here, wanted, side)
         is_open = lt(low, high)
         after = add(middle, one)
@@ -89,6 +90,7 @@ def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value
             select(logical_and(is_open, logical_not(goes_on)), middle, high),
         ]
 
+    last = size_value(size - 1, dtypes.i32)
     low, high = (fit(size_value(n, dtypes.i32), shape) for n in (0, size))
     return repeat(31 if most is None else most.bit_length(), step, low, high)[0] if most else low
 

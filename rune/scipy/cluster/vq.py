@@ -8,6 +8,7 @@ from __future__ import annotations
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ShapeError
+from rune.ops import conventions as c
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike
 
@@ -18,7 +19,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     """(the number of the nearest code, the distance to it) of each observation.
 
     Shapes: obs [M, N], code_book [K, N] (or both of rank 1, for N = 1) -> [M], [M].
-    Types:  i32, and floating. Of equal distances the first code is taken.
+    Types:  i32, and floating, of both together. Of equal distances the first code is taken.
     Errors: ShapeError where they do not fit, and for no codes.
     Source: Lloyd 1982, IEEE Transactions on Information Theory 28(2).
 
@@ -27,7 +28,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     >>> vq(rnp.array([0.9, 0.2]), rnp.array([0.0, 1.0]))[0]
     Array([1, 0], i32[2], cpu:0)
     """
-    (points,), (codes,) = reals("vq", obs), reals("vq", code_book)
+    points, codes = (reals("vq", v)[0] for v in c.same_dtype("vq", obs, code_book))
     if points.ndim == codes.ndim == 1:
         points, codes = points[:, None], codes[:, None]
     if points.ndim != 2 or codes.ndim != 2 or points.shape[1] != codes.shape[1]:

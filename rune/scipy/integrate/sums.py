@@ -10,16 +10,17 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
+from rune.ops import conventions as c
 from rune.scipy.special.arguments import points_of, reals
 from rune.typing import ArrayLike
 
 
 def _rows(name: str, y: ArrayLike, x: ArrayLike | None, dx: ArrayLike, axis: int) -> tuple[Array, Any]:
     """`y` with the axis last, and the steps, which broadcast against its neighbours."""
-    y = rnp.moveaxis(_inexact(y), axis, -1)
     if x is None:
-        return y, dx  # a Python number stays one, and takes the dtype of y
-    x = _inexact(x)
+        return rnp.moveaxis(_inexact(y), axis, -1), dx  # a Python number takes the dtype of y
+    y, x = map(_inexact, c.same_dtype(name, y, x))
+    y = rnp.moveaxis(y, axis, -1)
     if x.ndim != 1:
         x = rnp.moveaxis(x, axis, -1)
     if x.shape[-1] != y.shape[-1]:

@@ -13,6 +13,7 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axis
+from rune.ops.promote import promoted
 from rune.scipy.interpolate.bsplines import make_interp_spline
 from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
 from rune.scipy.special.arguments import reals, seen
@@ -97,7 +98,7 @@ class RegularGridInterpolator:
     """Values between the points of a grid, linear in each axis or those of the nearest point.
 
     points: one array for each of the first D axes, rising, or falling where it is not traced;
-            values: [N1, …, ND, *S].
+            values: [N1, …, ND, *S], real or complex.
     method: "linear" or "nearest".   bounds_error: must be False; there are no errors under jit.
     fill_value: outside of the grid; None extrapolates.
     Errors: ShapeError; ArgumentError for another method, and for known points that neither rise nor
@@ -124,7 +125,7 @@ class RegularGridInterpolator:
         if self.bounds_error:
             raise ArgumentError("RegularGridInterpolator: cannot use bounds_error=True")
         points = [reals("RegularGridInterpolator", p)[0] for p in self.points]
-        (values,) = reals("RegularGridInterpolator", self.values)
+        values = rnp.asarray(*promoted("RegularGridInterpolator", self.values, kind="inexact"))
         sizes = tuple(p.size for p in points)
         if any(p.ndim != 1 for p in points) or 0 in sizes or values.shape[: len(sizes)] != sizes:
             raise ShapeError(f"RegularGridInterpolator: cannot use values {values.shape} on a grid {sizes}")

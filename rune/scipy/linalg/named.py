@@ -16,7 +16,7 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.errors import ArgumentError, ShapeError
+from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import rank, require_room, static_int, value
 from rune.scipy.linalg import binomials
 from rune.typing import ArrayLike, DTypeLike
@@ -179,12 +179,12 @@ def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     return _of_kind("invpascal", kind, _INVPASCAL).of_size(size, exact and size < 31)
 
 
-def dft(n: int, scale: str | None = None) -> Array:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform: exp(-2πi jk / n).
 
     scale:  None; "sqrtn" divides by √n, "n" by n.
-    Shapes: [n, n]. Types: c64.
-    Errors: ArgumentError for another scale.
+    Shapes: [n, n]. Types: complex, c64 by default.
+    Errors: ArgumentError for another scale; DtypeError for a dtype that is not complex.
 
     >>> from rune.scipy import linalg
     >>> linalg.dft(2).real.round(4)
@@ -197,7 +197,10 @@ def dft(n: int, scale: str | None = None) -> Array:
     i, j = np.indices((size, size))
     matrix = np.exp(-2j * np.pi * ((i * j) % max(size, 1)) / max(size, 1))
     matrix = matrix / {None: 1.0, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
-    return rnp.asarray(matrix, dtypes.canonical(dtypes.c128))
+    kind = dtypes.canonical(dtypes.c128) if dtype is None else dtypes.as_dtype(dtype)
+    if kind not in dtypes.COMPLEX:
+        raise DtypeError(f"dft: cannot make a matrix of {dtypes.short(kind)} (complex dtype required)")
+    return rnp.asarray(matrix, dtypes.canonical(kind))
 
 
 def helmert(n: int, full: bool = False) -> Array:

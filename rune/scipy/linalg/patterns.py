@@ -207,8 +207,9 @@ def fiedler(a: ArrayLike) -> Array:
 def fiedler_companion(a: ArrayLike) -> Array:
     """Fiedler's companion matrix: that of five diagonals, with the same eigenvalues.
 
-    Shapes: [N] -> [N - 1, N - 1]. Errors: ShapeError for fewer than two coefficients.
+    Shapes: [N] -> [N - 1, N - 1]; [1] -> [0], as in SciPy.
     Types:  complex numbers too; bools and integers become floats.
+    Errors: ArgumentError for a size that is symbolic.
     Source: Fiedler 2003, Linear Algebra Appl. 372.
 
     >>> import rune.numpy as rnp
@@ -220,7 +221,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     coefficients = _vector("fiedler_companion", a)
     size = length(coefficients) - 1
     if size < 1:
-        raise ShapeError(f"fiedler_companion: cannot take {type_of(coefficients)} (two coefficients)")
+        return coefficients[..., 1:]
     scaled = rnp.negative(rnp.divide(coefficients, coefficients[..., :1]))
     which, ones = _fiedler_places(size)
     chosen = scaled[..., which]

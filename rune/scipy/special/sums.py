@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
+from rune.ops import conventions as c
 from rune.scipy.special.arguments import rounded, widened
 from rune.typing import ArrayLike, Axis
 
@@ -71,9 +72,9 @@ def logsumexp(
     >>> logsumexp(rnp.array([1e4, -1e4]))
     Array(10000., f32[], cpu:0)
     """
-    x, dtype = widened(a)
     if b is not None:
-        x, b = rnp.broadcast_arrays(x, b)
+        a, b = rnp.broadcast_arrays(*c.same_dtype("logsumexp", a, b))
+    x, dtype = widened(a)
     largest = largest_of(x, axis, _weighty(b, where))
     # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
     shift = rnp.where(rnp.isfinite(largest), largest, 0.0)

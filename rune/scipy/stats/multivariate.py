@@ -110,6 +110,12 @@ class _Multinomial:
         return rnp.exp(self.logpmf(x, n, p))
 
 
+def _columns_squared(root: Array, columns: Array) -> Array:
+    """What |L⁻¹ c|² is of each column."""
+    solved = linalg.solve(root, columns)
+    return rnp.sum(solved * solved, -2)
+
+
 class _MultivariateNormal:
     """The normal distribution of vectors with a mean and a covariance matrix.
 
@@ -137,17 +143,19 @@ class _MultivariateNormal:
         points = rnp.reshape(points, (1,)) if points.ndim == 0 else points
         if covariance.ndim == 0:
             covariance = covariance * rnp.eye(size, dtype=rnp.result_type(covariance, rnp.float32))
-        if covariance.shape != (size, size) or size == 0:
+        if covariance.shape[-2:] != (size, size) or size == 0:
             raise ShapeError(
                 f"stats.multivariate_normal: cannot use cov of shape {covariance.shape} for vectors of {size}"
             )
         root = linalg.cholesky(covariance)
         apart = points - centre
-        # |L⁻¹ (x - μ)|², with all points as columns of one system.
-        columns = rnp.reshape(apart, (-1, size)).T
-        solved = linalg.solve(root, columns)
-        square = rnp.reshape(rnp.sum(solved * solved, 0), apart.shape[:-1])
-        log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(root)))
+        if covariance.ndim == 2:
+            # |L⁻¹ (x - μ)|², with all points as columns of one system.
+            columns = rnp.reshape(apart, (-1, size)).T
+            square = rnp.reshape(_columns_squared(root, columns), apart.shape[:-1])
+        else:
+            square = _columns_squared(root, apart[..., None])[..., 0]
+        log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(root, axis1=-2, axis2=-1)), -1)
         return -0.5 * (square + size * math.log(2 * math.pi) + log_det)
 
     def pdf(self, x: ArrayLike, mean: ArrayLike = 0.0, cov: ArrayLike = 1.0) -> Array:

@@ -123,6 +123,14 @@ logistic = Continuous(
     variance_of=lambda: math.pi**2 / 3,
 )
 
+
+def _log_of_rare(y: Array) -> Array:
+    """log(1 - exp(-exp(-y))), where exp(-y) is nothing to 1, or to any number, too."""
+    is_far = y > 17.0
+    near = rnp.log(-rnp.expm1(-rnp.exp(-rnp.where(is_far, 0.0, y))))
+    return rnp.where(is_far, -y - 0.5 * rnp.exp(-y), near)
+
+
 gumbel_r = Continuous(
     "gumbel_r",
     "Gumbel's distribution of the largest of many",
@@ -131,6 +139,7 @@ gumbel_r = Continuous(
     lower=lambda y: rnp.exp(-rnp.exp(-y)),
     upper=lambda y: -rnp.expm1(-rnp.exp(-y)),
     log_lower=lambda y: -rnp.exp(-y),
+    log_upper=_log_of_rare,
     quantile=lambda q: -rnp.log(-rnp.log(q)),
     upper_quantile=lambda q: -rnp.log(-rnp.log1p(-q)),
     entropy_of=lambda: _EULER_GAMMA + 1,
@@ -145,6 +154,7 @@ gumbel_l = Continuous(
     log_density=lambda y: y - rnp.exp(y),
     lower=lambda y: -rnp.expm1(-rnp.exp(y)),
     upper=lambda y: rnp.exp(-rnp.exp(y)),
+    log_lower=lambda y: _log_of_rare(-y),
     log_upper=lambda y: -rnp.exp(y),
     quantile=lambda q: rnp.log(-rnp.log1p(-q)),
     upper_quantile=lambda q: rnp.log(-rnp.log(q)),

@@ -28,12 +28,14 @@ import ml_dtypes
 import numpy as np
 
 from tests.as_jax.surface.functions.limits import LIMITS
+from tests.as_jax.surface.functions.ruled import ruled
 
 FOLDER = Path(__file__).parent
 LANES = 3
 # Unusual arguments, of which one lane is stored: small integers and floats, no elements, one
 # number, odd sizes, axes from the end, masks, indices out of bounds and what becomes of them.
-UNUSUAL = tuple(f"more_{n}" for n in "indexing reductions shapes elementwise orders lax names".split())
+MANY = tuple(f"more_{n}" for n in "linalg random stats fft nn image transformations".split())
+UNUSUAL = (*(f"more_{n}" for n in "indexing reductions shapes elementwise orders lax names".split()), *MANY)
 FAMILIES = ("numpy", "linalg", "lax", "nn", "random", "sparse", "additions", "hard", *UNUSUAL)
 _SHAPES = {
     **dict.fromkeys("xypqzhijubcSWF", (3, 5)),
@@ -104,13 +106,14 @@ def _expression(family: str, text: str) -> Expression:
 def scope() -> dict[str, Any]:
     """The modules by the names that expressions give them."""
     modules = {name: import_module(module) for name, module in _MODULES.items()}
-    for name in ("ndimage", "integrate", "interpolate", "cluster.vq", "fft", "spatial.transform"):
+    for name in ("ndimage", "integrate", "interpolate", "optimize", "cluster.vq", "fft", "spatial.transform"):
         import_module(f"jax.scipy.{name}")
     for name in ("flatten_util", "ad_checkpoint"):
         import_module(f"jax.{name}")
     for name in ("ode", "sparse"):
         import_module(f"jax.experimental.{name}")
-    return {"np": np, "jax": import_module("jax"), **modules}
+    jax = import_module("jax")
+    return {"np": np, "jax": jax, **modules, **ruled(jax)}
 
 
 @cache
