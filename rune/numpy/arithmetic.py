@@ -194,6 +194,13 @@ def _rounding(name: str, row: Row) -> Unary:
     return documented_row(function, name, row, elementwise(f"{_KEPT}; integers as they are", _NO_COMPLEX), "rnp")
 
 
+def _default_float(name: str, x: ArrayLike) -> Array:
+    """`x` in an inexact dtype: integers and bools in the default one, f64 under x64."""
+    number = inexact(name, x)
+    is_whole = type_of(value(name, x)).dtype not in dtypes.INEXACT
+    return ops.convert(number, dtype=dtypes.f64) if is_whole and dtypes.canonical(dtypes.f64) == dtypes.f64 else number
+
+
 def _square(x: ArrayLike) -> Array:
     (x,) = promoted("square", x, kind="numeric")
     return ops.square(x)
@@ -249,7 +256,7 @@ trunc = _rounding("trunc", ROWS["trunc"])
 fix = trunc
 rint = _unary(
     "rint",
-    lambda x: c.by_parts(ops.round, inexact("rint", x)),
+    lambda x: c.by_parts(ops.round, _default_float("rint", x)),
     "The nearest whole number, halves to even.",
     "rint(rnp.array([0.5, 1.5]))",
     "Array([0., 2.], f32[2], cpu:0)",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rune import dtypes, ops
+from rune import dims, dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
@@ -20,6 +20,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.sorting import positions_like
 from rune.typing import ArrayLike, DTypeLike
 
+_LARGEST_PLACE = 2**31 - 1  # of i32
 _SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
@@ -159,7 +160,7 @@ def searchsorted(
 ) -> Array:
     """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
 
-    Shapes: a [N], v [*V] -> [*V]. Types: i32.
+    Shapes: a [N], v [*V] -> [*V]. Types: i32, where the size of `a` fits into that, x64 or not.
     sorter: positions that put `a` into order. method: a hint that JAX takes; it changes nothing.
     Errors: ShapeError unless `a` has one axis; ArgumentError for another side or method.
 
@@ -172,4 +173,5 @@ def searchsorted(
     if method not in _SEARCHES:
         raise ArgumentError(f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
     x, wanted = together("searchsorted", a, v)
-    return o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))
+    places = o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))
+    return ops.convert(places, dtype=dtypes.i32) if dims.at_most(x.size, _LARGEST_PLACE) else places

@@ -11,7 +11,7 @@ import numpy as np
 
 from rune import dims, dtypes, tree
 from rune.control import carried_references, in_python
-from rune.control.carry_types import Carry, settle
+from rune.control.carry_types import Carry, settle, weakened
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
 from rune.control.tracing import NUMBER, Traced, trace, with_carry, with_inputs_of
@@ -133,7 +133,7 @@ def _looped(
         body_consts=len(body.captured),
         reverse=reverse,
     )
-    return tree.unflatten(treedef, outs[len(body.counter) :])
+    return tree.unflatten(treedef, weakened(outs, body, len(values))[len(body.counter) :])
 
 
 def _beside_number(condition: Traced) -> Program:
@@ -188,11 +188,16 @@ def fori_loop(
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
-    start, stop = promoted("fori_loop", _bound(lower), _bound(upper))
+    begin = _bound(lower)
+    start, stop = promoted("fori_loop", begin, _bound(upper))
     for bound in (start, stop):
         type = type_of(bound)
         if type.shape or type.dtype not in dtypes.INTEGER:
             raise ArgumentError(f"fori_loop: cannot count to {type} (integer of rank 0 required)")
+
+    # The counter is as weak as the number that it starts from, unless that changes its dtype.
+    if type_of(begin).weak and type_of(begin).dtype == type_of(start).dtype:
+        start = begin
 
     # The counter is the first leaf of the carry, and messages hide it.
     def step(state: tuple[Any, Any]) -> Any:
