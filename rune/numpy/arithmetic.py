@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.numpy.arguments import floating, inexact, refuse, static_int, value
+from rune.numpy.arguments import default_inexact, floating, inexact, refuse, static_int, value
 from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
 from rune.numpy.transcendental import real_pair, same_dtype
@@ -194,13 +194,6 @@ def _rounding(name: str, row: Row) -> Unary:
     return documented_row(function, name, row, elementwise(f"{_KEPT}; integers as they are", _NO_COMPLEX), "rnp")
 
 
-def _default_float(name: str, x: ArrayLike) -> Array:
-    """`x` in an inexact dtype: integers and bools in the default one, f64 under x64."""
-    number = inexact(name, x)
-    is_whole = type_of(value(name, x)).dtype not in dtypes.INEXACT
-    return ops.convert(number, dtype=dtypes.f64) if is_whole and dtypes.canonical(dtypes.f64) == dtypes.f64 else number
-
-
 def _square(x: ArrayLike) -> Array:
     (x,) = promoted("square", x, kind="numeric")
     return ops.square(x)
@@ -256,7 +249,7 @@ trunc = _rounding("trunc", ROWS["trunc"])
 fix = trunc
 rint = _unary(
     "rint",
-    lambda x: c.by_parts(ops.round, _default_float("rint", x)),
+    lambda x: c.by_parts(ops.round, default_inexact("rint", x)),
     "The nearest whole number, halves to even.",
     "rint(rnp.array([0.5, 1.5]))",
     "Array([0., 2.], f32[2], cpu:0)",

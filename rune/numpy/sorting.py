@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rune import dims, dtypes, ops
+from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
@@ -20,7 +20,6 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.sorting import positions_like
 from rune.typing import ArrayLike, DTypeLike
 
-_LARGEST_PLACE = 2**31 - 1  # of i32
 _SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
@@ -130,7 +129,8 @@ def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     >>> rnp.argpartition(rnp.array([3, 1, 2]), 1)
     Array([1, 2, 0], i32[3], cpu:0)
     """
-    return o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
+    order = o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
+    return ops.cast(order, o.place_dtype(order.size))
 
 
 def lexsort(keys: object, axis: int = -1) -> Array:
@@ -173,5 +173,4 @@ def searchsorted(
     if method not in _SEARCHES:
         raise ArgumentError(f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
     x, wanted = together("searchsorted", a, v)
-    places = o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))
-    return ops.convert(places, dtype=dtypes.i32) if dims.at_most(x.size, _LARGEST_PLACE) else places
+    return o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))
