@@ -50,7 +50,9 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--on", action="store_true", help="go on after a failure")
     parser.add_argument("--planted", action="store_true", help="find faults that are put in")
-    parser.add_argument("--jax", metavar="PYTHON", help="an interpreter with jax, whose answers are held against rune's")
+    parser.add_argument(
+        "--jax", metavar="PYTHON", help="an interpreter with jax, whose answers are held against rune's"
+    )
     parser.add_argument("rest", nargs="*", help="arguments of pytest, behind --")
     return parser.parse_args(arguments)
 

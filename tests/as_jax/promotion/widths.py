@@ -1,6 +1,6 @@
 """The dtypes of results that no argument decides alone, with 64 bits as the default and without.
 
-    python -m tests.as_jax.promotion.widths      with jax 0.10.2 installed: writes its answers
+python -m tests.as_jax.promotion.widths      with jax 0.10.2 installed: writes its answers
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ class Peer:
 @contextmanager
 def peer(python: str) -> Iterator[Peer]:
     """A process of an interpreter that has jax, for a block."""
-    with subprocess.Popen([python, "-W", "ignore", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [python, "-W", "ignore", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         yield Peer(python, process)
         assert process.stdin is not None
         process.stdin.close()
@@ -72,7 +74,9 @@ def ways(jax_process: Peer) -> tuple[Way, ...]:
 
     options = f"--jax {jax_process.python} "
     forms = tuple(Way(name, weight, draw, beside(form), options) for name, (weight, form) in FORMS.items())
-    refusals = Way("refusals", 2.0, with_refusals, lambda program, seed: refused_alike(jax_process, program, seed), options)
+    refusals = Way(
+        "refusals", 2.0, with_refusals, lambda program, seed: refused_alike(jax_process, program, seed), options
+    )
     return (*forms, refusals)
 
 
@@ -174,16 +178,16 @@ def _is_chaotic(wrong: Sequence[int], expected: Answer, actual: Answer, asked: Q
             if other.values[k].shape != spread[k].shape:
                 return True
             spread[k] = np.maximum(spread[k], _apart(actual.values[k], other.values[k]))
-    return all(
-        np.max(_apart(expected.values[k], actual.values[k])) <= SPREAD * np.max(spread[k]) for k in wrong
-    )
+    return all(np.max(_apart(expected.values[k], actual.values[k])) <= SPREAD * np.max(spread[k]) for k in wrong)
 
 
 def _neighbour(value: np.ndarray, direction: int, asked: Question) -> np.ndarray:
     """Numbers that differ by a rounding; by that of a half where the program has any."""
     if value.dtype.kind != "f" and value.dtype != ml_dtypes.bfloat16:
         return value
-    halves = [n for n in ("bfloat16", "float16") if n in asked.source or any(a.dtype.name == n for a in asked.arguments)]
+    halves = [
+        n for n in ("bfloat16", "float16") if n in asked.source or any(a.dtype.name == n for a in asked.arguments)
+    ]
     unit = {"bfloat16": 2.0**-8, "float16": 2.0**-11}[halves[0]] if halves else 2.0**-23
     signs = np.where(np.arange(value.size) % 3 == 0, -1, 1).reshape(value.shape) * direction
     return (value.astype(np.float64) * (1 + signs * unit)).astype(value.dtype)

@@ -81,7 +81,9 @@ def maker_of(seed: int, steps: int = 0) -> JaxMaker:
     pool += [0] * m.chance(0.08) + [1] * m.chance(0.3)
     for k in range(1 + m.below(3)):
         floats = ("float32", "float32", "float64" if x64 else "float32", "bfloat16")
-        m.new_input([_shape(m, pool)], m.choose(floats[: 3 if k == 0 else 4] if values == "smooth" else WIDE if x64 else DTYPES))
+        m.new_input(
+            [_shape(m, pool)], m.choose(floats[: 3 if k == 0 else 4] if values == "smooth" else WIDE if x64 else DTYPES)
+        )
     families, shares = RULES[values]
     wanted = steps or 2 + m.below(4)
     with np.errstate(all="ignore"), jax.enable_x64(x64):
@@ -101,7 +103,9 @@ def draw(seed: int) -> Program:
 def with_refusals(seed: int) -> Program:
     """The steps of a seed's program, and behind them those that rune refused."""
     m = maker_of(seed)
-    steps = tuple(Step(tuple(f"v{1000 + 10 * k + j}" for j in range(len(s.names))), s.text) for k, s in enumerate(m.refused))
+    steps = tuple(
+        Step(tuple(f"v{1000 + 10 * k + j}" for j in range(len(s.names))), s.text) for k, s in enumerate(m.refused)
+    )
     names = [name for step in steps for name in step.names]
     return Program(tuple(m.inputs), (*m.steps, *steps), tuple(names), NAMES)
 

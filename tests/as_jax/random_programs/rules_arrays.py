@@ -14,7 +14,19 @@ def mixed(m: Maker) -> Made:
     if x is None or y is None:
         return None
     op = m.choose(["+", "-", "*", "*", "/", "//", "%", "**"])
-    numbers = ["2", "1.5", "True", "-1", "0.5", "3", "1j", "np.float32(2)", "np.int8(3)", "np.uint8(2)", "jnp.bfloat16(2)"]
+    numbers = [
+        "2",
+        "1.5",
+        "True",
+        "-1",
+        "0.5",
+        "3",
+        "1j",
+        "np.float32(2)",
+        "np.int8(3)",
+        "np.uint8(2)",
+        "jnp.bfloat16(2)",
+    ]
     other = m.choose([y, m.like(x, "biufc"), *m.rng.choice(numbers, 4)])
     if op == "**":
         other = m.choose(["2", "3", "2.0", "0", "-1", "0.5", "1"])
@@ -30,7 +42,17 @@ def named(m: Maker) -> Made:
         return None
     y = m.like(x, "biuf")
     names = ["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_xor", "equal", "less", "greater_equal"]
-    names += ["floor_divide", "remainder", "fmod", "copysign", "heaviside", "logaddexp", "arctan2", "hypot", "float_power"]
+    names += [
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "copysign",
+        "heaviside",
+        "logaddexp",
+        "arctan2",
+        "hypot",
+        "float_power",
+    ]
     names += ["bitwise_and", "left_shift", "right_shift", "gcd", "nextafter", "divide", "true_divide", "isclose"]
     return f"jnp.{m.choose(names)}({x}, {m.choose([y, m.number(x), '2'])})"
 
@@ -45,9 +67,20 @@ def unary(m: Maker) -> Made:
     more = [f"{x}.astype(jnp.{m.choose(DTYPES)})", f"lax.convert_element_type({x}, jnp.{m.choose(DTYPES)})"]
     more += [f"jnp.clip({x}, {m.number(x)}, 2)", f"jnp.clip({x}, max=1.5)", f"jnp.round({x}, {m.choose([0, 1, -1])})"]
     more += [f"jnp.modf({x})[0]", f"jnp.divmod({x}, 2)[1]", f"jnp.frexp({x})[1]", f"lax.integer_pow({x}, 3)"]
-    more += [f"lax.population_count({x})", f"lax.clz({x})", f"~{x}", f"-{x}", f"lax.bitcast_convert_type({x}, jnp.int32)"]
+    more += [
+        f"lax.population_count({x})",
+        f"lax.clz({x})",
+        f"~{x}",
+        f"-{x}",
+        f"lax.bitcast_convert_type({x}, jnp.int32)",
+    ]
     more += [f"{x}.view(jnp.{m.choose(['int8', 'uint32', 'float32', 'int32'])})", f"lax.reduce_precision({x}, 5, 4)"]
-    more += [f"jnp.ones_like({x}, shape=(2,))", f"jnp.full_like({x}, 2.5)", f"lax.div({x}, {m.like(x)})", f"lax.rem({x}, {m.like(x)})"]
+    more += [
+        f"jnp.ones_like({x}, shape=(2,))",
+        f"jnp.full_like({x}, 2.5)",
+        f"lax.div({x}, {m.like(x)})",
+        f"lax.rem({x}, {m.like(x)})",
+    ]
     return f"jnp.{m.choose(names)}({x})" if m.chance(0.6) else m.choose(more)
 
 
@@ -295,7 +328,9 @@ def convolved(m: Maker) -> Made:
     x = m.pick(2, "if", 3)
     if x is None or 0 in m.shape(x):
         return None
-    layout = m.choose(["", ", dimension_numbers=('NHWC', 'HWIO', 'NHWC')", ", dimension_numbers=('NCHW', 'OIHW', 'NHWC')"])
+    layout = m.choose(
+        ["", ", dimension_numbers=('NHWC', 'HWIO', 'NHWC')", ", dimension_numbers=('NCHW', 'OIHW', 'NHWC')"]
+    )
     image, kernel = ((2, 5, 6, 4), (3, 2, 4, 3)) if "HWIO" in layout else ((2, 4, 5, 6), (3, 4, 3, 2))
     pad = m.choose(["'SAME'", "'VALID'", "((1, 0), (2, 1))", "'SAME_LOWER'"])
     strides = m.choose([(1, 1), (2, 1), (2, 3)])
@@ -315,7 +350,13 @@ def drawn(m: Maker) -> Made:
     """Random numbers: the bits of JAX, and floats within rounding."""
     x = m.pick(0, "iu", 0)
     seed = f"({x} % 7)" if x else str(m.below(9))
-    key = m.choose([f"jax.random.key({m.below(9)})", f"jax.random.PRNGKey({seed})", f"jax.random.fold_in(jax.random.key(2), {seed})"])
+    key = m.choose(
+        [
+            f"jax.random.key({m.below(9)})",
+            f"jax.random.PRNGKey({seed})",
+            f"jax.random.fold_in(jax.random.key(2), {seed})",
+        ]
+    )
     shape = m.choose(["()", "(3,)", "(7,)", "(2, 5)", "(129,)", "(0,)"])
     like = m.pick(1, "iuf", 2)
     draws = [

@@ -147,7 +147,9 @@ def lanes_of_loops(m: Maker) -> Made:
     if x is None or 0 in m.shape(x):
         return None
     r, n = "r", "i"
-    grown = m.choose(["s * 2 - r", "r - s", "jnp.flip(s) + r" if len(m.shape(x)) > 1 else "s + r", "jnp.clip(s + r, -4, 4)"])
+    grown = m.choose(
+        ["s * 2 - r", "r - s", "jnp.flip(s) + r" if len(m.shape(x)) > 1 else "s + r", "jnp.clip(s + r, -4, 4)"]
+    )
     bounded = f"jnp.tanh({grown})" if m.values == "smooth" else f"jnp.clip({grown}, -5, 5)"
     bounded = f"({bounded}).astype({x}.dtype)"
     loops = [
@@ -207,7 +209,9 @@ def derivative(m: Maker) -> Made:
     if x is None:
         return None
     y = m.like(x)
-    g = m.choose(["s * s", f"s * {y}", "jnp.sin(s)", "jnp.abs(s)", "jnp.maximum(s, 0)", f"jnp.where(s > 0, s, s * {y})"])
+    g = m.choose(
+        ["s * s", f"s * {y}", "jnp.sin(s)", "jnp.abs(s)", "jnp.maximum(s, 0)", f"jnp.where(s > 0, s, s * {y})"]
+    )
     f = f"lambda s: jnp.sum({g})"
     texts = [
         f"jax.grad({f})({x})",
@@ -240,7 +244,9 @@ def derivative_of_a_loop(m: Maker) -> Made:
         f"lax.cond(jnp.sum(t) > 0, lambda s: {body.replace('i % ', '1 % ')}, lambda s: s, t)",
     ]
     f = f"lambda t: sum(jnp.sum(y) for y in jax.tree.leaves({m.choose(loops)}))"
-    return m.choose([f"jax.grad({f})({x})", f"jax.jit(jax.grad({f}))({x})", f"jax.jvp(jax.grad({f}), ({x},), ({x},))[1]"])
+    return m.choose(
+        [f"jax.grad({f})({x})", f"jax.jit(jax.grad({f}))({x})", f"jax.jvp(jax.grad({f}), ({x},), ({x},))[1]"]
+    )
 
 
 def ruled(m: Maker) -> Made:

@@ -109,7 +109,9 @@ def updated_by_windows(m: Maker) -> Made:
         return None
     axis = m.axis(x)
     size = m.shape(x)[axis]
-    i = m.choose([m.pick(0, "iu", 0) or "jnp.int32(1)", "jnp.int32(-1)", f"jnp.int32({size + 2})", "0", "-2", "jnp.int8(1)"])
+    i = m.choose(
+        [m.pick(0, "iu", 0) or "jnp.int32(1)", "jnp.int32(-1)", f"jnp.int32({size + 2})", "0", "-2", "jnp.int8(1)"]
+    )
     part = f"lax.slice_in_dim({m.like(x)}, 0, {max(size // 2, min(size, 1))}, axis={axis})"
     return m.choose(
         [
@@ -130,7 +132,9 @@ def taken(m: Maker) -> Made:
     axis = m.axis(x)
     mode = m.choose(["", "", ", mode='clip'", ", mode='wrap'", ", mode='fill'", ", fill_value=1, mode='fill'"])
     at = _integers(m, m.shape(x)[axis], m.chance(0.5))
-    return m.choose([f"jnp.take({x}, {at}, axis={axis}{mode})", f"jnp.take({x}, {at}{mode})", f"{x}.take({at}, axis={axis})"])
+    return m.choose(
+        [f"jnp.take({x}, {at}, axis={axis}{mode})", f"jnp.take({x}, {at}{mode})", f"{x}.take({at}, axis={axis})"]
+    )
 
 
 def taken_along(m: Maker) -> Made:
@@ -223,7 +227,9 @@ def segments(m: Maker) -> Made:
     n = m.shape(x)[0]
     ids = [int(k) for k in m.rng.integers(-1, 5, n)]
     traced = m.pick(1, "i", 1)
-    which = traced if traced and m.shape(traced)[0] == n and m.chance(0.5) else f"jnp.array({ids}, int)" if n < 60 else ""
+    which = (
+        traced if traced and m.shape(traced)[0] == n and m.chance(0.5) else f"jnp.array({ids}, int)" if n < 60 else ""
+    )
     count = m.choose([", 4", ", 3, indices_are_sorted=False", ", num_segments=5", ", num_segments=4, bucket_size=2"])
     return f"jax.ops.segment_{name}({x}, {which or f'jnp.arange({n}) // 3'}{count})"
 

@@ -107,7 +107,9 @@ def of_lanes(line: str) -> Form:
 
     def form(program: Program, rng: np.random.Generator) -> Call:
         numbers = floating(program)
-        head = f"(lambda h, k: {line})(lambda *a: total(smooth(f, a, {numbers}))(*[a[k] for k in {numbers}]), {numbers})"
+        head = (
+            f"(lambda h, k: {line})(lambda *a: total(smooth(f, a, {numbers}))(*[a[k] for k in {numbers}]), {numbers})"
+        )
         return Call(head, [np.stack([i.draw(rng) for _ in range(LANES)]) for i in program.inputs])
 
     return form
@@ -141,18 +143,31 @@ FORMS: dict[str, tuple[float, Form]] = {
     "jit of jvp": (1.5, derivative("jax.jit(lambda *xs: jax.jvp(g, xs, along(xs)))(*xs)")),
     "vjp": (2, derivative("(lambda y, pull: (y, pull(along(y))))(*jax.vjp(g, *xs))")),
     "linearize": (1.5, derivative("(lambda y, push: (y, push(*along(xs))))(*jax.linearize(g, *xs))")),
-    "linearize of jit": (1, derivative("(lambda y, push: (y, jax.jit(push)(*along(xs))))(*jax.linearize(jax.jit(g), *xs))")),
+    "linearize of jit": (
+        1,
+        derivative("(lambda y, push: (y, jax.jit(push)(*along(xs))))(*jax.linearize(jax.jit(g), *xs))"),
+    ),
     "jacfwd": (1, whole_jacobian("jax.jacfwd(g, range(len(xs)))(*xs)")),
     "jacrev": (1, whole_jacobian("jax.jit(jax.jacrev(g, range(len(xs))))(*xs)")),
     "hessian": (1.5, whole_jacobian("jax.hessian(total(g), range(len(xs)))(*xs)")),
     "forward over reverse": (1.5, derivative("jax.jvp(jax.grad(total(g), range(len(xs))), xs, along(xs))[1]")),
     "reverse over reverse": (
         1,
-        derivative("jax.grad(lambda *xs: sum(jnp.sum(d * d) for d in jax.grad(total(g), range(len(xs)))(*xs)), range(len(xs)))(*xs)"),
+        derivative(
+            "jax.grad(lambda *xs: sum(jnp.sum(d * d) for d in jax.grad(total(g), range(len(xs)))(*xs)), range(len(xs)))(*xs)"
+        ),
     ),
-    "reverse over forward": (1, derivative("jax.grad(lambda *xs: total(lambda *a: jax.jvp(g, a, along(a))[1])(*xs), range(len(xs)))(*xs)")),
+    "reverse over forward": (
+        1,
+        derivative("jax.grad(lambda *xs: total(lambda *a: jax.jvp(g, a, along(a))[1])(*xs), range(len(xs)))(*xs)"),
+    ),
     "vmap of grad": (2, of_lanes("jax.vmap(jax.grad(h, k))(*args)")),
     "jit of vmap of grad": (2, of_lanes("jax.jit(jax.vmap(jax.value_and_grad(h, k)))(*args)")),
     "grad of vmap": (1.5, of_lanes("jax.grad(lambda *a: jnp.sum(jax.vmap(h)(*a)), k)(*args)")),
-    "vmap of jvp": (1, of_lanes("jax.vmap(lambda *a: jax.jvp(lambda *b: h(*[dict(zip(k, b)).get(j, x) for j, x in enumerate(a)]), [a[j] for j in k], along([a[j] for j in k])))(*args)")),
+    "vmap of jvp": (
+        1,
+        of_lanes(
+            "jax.vmap(lambda *a: jax.jvp(lambda *b: h(*[dict(zip(k, b)).get(j, x) for j, x in enumerate(a)]), [a[j] for j in k], along([a[j] for j in k])))(*args)"
+        ),
+    ),
 }
