@@ -108,7 +108,7 @@ def inexact(name: str, x: ArrayLike) -> Any:
 
 
 def default_inexact(name: str, x: ArrayLike) -> Any:
-    """`x` in an inexact dtype, bools and integers of any width in the default one: f64 under x64."""
+    """`x` in an inexact dtype, bools and integers in the default one: f64 under x64."""
     number, wide = inexact(name, x), dtypes.canonical(dtypes.f64)
     is_whole = type_of(value(name, x)).dtype not in dtypes.INEXACT
     return convert(number, dtype=wide) if is_whole and wide == dtypes.f64 else number

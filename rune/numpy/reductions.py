@@ -71,7 +71,7 @@ def _total(
 
 
 def _counted(x: Array, dtype: DTypeLike | None) -> Array | None:
-    """Truth values as 0 and 1 where a sum of bools is asked for, which has no arithmetic; or None."""
+    """Truth values as 0 and 1 where a sum in bool is asked for; or None."""
     if dtype is None or dtypes.as_dtype(dtype) != dtypes.bool_:
         return None
     return ops.convert(ops.convert(x, dtype=dtypes.bool_), dtype=dtypes.i32)

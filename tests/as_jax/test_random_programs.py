@@ -1,4 +1,4 @@
-"""Random programs in JAX's names answer what jax 0.10.2 answered; `./scripts/fuzz --jax` has more."""
+"""Random programs answer what jax 0.10.2 answered; `./scripts/fuzz --jax` has more."""
 
 from __future__ import annotations
 

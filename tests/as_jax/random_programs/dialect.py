@@ -1,6 +1,6 @@
 """What a random program may name, and what the `jax` of this process answers to one.
 
-This file imports `jax` alone, so that a process with jax and one with rune's as_jax run it alike. As
+This file imports `jax` alone, so that jax and as_jax run it alike. As
 a script it serves: it reads questions from its input and writes answers, both pickled.
 """
 
@@ -118,7 +118,7 @@ def answer(question: Question, wrap: Callable[..., Any] = lambda run: run) -> An
 
 
 def answer_quickly(question: Question) -> Answer:
-    """The same as one compiled program, which costs XLA less than its operations one by one; eagerly
+    """The same as one compiled program, cheaper than its operations one by one; eagerly
     where that is asked for, or values decide what the program is."""
     quick = Answer(error="eager") if question.is_eager else answer(question, jax.jit)
     return answer(question) if quick.error else quick

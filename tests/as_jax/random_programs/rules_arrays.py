@@ -252,7 +252,7 @@ def product(m: Maker) -> Made:
 
 
 def _matrix(m: Maker) -> str | None:
-    """A square well-conditioned matrix of f32 or f64 made of a value; the value's rows shrink it."""
+    """A square well-conditioned matrix made of a value."""
     x = m.pick(2, "f", 3)
     if x is None or 0 in m.shape(x) or min(m.shape(x)[-2:]) > 12:
         return None
@@ -407,7 +407,7 @@ def created(m: Maker) -> Made:
             f"jnp.meshgrid({x}.ravel()[:4], jnp.arange(3), indexing='{m.choose(['ij', 'xy'])}')[0]",
             f"jnp.tri(3, 4, {m.choose([0, -1])})",
             f"jnp.zeros({x}.shape, {x}.dtype) + {m.choose(['1', '0.5', 'True'])}",
-            f"jnp.identity(3, jnp.int8)",
+            "jnp.identity(3, jnp.int8)",
             f"jnp.broadcast_arrays({x}, jnp.arange({m.shape(x)[-1] if m.shape(x) else 3}))[0]",
             f"jnp.apply_along_axis(lambda r: r - r.sum(), 0, jnp.atleast_1d({x}))",
             f"jnp.vectorize(lambda r, k: r.sum() * k, signature='(n),()->()')(jnp.atleast_1d({x}), 2)",

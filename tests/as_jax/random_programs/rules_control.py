@@ -1,4 +1,4 @@
-"""Steps with bodies as users of JAX write them: trees as carries, traced bounds, nests, derivatives."""
+"""Steps with bodies: trees as carries, traced bounds, nests, derivatives."""
 
 from __future__ import annotations
 

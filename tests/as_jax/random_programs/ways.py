@@ -103,7 +103,7 @@ def derivative(line: str) -> Form:
 
 
 def of_lanes(line: str) -> Form:
-    """A call with `h(*lane)`, one number of all results, and `args` that have lanes along axis 0."""
+    """A call with `h(*lane)`, one number of all results, and `args` with lanes along axis 0."""
 
     def form(program: Program, rng: np.random.Generator) -> Call:
         numbers = floating(program)
