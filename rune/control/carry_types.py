@@ -3,7 +3,6 @@
 A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
 if the body adds floats to it, and the body is traced again for f32. Where only weakness is
 lost, the body is traced once, as in JAX: it sees a weak value, converted from the strong carry.
-A strong value for which the body gives a weak one is weak behind the loop.
 Everything else must come out as it went in: the same tree, and at every leaf the same shape and
 dtype.
 """
@@ -52,19 +51,6 @@ def _strengthened(value: Value, body_type: ArrayType) -> Value:
     if not value_type.weak or body_type.weak or value_type.dtype != body_type.dtype:
         return value
     return convert(value, dtype=value_type.dtype, weak=False)
-
-
-def weakened(results: Sequence[Value], body: Traced, count: int) -> list[Any]:
-    """What a loop returns, its last `count` carries weak where the body gives weak numbers."""
-    first = len(results) - count
-    return [*results[:first], *(_weak_as(r, t) for r, t in zip(results[first:], body.out_types))]
-
-
-def _weak_as(result: Value, body_type: ArrayType) -> Value:
-    result_type = type_of(result)
-    if not body_type.weak or result_type.weak:
-        return result
-    return convert(result, dtype=result_type.dtype, weak=True)
 
 
 @dataclass(frozen=True, slots=True)
