@@ -8,6 +8,7 @@
     ./scripts/fuzz --schedules           with loops of any legal layout (tests/fuzzing/ways.py)
     ./scripts/fuzz --jobs 4 --on         four processes; go on after a failure, and count
     ./scripts/fuzz --planted             put faults into rune, one of each kind, and see them found
+    ./scripts/fuzz --jax ~/jax/bin/python    programs in JAX's names, beside an installed jax 0.10.2
     ./scripts/fuzz --seed 7 -- -k lanes  what seed 7 draws in the laws of tests/laws; what follows
                                          -- goes to pytest
 
@@ -49,6 +50,9 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--on", action="store_true", help="go on after a failure")
     parser.add_argument("--planted", action="store_true", help="find faults that are put in")
+    parser.add_argument(
+        "--jax", metavar="PYTHON", help="an interpreter with jax, whose answers are held against rune's"
+    )
     parser.add_argument("rest", nargs="*", help="arguments of pytest, behind --")
     return parser.parse_args(arguments)
 
@@ -62,6 +66,7 @@ class Tally:
     last: int  # the seed to stop before
     goes_on: bool
     ways: str
+    jax: str | None = None
     runs: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -96,9 +101,16 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str | None]:
             yield line
 
 
+def worker(jax: str | None) -> list[str]:
+    """The command that runs seeds: of rune alone, or beside jax."""
+    if jax is None:
+        return [sys.executable, "-m", "tests.fuzzing.worker"]
+    return [sys.executable, "-m", "rune.as_jax", "-m", "tests.as_jax.random_programs.worker", "--jax", jax]
+
+
 def run_batch(tally: Tally, seeds: range) -> int:
     """Run seeds in a process of its own; the seed to go on with."""
-    command = [sys.executable, "-m", "tests.fuzzing.worker", str(seeds.start), str(len(seeds)), "--ways", tally.ways]
+    command = [*worker(tally.jax), str(seeds.start), str(len(seeds)), "--ways", tally.ways]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, bufsize=1, text=True)
     at, way = seeds.start, ""
@@ -138,7 +150,7 @@ def programs(asked: argparse.Namespace) -> int:
     first = asked.first if asked.first is not None else time.time_ns() % 10**9
     first, count = (first, asked.programs) if asked.seed is None else (asked.seed, 1)
     begin = time.monotonic()
-    tally = Tally(begin + 60.0 * asked.minutes, first, first + count, asked.on, asked.ways)
+    tally = Tally(begin + 60.0 * asked.minutes, first, first + count, asked.on, asked.ways, asked.jax)
     threads = [threading.Thread(target=run_programs, args=(tally,)) for _ in range(asked.jobs)]
     for thread in threads:
         thread.start()

@@ -21,6 +21,7 @@ from rune.core.no_sharding import is_unsaid
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
+from rune.ops.arithmetic import convert
 from rune.ops.conventions import astype, entries, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
@@ -104,6 +105,13 @@ def inexact(name: str, x: ArrayLike) -> Any:
     if isinstance(x_type, ArrayType) and x_type.dtype in dtypes.FLOATING:
         return x
     return promoted(name, x, kind="inexact")[0]
+
+
+def default_inexact(name: str, x: ArrayLike) -> Any:
+    """`x` in an inexact dtype, bools and integers in the default one: f64 under x64."""
+    number, wide = inexact(name, x), dtypes.canonical(dtypes.f64)
+    is_whole = type_of(value(name, x)).dtype not in dtypes.INEXACT
+    return convert(number, dtype=wide) if is_whole and wide == dtypes.f64 else number
 
 
 def floating(name: str, x: ArrayLike) -> Any:

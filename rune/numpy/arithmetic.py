@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.numpy.arguments import floating, inexact, refuse, static_int, value
+from rune.numpy.arguments import default_inexact, floating, inexact, refuse, static_int, value
 from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
 from rune.numpy.transcendental import real_pair, same_dtype
@@ -249,7 +249,7 @@ trunc = _rounding("trunc", ROWS["trunc"])
 fix = trunc
 rint = _unary(
     "rint",
-    lambda x: c.by_parts(ops.round, inexact("rint", x)),
+    lambda x: c.by_parts(ops.round, default_inexact("rint", x)),
     "The nearest whole number, halves to even.",
     "rint(rnp.array([0.5, 1.5]))",
     "Array([0., 2.], f32[2], cpu:0)",

@@ -13,7 +13,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.numpy.arguments import inexact, type_like, value
+from rune.numpy.arguments import default_inexact, type_like, value
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -74,7 +74,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> rnp.angle(rnp.array([1j, -1.0]), deg=True)
     Array([ 90., 180.], f32[2], cpu:0)
     """
-    z = inexact("angle", value("angle", z))
+    z = default_inexact("angle", value("angle", z))
     radians = ops.atan2(c.imag(z), c.real(z))
     return ops.mul(radians, constant(180 / math.pi, radians)) if deg else radians
 

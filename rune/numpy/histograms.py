@@ -51,7 +51,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise ShapeError(f"digitize: cannot use {type_of(edges)} as bins (one axis required)")
     side, count = "left" if right else "right", type_of(edges).shape[0]
     if count == 0:
-        return fit(value("digitize", np.zeros((), o.index_dtype())), type_of(wanted).shape)
+        return fit(value("digitize", np.zeros((), o.place_dtype(0))), type_of(wanted).shape)
     ascends = edges[-1] >= edges[0]
     number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
     # With descending edges, a value has reached those that the search in reversed order has not.

@@ -83,7 +83,7 @@ def tri(N: ArrayLike, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike |
     """
     rows, columns = _matrix_sizes("tri", N, M)
     below = ops.ge(*_band(rows, columns, static_int("tri", "a diagonal", k)))
-    return c.astype(below, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+    return c.astype(below, dtypes.as_dtype(dtype or dtypes.f32))
 
 
 def _masked(name: str, m: ArrayLike, k: int, lower: bool) -> Array:

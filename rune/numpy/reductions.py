@@ -59,11 +59,23 @@ def _total(
 ) -> Array:
     refuse(name, out=out)
     x = value(name, x)
-    if dtype is None and not promote_integers:
+    if dtype is None and not promote_integers and type_of(x).dtype != dtypes.bool_:
         dtype = type_of(x).dtype
-    widened = st.summable(x, dtype)
+    counted = _counted(x, dtype)
+    widened = st.summable(x if counted is None else counted, dtype if counted is None else None)
     total = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
-    return _with_initial(name, combine, total, initial)
+    return _as_truth(_with_initial(name, combine, total, initial), counted)
+
+
+def _counted(x: Array, dtype: DTypeLike | None) -> Array | None:
+    """Truth values as 0 and 1 where a sum in bool is asked for; or None."""
+    if dtype is None or dtypes.as_dtype(dtype) != dtypes.bool_:
+        return None
+    return ops.convert(ops.convert(x, dtype=dtypes.bool_), dtype=dtypes.i32)
+
+
+def _as_truth(total: Array, counted: Array | None) -> Array:
+    return total if counted is None else ops.convert(total, dtype=dtypes.bool_)
 
 
 def sum(
@@ -302,7 +314,10 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     Array([1, 3, 6], i32[3], cpu:0)
     """
     refuse("cumsum", out=out)
-    return st.cumsum(value("cumsum", a), axis, dtype)
+    x = value("cumsum", a)
+    if (counted := _counted(x, dtype)) is not None:
+        return _as_truth(st.cumsum(counted, axis), counted)
+    return st.cumsum(x, axis, dtype)
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
@@ -317,7 +332,10 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     Array([1, 2, 6], i32[3], cpu:0)
     """
     refuse("cumprod", out=out)
-    return st.cumprod(value("cumprod", a), axis, dtype)
+    x = value("cumprod", a)
+    if (counted := _counted(x, dtype)) is not None:
+        return _as_truth(st.cumprod(counted, axis), counted)
+    return st.cumprod(x, axis, dtype)
 
 
 def _accumulated(

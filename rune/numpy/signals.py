@@ -12,7 +12,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import floating, inexact, is_on_host, rank, together, value
+from rune.numpy.arguments import default_inexact, floating, inexact, is_on_host, rank, together, value
 from rune.numpy.arithmetic import abs, mod
 from rune.numpy.composites import composite
 from rune.numpy.joining import concatenate
@@ -351,7 +351,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     x = value("unwrap", p)
     x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
     is_integer = type_of(x).dtype in dtypes.INTEGER and isinstance(period, int)
-    x = x if is_integer else floating("unwrap", x)
+    x = x if is_integer else floating("unwrap", default_inexact("unwrap", x))
     steps = diff(x, axis=axis)
     half = period // 2 if is_integer else period / 2
     low = -half

@@ -129,7 +129,8 @@ def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     >>> rnp.argpartition(rnp.array([3, 1, 2]), 1)
     Array([1, 2, 0], i32[3], cpu:0)
     """
-    return o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
+    order = o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
+    return ops.cast(order, o.place_dtype(order.size))
 
 
 def lexsort(keys: object, axis: int = -1) -> Array:
@@ -159,7 +160,7 @@ def searchsorted(
 ) -> Array:
     """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
 
-    Shapes: a [N], v [*V] -> [*V]. Types: i32.
+    Shapes: a [N], v [*V] -> [*V]. Types: i32, where the size of `a` fits into that, x64 or not.
     sorter: positions that put `a` into order. method: a hint that JAX takes; it changes nothing.
     Errors: ShapeError unless `a` has one axis; ArgumentError for another side or method.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rune import dtypes
+from rune import dims, dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 def index_dtype() -> np.dtype:
     """The dtype of positions: i32, or i64 under `enable_x64`."""
     return dtypes.canonical(dtypes.i64)
+
+
+def place_dtype(size: Size) -> np.dtype:
+    """The dtype of places among so many elements, x64 or not: i32 if that holds them."""
+    return dtypes.i32 if dims.at_most(size, 2**31 - 1) is not False else index_dtype()
 
 
 def along_last(name: str, x: Value, axis: int | None) -> tuple[Array, int]:
@@ -82,7 +87,7 @@ def searchsorted(x: Operand, values: Value, side: str = "left", sorter: Value | 
         x = take_last(x, operand("searchsorted", sorter))
     shape = type_of(values).shape
     positions = search_sorted(x, reshape(values, -1), side=side)
-    return cast(reshape(positions, shape), index_dtype())
+    return cast(reshape(positions, shape), place_dtype(type_of(x).shape[0]))
 
 
 def _require_row(name: str, type: ArrayType) -> None:

@@ -17,7 +17,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import Shape
 from rune.core.values import Operand, V, Value
 from rune.dims import Dim, Size, product
-from rune.ops.arithmetic import select, zero_like
+from rune.ops.arithmetic import convert, select, zero_like
 from rune.ops.family import fit, reshape, size_value
 from rune.ops.index_dims import result_shape
 from rune.ops.index_masks import is_advanced
@@ -40,7 +40,15 @@ def change_window(x: V, entries: Entries, combine: Primitive | None, values: Ope
     values = broadcast_to("at", values, shape)
     if combine is not None:
         values = combine(_reshaped(sliced(x, indices), shape), values)
-    return _put_back(x, parts, _reshaped(values, sizes))
+    return _as_weak_as(x, _put_back(x, parts, _reshaped(values, sizes)))
+
+
+def _as_weak_as(x: Value, changed: Operand) -> Any:
+    """What becomes of x is an array, and weak if x is, also where every element is another's."""
+    x_type, changed_type = type_of(x), type_of(changed)
+    if x_type.weak == changed_type.weak and not isinstance(changed, np.ndarray | np.generic):
+        return changed
+    return convert(changed, dtype=changed_type.dtype, weak=x_type.weak)
 
 
 def _reshaped(x: V, shape: Shape) -> V:

@@ -54,7 +54,7 @@ def values(program: Program, args: list[Any]) -> dict[str, Any]:
     env = dict(zip((i.name for i in program.inputs), args, strict=True))
     with use(Oracle(current())), np.errstate(all="ignore"):
         for step in program.steps:
-            env.update(evaluate(step, env))
+            env.update(evaluate(step, env, program.modules))
     return env
 
 

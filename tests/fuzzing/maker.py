@@ -6,7 +6,7 @@ exact where programs are compared bit for bit, moderate where they are compared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import RuneError
-from tests.fuzzing.program import Input, Program, Step, dtype_named, evaluate
+from tests.fuzzing.program import RUNE, Input, Program, Step, dtype_named, evaluate
 from tests.support.arrays import array
 
 LARGEST = 2500  # elements of one value
@@ -33,6 +33,8 @@ class Maker:
     envs: list[dict[str, Any]]  # one for every choice of the sizes
     inputs: list[Input] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    modules: Mapping[str, Any] = field(default_factory=lambda: RUNE)  # what the lines may name
+    refused: list[Step] = field(default_factory=list)
 
     # --- chance -------------------------------------------------------------------------------
 
@@ -110,8 +112,9 @@ class Maker:
         first = len(self.envs[0])
         step = Step(tuple(f"v{first + k}" for k in range(count)), text)
         try:
-            evaluations = [evaluate(step, env) for env in self.envs]
+            evaluations = [evaluate(step, env, self.modules) for env in self.envs]
         except Refused:
+            self.refused.append(step)
             return False
         if not all(self.is_comparable(v) for values in evaluations for v in values.values()):
             return False
@@ -161,7 +164,7 @@ class Maker:
         """What has grown, some of it returned."""
         names = [name for step in self.steps for name in step.names]
         more = [n for n in names[:-1] if self.chance(0.25)]
-        return Program(tuple(self.inputs), tuple(self.steps), (*more, *names[-1:]))
+        return Program(tuple(self.inputs), tuple(self.steps), (*more, *names[-1:]), self.modules)
 
 
 def magnitude(value: Any) -> float:

@@ -1,8 +1,8 @@
 """A random program as a value: inputs, one line of Python a step, and what it returns.
 
 The lines are ordinary code over `rnp`, `lax` and `rune`, so a program that fails is printed as it
-would be written. Which modules those names stand for is the caller's: rune's own (RUNE), or what
-they mean in NumPy (meaning.py).
+would be written. Which modules those names stand for is the caller's: rune's own (RUNE), what they
+mean in NumPy (meaning.py), or JAX's (tests/as_jax/random_programs).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ml_dtypes
@@ -79,6 +79,7 @@ class Program:
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
     results: tuple[str, ...]
+    modules: Mapping[str, Any] = field(default_factory=lambda: RUNE, compare=False, repr=False)
 
     def names(self) -> tuple[str, ...]:
         """Everything that has a name, inputs first."""
@@ -108,7 +109,7 @@ class Program:
                 steps.append(step)
                 wanted |= step.operands
         inputs = tuple(i for i in self.inputs if i.name in wanted)
-        return Program(inputs or self.inputs[:1], tuple(reversed(steps)), self.results)
+        return replace(self, inputs=inputs or self.inputs[:1], steps=tuple(reversed(steps)))
 
     def source(self, name: str = "f") -> str:
         """The program as a function in Python."""
@@ -116,9 +117,9 @@ class Program:
         head = f"def {name}({', '.join(i.name for i in self.inputs)}):"
         return "\n".join([head, *lines, f"    return {', '.join(self.results)},"])
 
-    def function(self, modules: Mapping[str, Any] = RUNE) -> Callable[..., tuple[Any, ...]]:
-        """The program as a Python function over these modules."""
-        namespace = dict(modules)
+    def function(self) -> Callable[..., tuple[Any, ...]]:
+        """The program as a Python function."""
+        namespace = dict(self.modules)
         exec(_compiled(self.source()), namespace)
         return namespace["f"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from tests.fuzzing.compare import values
 from tests.fuzzing.maker import Refused
@@ -56,7 +57,7 @@ def _with_inputs(program: Program, seed: int) -> Iterator[Program]:
             Input(n, tuple(env[n].shape), env[n].dtype.name, program.inputs[0].values) for n in step.names
         )
         steps = (*program.steps[:k], *program.steps[k + 1 :])
-        yield Program((*program.inputs, *arguments), steps, program.results).needed()
+        yield replace(program, inputs=(*program.inputs, *arguments), steps=steps).needed()
 
 
 def _without(program: Program, k: int) -> Iterator[Program]:
@@ -65,4 +66,4 @@ def _without(program: Program, k: int) -> Iterator[Program]:
     steps = (*program.steps[:k], *program.steps[k + 1 :])
     read = {n for s in steps for n in s.operands}
     if results and not read & set(names):
-        yield Program(program.inputs, steps, results)
+        yield replace(program, steps=steps, results=results)

@@ -64,7 +64,7 @@ class Failure:
                 f"{self.way.name}: {type(self.error).__name__}: {self.error}\n",
                 f"rng = np.random.default_rng({self.seed})\n{inputs}\n",
                 f"{sizes}{program.source()}\n",
-                f"replay: ./scripts/fuzz --seed {self.seed}",
+                f"replay: ./scripts/fuzz {self.way.options}--seed {self.seed}",
             ]
         )
 

@@ -43,12 +43,14 @@ WRONG = (Difference, *Refused, AssertionError, RuntimeError, MemoryError)
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A name, how often it is chosen, what draws its programs, and what checks one."""
+    """A name, how often it is chosen, what draws its programs, what checks one, and the options of
+    the command that replays it."""
 
     name: str
     weight: float
     draw: Callable[[int], Any]
     check: Callable[[Any, int], None]
+    options: str = ""
 
 
 # --- which results ------------------------------------------------------------------------------

@@ -40,13 +40,18 @@ def main(arguments: Sequence[str]) -> None:
     warnings.simplefilter("ignore")
     ways = chosen_ways(asked.ways)
     with rune.configure(cache_dir=""):
-        for seed in range(asked.seed, asked.seed + asked.count):
-            way = way_of(seed, ways).name
-            say(at=seed, way=way)
-            begin = time.monotonic()
-            failure = trial(seed, ways)
-            message = str(shrunk(failure, 20.0)) if failure else ""
-            say(seed=seed, way=way, seconds=time.monotonic() - begin, failure=message)
+        run_seeds(range(asked.seed, asked.seed + asked.count), ways)
+
+
+def run_seeds(seeds: Sequence[int], ways: Sequence[Way]) -> None:
+    """Run each seed in its way, and say what became of it."""
+    for seed in seeds:
+        way = way_of(seed, ways).name
+        say(at=seed, way=way)
+        begin = time.monotonic()
+        failure = trial(seed, ways)
+        message = str(shrunk(failure, 20.0)) if failure else ""
+        say(seed=seed, way=way, seconds=time.monotonic() - begin, failure=message)
 
 
 if __name__ == "__main__":

@@ -194,7 +194,12 @@ def fori_loop(
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
-    start, stop = _of_one_dtype(_bound(lower), _bound(upper))
+    begin = _bound(lower)
+    start, stop = _of_one_dtype(begin, _bound(upper))
+
+    # The counter is as weak as the number that it starts from, unless that changes its dtype.
+    if type_of(begin).weak and type_of(begin).dtype == type_of(start).dtype:
+        start = begin
 
     # The counter is the first leaf of the carry, and messages hide it.
     def step(state: tuple[Any, Any]) -> Any:

@@ -389,7 +389,7 @@ def _ranks(x: Array, method: str) -> Array:
     is_last = rnp.concatenate([is_new, rnp.ones_like(ordered[..., :1], dtype=bool)], -1)
     back = rnp.flip(rnp.where(is_last, number, 0), -1)
     last = rnp.flip(_filled_from_above(back, x.shape[-1] + 1), -1)
-    wide = rnp.float64 if x.dtype.itemsize >= 8 else rnp.float32
+    wide = rnp.float64 if x.dtype.itemsize >= 8 else rnp.zeros(()).dtype
     middle = rnp.astype(first + last, wide) * 0.5
     ranks = {"min": first, "max": last, "average": middle}
     return rnp.take_along_axis(ranks[method], place, -1)
