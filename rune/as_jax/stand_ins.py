@@ -2,8 +2,8 @@
 modules that can be imported while what they have is refused when it is called.
 
 Libraries take public functions from the private module where JAX happens to define them, and import
-Pallas at the top of a file whose other half never asks for it. A finder at the end of `sys.meta_path`,
-which is asked for modules that no other finder knows, loads both kinds; it also answers
+Pallas at the top of a file that seldom calls it. A finder at the end of `sys.meta_path`, which is
+asked for modules that no other finder knows, loads both kinds; it also answers
 `importlib.metadata.version("jax")`.
 """
 
@@ -27,7 +27,7 @@ VERSIONS: Mapping[str, str] = {"jax": "0.10.2", "jaxlib": "0.10.2"}
 
 # A public module, and the private modules of jax 0.10.2 (under jax._src) whose public names it has.
 PRIVATE: Mapping[str, str] = {
-    "jax": "api array basearray callback stateful pmap",
+    "jax": "api basearray callback shard_map stateful pmap",
     "jax.ad_checkpoint": "ad_checkpoint",
     "jax.custom_batching": "custom_batching",
     "jax.custom_derivatives": "custom_derivatives",
@@ -36,7 +36,6 @@ PRIVATE: Mapping[str, str] = {
     "jax.errors": "errors",
     "jax.experimental.layout": "layout",
     "jax.experimental.mesh_utils": "mesh_utils",
-    "jax.experimental.shard_map": "shard_map",
     "jax.extend.linear_util": "linear_util",
     "jax.extend.source_info_util": "source_info_util",
     "jax.image": "image image.scale",
@@ -91,7 +90,12 @@ PRIVATE: Mapping[str, str] = {
 }
 
 # Modules that can be imported wherever JAX is, and do nothing on a CPU.
-REFUSED = ("jax.experimental.array_serialization*", "jax.experimental.colocated_python*", "jax.experimental.pallas.*")
+REFUSED = (
+    "jax.experimental.array_serialization*",
+    "jax.experimental.colocated_python*",
+    "jax.experimental.pallas.*",
+    "jax.extend.ifrt_programs",
+)
 
 _PUBLIC = {f"jax._src.{private}": public for public, names in PRIVATE.items() for private in names.split()}
 

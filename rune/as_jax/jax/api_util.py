@@ -19,7 +19,10 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kw
 
 
 def argnums_partial(
-    f: linear_util.WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True
+    f: linear_util.WrappedFun,
+    dyn_argnums: int | Sequence[int],
+    args: Sequence[Any],
+    require_static_args_hashable: bool = True,
 ) -> tuple[linear_util.WrappedFun, tuple[Any, ...]]:
     """The function of the numbered arguments alone, and these.
 

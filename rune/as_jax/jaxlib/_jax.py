@@ -1,4 +1,4 @@
-"""`jaxlib._jax`: classes by which libraries tell jitted functions and devices from others (GPJax, evojax)."""
+"""`jaxlib._jax`: the classes of jitted functions and devices (GPJax, evojax)."""
 
 from rune import absent
 from rune.array import Array as ArrayImpl

@@ -1,4 +1,4 @@
-"""`jaxlib.xla_client`: classes that libraries name in annotations and in `except` (dynamiqs, jax_dataclasses, jaxlie)."""
+"""`jaxlib.xla_client`: classes in annotations and `except` (dynamiqs, jax_dataclasses, jaxlie)."""
 
 from rune import absent
 from rune.array import Array as ArrayImpl

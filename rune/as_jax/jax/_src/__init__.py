@@ -1,6 +1,6 @@
 """`jax._src`: modules of the inside of JAX that libraries import, with what they take from them.
 
-A module is loaded when it is asked for by attribute alone, since JAX has loaded all of them by then.
+A module is loaded when it is asked for by attribute alone: JAX has loaded all of them by then.
 """
 
 from __future__ import annotations

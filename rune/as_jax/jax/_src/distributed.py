@@ -10,7 +10,7 @@ __getattr__ = absent.of(__name__)
 
 
 class State:
-    """The processes that compute together. They meet without a server, so that none has a client."""
+    """The processes that compute together; they meet without a server, and none has a client."""
 
     client = None
     service = None

@@ -1,4 +1,4 @@
-"""`jax._src.sharding_impls`: what has no layout of its own (jaxns; torchax and Levanter ask for UNSPECIFIED)."""
+"""`jax._src.sharding_impls`: public names, and how a spec is read (jaxns)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ def canonicalize_sharding(
 ) -> NamedSharding | None:
     """The sharding on the mesh in force; None where there is nothing to say.
 
-    Errors: TypeError if it is neither a sharding nor a spec; ValueError for a spec outside of a mesh.
+    Errors: TypeError if it is neither a sharding nor a spec; ValueError for a spec without a mesh.
     """
     if sharding is None or isinstance(sharding, NamedSharding):
         return sharding
     if not isinstance(sharding, PartitionSpec):
-        raise TypeError(f"{api_name}: cannot use {type(sharding).__name__} (a NamedSharding or a PartitionSpec required)")
+        raise TypeError(
+            f"{api_name}: cannot use {type(sharding).__name__} (a NamedSharding or a PartitionSpec required)"
+        )
     mesh = get_mesh()
     if mesh is None:
         raise ValueError(f"{api_name}: cannot read {sharding} (no mesh is set: jax.set_mesh, or a NamedSharding)")

@@ -1,4 +1,4 @@
-"""`jax._src.tree_util`: the classes that are nodes of trees (Flax nnx asks for one at a time), and public names (Orbax)."""
+"""`jax._src.tree_util`: which classes are nodes (Flax nnx asks), and public names (Orbax)."""
 
 from jax.tree_util import *
 

@@ -1,4 +1,4 @@
-"""`jax._src.util`: work on lists, which those take who write transformations (Quax, pgx, torchax, and many others)."""
+"""`jax._src.util`: lists taken apart and merged (Quax, penzai, torchax, brainstate)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def partition_list(bs: Sequence[bool], l: Sequence[T]) -> tuple[list[T], list[T]
 def merge_lists(bs: Sequence[bool], l0: Sequence[T], l1: Sequence[T]) -> list[T]:
     """What `partition_list` took apart. Errors: ValueError for lists of other lengths."""
     if (len(l0), len(l1)) != (len(bs) - sum(bs), sum(bs)):
-        raise ValueError(f"merge_lists: cannot merge lists of {len(l0)} and {len(l1)} by {len(bs)} marks, {sum(bs)} true")
+        raise ValueError(
+            f"merge_lists: cannot merge lists of {len(l0)} and {len(l1)} by {len(bs)} marks, {sum(bs)} true"
+        )
     sides = (iter(l0), iter(l1))
     return [next(sides[b]) for b in bs]
 
