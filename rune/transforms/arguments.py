@@ -147,6 +147,11 @@ def put_on(wrapper: Callable[..., object], function: Callable[..., object], upda
     functools.update_wrapper(wrapper, function, assigned, updated)
 
 
+def name_of(function: Callable[..., object], otherwise: str) -> str:
+    """The function's own name, or another where it has none that is a text."""
+    return function.__name__ if is_named(function) else otherwise
+
+
 def is_named(function: Callable[..., object], attribute: str = "__name__") -> bool:
     """Whether the function has a name that is a text."""
     return isinstance(getattr(function, attribute, None), str)

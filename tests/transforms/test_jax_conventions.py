@@ -343,7 +343,7 @@ class Nameless:
         lambda f: rune.checkpoint(f)(3.0),
         lambda f: rune.custom_vjp(f).function(3.0),
         lambda f: rune.linearize(f, 3.0)[0],
-        lambda f: rune.eval_jaxpr(rune.make_jaxpr(f)(3.0), 3.0)[0],
+        lambda f: rune.jaxpr_as_fun(rune.make_jaxpr(f)(3.0))(3.0)[0],
         lambda f: rune.pmap(f)(rnp.full(1, 3.0))[0],
         lambda f: rune.lax.map(f, rnp.full(2, 3.0))[1],
         lambda f: rune.lax.cond(True, f, f, 3.0),
