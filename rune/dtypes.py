@@ -186,7 +186,7 @@ _KINDS: dict[type, frozenset[np.dtype]] = {
 }
 
 
-def issubdtype(arg1: object, arg2: object) -> bool:
+def issubdtype(a: object, b: object) -> bool:
     """Whether a dtype belongs to a kind such as `numpy.floating`, or is the same dtype.
 
     Errors: DtypeError for an unknown dtype.
@@ -194,11 +194,11 @@ def issubdtype(arg1: object, arg2: object) -> bool:
     >>> issubdtype("bf16", np.floating), issubdtype(int, np.floating)
     (True, False)
     """
-    if isinstance(arg1, type) and arg1 in _KINDS:
-        return isinstance(arg2, type) and issubclass(arg1, arg2)
-    if isinstance(arg2, type) and arg2 in _KINDS:
-        return named(arg1) in _KINDS[arg2]
-    return named(arg1) == named(arg2)
+    if isinstance(a, type) and a in _KINDS:
+        return isinstance(b, type) and issubclass(a, b)
+    if isinstance(b, type) and b in _KINDS:
+        return named(a) in _KINDS[b]
+    return named(a) == named(b)
 
 
 # --- names ------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class named_scope(ContextDecorator):
         _scope.reset(self._token)
 
 
-def named_call(function: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """The function, each call of which is in a scope of its name, or of `name`.
 
     Errors: none.
@@ -69,11 +69,11 @@ def named_call(function: Callable[P, R], *, name: str | None = None) -> Callable
     >>> program.equations[0].source_info.name_stack
     'wave'
     """
-    called = name or getattr(function, "__name__", type(function).__name__)
+    called = name or getattr(fun, "__name__", type(fun).__name__)
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with named_scope(called):
-            return function(*args, **kwargs)
+            return fun(*args, **kwargs)
 
     return call

@@ -11,10 +11,12 @@ import dataclasses
 import pickle
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
 
+import rune
 from rune import tree
 from rune.errors import ArgumentError
 
@@ -412,3 +414,21 @@ def test_a_fold_of_no_leaves_needs_an_identity():
 def test_a_leaf_does_not_come_apart():
     with pytest.raises(ArgumentError, match=r"flatten_one_level: cannot flatten a leaf \(int\)"):
         tree.flatten_one_level(3)
+
+
+def test_static_data_that_cannot_be_copied_are_kept_as_they_are():
+    @rune.tree_util.register_pytree_node_class
+    class State:  # as NetKet's, whose settings are a view of a mapping
+        def __init__(self, samples: Any, settings: Any):
+            self.samples, self.settings = samples, settings
+
+        def tree_flatten(self) -> tuple[Any, Any]:
+            return (self.samples,), self.settings
+
+        @classmethod
+        def tree_unflatten(cls, settings: Any, children: Any) -> State:
+            return cls(*children, settings)
+
+    double = rune.jit(lambda state: state.samples * state.settings["rates"][0])
+
+    assert [float(double(State(3.0, MappingProxyType({"rates": [rate]})))) for rate in (2, 2, 5)] == [6.0, 6.0, 15.0]

@@ -111,7 +111,7 @@ NAMES: Mapping[str, Table] = {
             register_ffi_target_as_batch_partitionable register_ffi_type register_ffi_type_id
             """
     },
-    "jax.api_util": {_INSIDE: "argnums_partial donation_vector flatten_axes rebase_donate_argnums shaped_abstractify"},
+    "jax.api_util": {_INSIDE: "donation_vector flatten_axes rebase_donate_argnums shaped_abstractify"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
     "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "register_vmappable unregister_vmappable"},
@@ -141,7 +141,7 @@ NAMES: Mapping[str, Table] = {
             get_default_device register_backend_cache register_backend_factory
             """
     },
-    "jax.extend.core": {_INSIDE: "AbstractToken CallPrimitive DebugInfo Token"},
+    "jax.extend.core": {_INSIDE: "AbstractToken CallPrimitive Token"},
     "jax.extend.lowering": {_XLA: "JaxIrContext LoweringRuleContext upstream_dialects"},
     "jax.extend.mlir": {
         _MLIR: """

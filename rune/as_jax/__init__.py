@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rune import config
-from rune.as_jax import flags, missing_modules
+from rune.as_jax import flags, missing_modules, stand_ins
 from rune.errors import ArgumentError
 
 # What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
@@ -78,6 +78,7 @@ def _folder(module: ModuleType) -> str:
 
 
 install()
+stand_ins.install()
 missing_modules.install()
 SETTINGS.act()
 flags.begin()

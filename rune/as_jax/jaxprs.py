@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,15 @@ class Effect(metaclass=StandIn):
     """The class of what equations do besides giving values. Flax derives one that none has."""
 
     kind = primitives.Effect
+
+
+class DebugInfo(NamedTuple):
+    """Which function is traced, and by what; it only stands in messages."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] = ()
+    result_paths: tuple[str, ...] = ()
 
 
 class DropVar(Var):

@@ -81,13 +81,13 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         super().__init__(
             name,
             EXTENSION,
-            self._types,
-            batch=self._batch,
-            transpose=self._transpose,
-            jvp_equation=self._jvp,
-            expand=self._lowered,
-            effect=self._effect,
-            run=self._run,
+            self.__types,
+            batch=self.__batch,
+            transpose=self.__transpose,
+            jvp_equation=self.__jvp,
+            expand=self.__lowered,
+            effect=self.__effect,
+            run=self.__run,
         )
         self.rules: dict[str, Callable[..., Any]] = {}
         self.is_effectful_in_params = False
@@ -119,12 +119,12 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
     @property
     def impl(self) -> Callable[..., Any]:
         """What it computes."""
-        return self._rule(IMPL)
+        return self.__rule(IMPL)
 
     @property
     def abstract_eval(self) -> Callable[..., Any]:
         """abstract_eval(*avals, **params) -> (abstract values of the results, effects)"""
-        return self._rule(TYPES)
+        return self.__rule(TYPES)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters with which an equation's primitive is bound again."""
@@ -132,67 +132,67 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
 
     # --- as records of rune have it ---------------------------------------------------------------
 
-    def _rule(self, kind: str) -> Callable[..., Any]:
+    def __rule(self, kind: str) -> Callable[..., Any]:
         try:
             return self.rules[kind]
         except KeyError:
             raise MissingRule(WHAT[kind].format(self)) from None
 
-    def _types(self, *types: ArrayType, **params: Any) -> Any:
-        out, _ = self._rule(TYPES)(*types, **params)
+    def __types(self, *types: ArrayType, **params: Any) -> Any:
+        out, _ = self.__rule(TYPES)(*types, **params)
         return tuple(map(type_of, out)) if self.multiple_results else type_of(out)
 
-    def _effect(self, **params: object) -> Effect | None:
+    def __effect(self, **params: object) -> Effect | None:
         return Effect.UNORDERED if self.is_effectful_in_params else None
 
-    def _run(self, *args: Value, **params: Any) -> Any:
-        out = self._called(IMPL, *as_arrays(args), **params)
+    def __run(self, *args: Value, **params: Any) -> Any:
+        out = self.__called(IMPL, *as_arrays(args), **params)
         return list(map(unshared, out)) if self.multiple_results else unshared(out)
 
-    def _called(self, kind: str, *args: Any, **params: Any) -> Any:
+    def __called(self, kind: str, *args: Any, **params: Any) -> Any:
         """What a rule returns; its operations report their own lines."""
         with at_line(None):
-            return self._rule(kind)(*args, **params)
+            return self.__rule(kind)(*args, **params)
 
-    def _jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+    def __jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
         types = map(interpreter.type_of, primals)
         filled = [tangent_zero(type) if t is None else t for t, type in zip(tangents, types, strict=True)]
-        outs, out_tangents = self._called(JVP, tuple(as_arrays(primals)), tuple(as_arrays(filled)), **params)
+        outs, out_tangents = self.__called(JVP, tuple(as_arrays(primals)), tuple(as_arrays(filled)), **params)
         if not self.multiple_results:
             outs, out_tangents = [outs], [out_tangents]
         return list(map(unshared, outs)), [unshared(value_or_none(t)) for t in out_tangents]
 
-    def _transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
+    def __transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
         primals = [UndefinedPrimal(x) if lin else x for x, lin in zip(inputs, linear, strict=True)]
         cts: Any = ct
         if self.multiple_results and any(c is None for c in ct):
-            results, _ = self._rule(TYPES)(*(_input_type(x) for x in inputs), **params)
+            results, _ = self.__rule(TYPES)(*(_input_type(x) for x in inputs), **params)
             cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
-        outs = self._called(TRANSPOSE, cts, *as_arrays(primals), **params)
+        outs = self.__called(TRANSPOSE, cts, *as_arrays(primals), **params)
         if isinstance(outs, type):  # Zero itself: all are
             return [None] * len(inputs)
         return [unshared(value_or_none(c)) for c in outs]
 
-    def _batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: Any) -> Any:
+    def __batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: Any) -> Any:
         axis = own_axis()
         data = AxisData(None if axis is None else axis.name, size)
         dims = tuple(0 if b else None for b in batched)
-        outs, out_dims = self._called(BATCH, data, tuple(as_arrays(args)), dims, **params)
+        outs, out_dims = self.__called(BATCH, data, tuple(as_arrays(args)), dims, **params)
         if not self.multiple_results:
             return _leading(outs, out_dims), out_dims is not None
         out_dims = [None] * len(outs) if out_dims is None else out_dims
         leading = [_leading(o, d) for o, d in zip(outs, out_dims, strict=True)]
         return leading, tuple(d is not None for d in out_dims)
 
-    def _lowered(self, *args: Value, **params: Any) -> Any:
+    def __lowered(self, *args: Value, **params: Any) -> Any:
         types = [interpreter.type_of(a) for a in args]
-        expected, _ = self._rule(TYPES)(*types, **params)
+        expected, _ = self.__rule(TYPES)(*types, **params)
         context = LoweringContext(self, tuple(types), tuple(map(type_of, _all(expected))))
-        outs = _all(self._called(LOWERING, context, *as_arrays(args), **params))
-        outs = [self._checked(o, t) for o, t in zip(outs, context.avals_out, strict=True)]
+        outs = _all(self.__called(LOWERING, context, *as_arrays(args), **params))
+        outs = [self.__checked(o, t) for o, t in zip(outs, context.avals_out, strict=True)]
         return outs if self.multiple_results else outs[0]
 
-    def _checked(self, out: Any, type: ArrayType) -> Any:
+    def __checked(self, out: Any, type: ArrayType) -> Any:
         """A result of the lowering, which has to be as the rule for types says."""
         out = unshared(out)
         if not is_layout(interpreter.type_of(out), type):

@@ -21,6 +21,7 @@ from rune.array import Array, as_array
 from rune.config import setting
 from rune.errors import TransformError
 from rune.sharding import P
+from rune.transforms.arguments import put_on
 from rune.transforms.checks.failures import last_failure, of_lanes
 from rune.transforms.compile.jit import Jitted
 from rune.transforms.references import Ref, calls_of_jitted
@@ -125,7 +126,7 @@ class Part(Noting):
     """
 
     def __init__(self, function: Callable[..., object]):
-        functools.update_wrapper(self, function)
+        put_on(self, function, functools.WRAPPER_UPDATES)
         self.function = function
         self.sites = {}
         self.width = 0

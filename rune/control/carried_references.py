@@ -6,12 +6,12 @@ takes the values of the references beside its own argument, and returns them bes
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
 from rune.core.values import Value
+from rune.transforms.arguments import is_named
 from rune.transforms.references import Frame, Ref, Written, unboxed
 
 Refs = Sequence[Ref]
@@ -108,6 +108,6 @@ def branch(owner: str, f: Function, refs: Refs) -> Function:
 
 def named_as(wrapper: Function, f: Function) -> Function:
     """The wrapper with the name of the user's function, which the program bears."""
-    functools.update_wrapper(wrapper, f, assigned=("__name__",), updated=())
-    del wrapper.__wrapped__  # type: ignore[attr-defined]
+    if is_named(f):
+        wrapper.__name__ = f.__name__
     return wrapper

@@ -401,10 +401,10 @@ def stack(operands: object, axis: int = 0) -> Array:
     return joining.stack(operands, axis)
 
 
-def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis, without it.
 
-    Shapes: [*A, N, *B] -> N of [*A, *B]. Types: that of `operand`.
+    Shapes: [*A, N, *B] -> N of [*A, *B]. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -412,7 +412,7 @@ def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     >>> [int(x) for x in lax.unstack(rnp.arange(3))]
     [0, 1, 2]
     """
-    return tuple(joining.unstack(operand, axis=axis))
+    return tuple(joining.unstack(x, axis=axis))
 
 
 # --- creation ---------------------------------------------------------------------------------

@@ -284,7 +284,7 @@ def key_impl(keys: KeyLike) -> str:
     return generator_of(as_keys("key_impl", keys))
 
 
-def key_dtype(impl: object = None) -> KeyDtype:
+def key_dtype(impl_spec: object = None) -> KeyDtype:
     """The dtype of the keys of a generator.
 
     Errors: ArgumentError for an unknown generator.
@@ -293,7 +293,7 @@ def key_dtype(impl: object = None) -> KeyDtype:
     >>> rune.random.key_dtype()
     key<fry>
     """
-    return KeyDtype(implementation(impl))
+    return KeyDtype(implementation(impl_spec))
 
 
 def clone(key: KeyLike) -> Array:

@@ -131,10 +131,30 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
     for name, value in getattr(function, "__dict__", {}).items():
         if not hasattr(wrapper, name):
             setattr(wrapper, name, value)
-    functools.update_wrapper(wrapper, function, updated=())
-    wrapper.__name__ = getattr(function, "__name__", function_name(function))
+    put_on(wrapper, function)
+    if not is_named(function):
+        wrapper.__name__ = function_name(function)
     wrapper.name_in_programs = f"{by}({function_name(function)})"  # type: ignore[attr-defined]
     return wrapper
+
+
+def put_on(wrapper: Callable[..., object], function: Callable[..., object], updated: Sequence[str] = ()) -> None:
+    """As functools.update_wrapper, but for names that are not texts.
+
+    An object with a `__call__` may answer to `__name__` with whatever it likes.
+    """
+    assigned = [a for a in functools.WRAPPER_ASSIGNMENTS if not a.endswith("name__") or is_named(function, a)]
+    functools.update_wrapper(wrapper, function, assigned, updated)
+
+
+def name_of(function: Callable[..., object], otherwise: str) -> str:
+    """The function's own name, or another where it has none that is a text."""
+    return function.__name__ if is_named(function) else otherwise
+
+
+def is_named(function: Callable[..., object], attribute: str = "__name__") -> bool:
+    """Whether the function has a name that is a text."""
+    return isinstance(getattr(function, attribute, None), str)
 
 
 class SignatureOfWrapped:

@@ -195,9 +195,20 @@ def _settled(node: TreeDef, parts: list[TreeDef]) -> TreeDef:
     try:
         hash(data)
     except TypeError:
-        data = copy.deepcopy(data)
+        data = _copied(data)
     is_same = data is node.data and all(a is b for a, b in zip(parts, node.parts))
     return node if is_same else TreeDef(node.kind, data, tuple(parts), node.num_leaves, False)
+
+
+def _copied(data: object) -> object:
+    """A copy of static data; the data themselves where they hold what cannot be copied.
+
+    Views of mappings and locks cannot, and JAX keeps such data as they are.
+    """
+    try:
+        return copy.deepcopy(data)
+    except TypeError:
+        return data
 
 
 def differ(data: object, other: object) -> bool:

@@ -12,8 +12,6 @@ from jax.interpreters import mlir
 from rune.errors import ArgumentError
 
 MODULES = {
-    "jax.experimental.pallas.tpu": "Kernels written for GPUs and TPUs by Pallas",
-    "jax.experimental.pallas.mosaic_gpu": "Kernels written for GPUs and TPUs by Pallas",
     "jax.experimental.mosaic": "rune writes the kernels of what is said in jax.numpy",
     "jax.experimental.jax2tf": "Programs for TensorFlow",
     "jax.experimental.host_callback": "use jax.pure_callback",
@@ -34,6 +32,26 @@ def test_a_module_of_jax_that_is_not_there_says_why(name: str):
 def test_a_module_that_nobody_has_is_named_as_ever():
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'jax\.nothing'$"):
         import_module("jax.nothing")
+
+
+IMPORTED_AND_REFUSED = {
+    "jax.experimental.pallas.tpu": "Kernels written for GPUs and TPUs by Pallas",
+    "jax.experimental.pallas.ops.tpu.splash_attention": "Kernels written for GPUs and TPUs by Pallas",
+    "jax.experimental.colocated_python.serialization": "Written for processes that share arrays",
+    "jax.experimental.array_serialization.serialization": "Written for processes that share arrays",
+    "jax.extend.ifrt_programs": "builds, reads or tunes programs of XLA",
+}
+
+
+@pytest.mark.parametrize("name", IMPORTED_AND_REFUSED)
+def test_what_a_module_of_accelerators_has_says_why_when_it_is_called(name: str):
+    module = import_module(name)
+
+    with pytest.raises(ArgumentError, match=f"{name}.make: cannot be called under rune.as_jax") as raised:
+        module.make(3)
+    assert IMPORTED_AND_REFUSED[name] in str(raised.value)
+    with pytest.raises(ArgumentError, match=f"{name}.kernels.make: cannot be called"):
+        module.kernels.make()
 
 
 @pytest.mark.parametrize("name", ["pallas_call", "BlockSpec", "program_id", "load"])

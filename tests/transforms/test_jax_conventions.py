@@ -320,3 +320,36 @@ def test_attributes_of_a_function_are_those_of_its_wrapper(name: str):
 
     assert wrapper.purpose == "squares"
     assert rune.tree.leaves(results)[0] in (1.0, 2.0)
+
+
+class Nameless:
+    """A callable whose name is no text, as tinygp's mean functions have it."""
+
+    __name__ = None
+    __qualname__ = "Nameless"
+
+    def __call__(self, x):
+        return x * 2.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: rune.jit(f)(3.0),
+        lambda f: rune.vmap(f)(rnp.full(1, 3.0))[0],
+        lambda f: 3 * rune.grad(f)(3.0),
+        lambda f: 3 * rune.jacfwd(f)(3.0),
+        lambda f: 3 * rune.jacrev(f)(3.0),
+        lambda f: rune.checkpoint(f)(3.0),
+        lambda f: rune.custom_vjp(f).function(3.0),
+        lambda f: rune.linearize(f, 3.0)[0],
+        lambda f: rune.jaxpr_as_fun(rune.make_jaxpr(f)(3.0))(3.0)[0],
+        lambda f: rune.pmap(f)(rnp.full(1, 3.0))[0],
+        lambda f: rune.lax.map(f, rnp.full(2, 3.0))[1],
+        lambda f: rune.lax.cond(True, f, f, 3.0),
+        lambda f: rune.lax.while_loop(lambda c: c < 6.0, f, 3.0),
+        lambda f: rune.checkify.checkify(f)(3.0)[1],
+    ],
+)
+def test_a_callable_needs_no_name(call):
+    assert float(call(Nameless())) == 6.0

@@ -1,21 +1,16 @@
-"""`jax.api_util`: functions of flat arguments (Flax, NumPyro, Haiku, Distrax)."""
+"""`jax.api_util`: functions of flat arguments (Flax, NumPyro, Haiku, Distrax, NetKet)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Hashable, Sequence
+from typing import Any
 
+from jax._src.util import canonicalize_axis, safe_map
 from jax.extend import linear_util
 
 from rune import absent, tree
+from rune.as_jax.jaxprs import DebugInfo
 from rune.tree.treedef import TreeDef
-
-
-class DebugInfo(NamedTuple):
-    """Which function is traced, and by what; it only stands in messages."""
-
-    traced_for: str
-    func_src_info: str
 
 
 def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> DebugInfo:
@@ -23,9 +18,32 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kw
     return DebugInfo(traced_for, getattr(fun, "__qualname__", repr(fun)))
 
 
-def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
-    """`f` of the elements of equally long iterables. Errors: ValueError for other lengths."""
-    return [f(*elements) for elements in zip(*args, strict=True)]
+def argnums_partial(
+    f: linear_util.WrappedFun,
+    dyn_argnums: int | Sequence[int],
+    args: Sequence[Any],
+    require_static_args_hashable: bool = True,
+) -> tuple[linear_util.WrappedFun, tuple[Any, ...]]:
+    """The function of the numbered arguments alone, and these.
+
+    Errors: ValueError for a number out of bounds, and, if hashable ones are required, for one of
+    the other arguments that has no hash.
+    """
+    numbers = [dyn_argnums] if isinstance(dyn_argnums, int) else dyn_argnums
+    dynamic = [canonicalize_axis(number, len(args)) for number in numbers]
+    fixed = {i: x for i, x in enumerate(args) if i not in dynamic}
+    for number, value in fixed.items():
+        if require_static_args_hashable and not isinstance(value, Hashable):
+            raise ValueError(f"argnums_partial: cannot hold argument {number} ({type(value).__name__} has no hash)")
+    return _with_fixed(f, tuple(dynamic), tuple(fixed.items())), tuple(args[i] for i in dynamic)
+
+
+@linear_util.transformation2
+def _with_fixed(
+    f: Callable[..., Any], dynamic: tuple[int, ...], fixed: tuple[tuple[int, Any], ...], *args: Any, **kwargs: Any
+) -> Any:
+    values = {**dict(fixed), **dict(zip(dynamic, args, strict=True))}
+    return f(*(values[i] for i in sorted(values)), **kwargs)
 
 
 @linear_util.transformation_with_aux

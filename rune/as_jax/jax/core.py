@@ -4,6 +4,7 @@ from rune import ensure_compile_time_eval, eval_jaxpr
 from rune.as_jax.array_classes import pytype_aval_mappings
 from rune.as_jax.avals import AbstractValue, ShapedArray
 from rune.as_jax.jaxprs import (
+    DebugInfo,
     DropVar,
     Effect,
     check_jaxpr,

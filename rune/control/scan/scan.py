@@ -22,7 +22,15 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
 from rune.ops import concatenate, reshape, slice_
 from rune.transforms import references
-from rune.transforms.arguments import flatten_values, is_float0, key_path, refuse_other, require_callable, value_leaves
+from rune.transforms.arguments import (
+    flatten_values,
+    is_float0,
+    key_path,
+    name_of,
+    refuse_other,
+    require_callable,
+    value_leaves,
+)
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
@@ -158,7 +166,7 @@ class _Body:
 
     def __init__(self, function: Callable[..., object], init_tree: TreeDef):
         self.function, self.carry_tree = function, init_tree
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__name__ = name_of(function, type(function).__name__)
 
     def __call__(self, carry: object, x: object) -> tuple[Any, Any]:
         pair = self.function(carry, x)
@@ -260,7 +268,7 @@ def _mapped(f: Callable[[Any], object], xs: object) -> Any:
     def step(carry: object, x: object) -> tuple[object, object]:
         return carry, f(x)
 
-    step.__name__ = getattr(f, "__name__", "f")  # the program bears the name of the user's function
+    step.__name__ = name_of(f, "f")  # the program bears the name of the user's function
     return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
 
 

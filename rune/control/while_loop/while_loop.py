@@ -27,7 +27,7 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops.family import size_value
 from rune.ops.promote import promoted
 from rune.transforms import references
-from rune.transforms.arguments import flatten_values, require_callable, value_leaves
+from rune.transforms.arguments import flatten_values, name_of, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
 from rune.transforms.tracers import ValueTracer
@@ -268,7 +268,7 @@ def _counted(
         return (i + 1, body_fun(i, value)), None
 
     # Without a name of its own, the program would be called "step" whatever the user wrote.
-    step.__name__ = getattr(body_fun, "__name__", "body")
+    step.__name__ = name_of(body_fun, "body")
     init, steps = (_bound(lower), init_val), 1 if unroll is None else unroll
     (_, value), _ = scan_named(_counting(init), step, init, None, length, False, steps)
     return value

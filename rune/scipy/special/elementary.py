@@ -148,7 +148,7 @@ def entr(x: Array) -> Array:
 
 
 @elementwise
-def rel_entr(x: Array, y: Array) -> Array:
+def rel_entr(p: Array, q: Array) -> Array:
     """x log(x / y) for positive x and y, 0 for x = 0 <= y, else inf.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -159,18 +159,18 @@ def rel_entr(x: Array, y: Array) -> Array:
     >>> rel_entr(0.0, 1.0)
     Array(0., f32*[], cpu:0)
     """
-    is_positive, is_zero = (x > 0) & (y > 0), (x == 0) & (y >= 0)
-    x1, y1 = rnp.where(is_positive, x, 1.0), rnp.where(is_positive, y, 1.0)
+    is_positive, is_zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    x1, y1 = rnp.where(is_positive, p, 1.0), rnp.where(is_positive, q, 1.0)
     # Close numbers have a small logarithm, which the quotient would round.
     is_near = (x1 > 0.5 * y1) & (x1 < 2.0 * y1)
     near = rnp.log1p((rnp.where(is_near, x1, y1) - y1) / y1)
     inner = x1 * rnp.where(is_near, near, rnp.log(x1) - rnp.log(y1))
     out = rnp.where(is_positive, inner, rnp.where(is_zero, 0.0, rnp.inf))
-    return undefined(rnp.isnan(x) | rnp.isnan(y), out, x + y)
+    return undefined(rnp.isnan(p) | rnp.isnan(q), out, p + q)
 
 
 @elementwise
-def kl_div(x: Array, y: Array) -> Array:
+def kl_div(p: Array, q: Array) -> Array:
     """x log(x / y) - x + y for positive x and y, y for x = 0 <= y, else inf.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -181,14 +181,14 @@ def kl_div(x: Array, y: Array) -> Array:
     >>> kl_div(1.0, 2.0)
     Array(0.30685282, f32*[], cpu:0)
     """
-    is_positive = (x > 0) & (y > 0) & (x < rnp.inf)
-    x1, y1 = rnp.where(is_positive, x, 1.0), rnp.where(is_positive, y, 1.0)
+    is_positive = (p > 0) & (q > 0) & (p < rnp.inf)
+    x1, y1 = rnp.where(is_positive, p, 1.0), rnp.where(is_positive, q, 1.0)
     is_near = (y1 < 4.0 * x1) & (y1 > x1 / 64.0)  # beyond, y / x may be 0
     at = rnp.where(is_near, y1, x1)
     near = -x1 * deviance((at - x1) / x1, at / x1)
     inner = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
-    out = rnp.where(is_positive, inner, rnp.where((x == 0) & (y >= 0), y, rnp.inf))
-    return undefined(rnp.isnan(x) | rnp.isnan(y), out, x + y)
+    out = rnp.where(is_positive, inner, rnp.where((p == 0) & (q >= 0), q, rnp.inf))
+    return undefined(rnp.isnan(p) | rnp.isnan(q), out, p + q)
 
 
 @elementwise

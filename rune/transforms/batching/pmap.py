@@ -41,7 +41,7 @@ class _Unnamed:
 
 
 def pmap(
-    function: Callable[..., R],
+    fun: Callable[..., R],
     axis_name: Name | None = None,
     *,
     in_axes: object = 0,
@@ -52,7 +52,7 @@ def pmap(
     devices: Sequence[str | Device] | None = None,
     backend: str | None = None,
 ) -> Callable[..., R]:
-    """`function` on every lane of its arguments, compiled as one program for all devices.
+    """`fun` on every lane of its arguments, compiled as one program for all devices.
 
     axis_name:  what collectives call the lanes.
     in_axes, out_axes, axis_size:  as in `vmap`; None for a static argument.
@@ -87,13 +87,13 @@ def pmap(
             full_args = list(args)
             for i, value in zip(dynamic, values, strict=True):
                 full_args[i] = value
-            return function(*full_args, **keywords)
+            return fun(*full_args, **keywords)
 
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
         lanes = lanes_of(axes, [args[i] for i in dynamic], kwargs, axis_size)
         return _dealt_out(one, lanes, out_axes, name, devices, there)
 
-    named(all_lanes, function, "pmap")
+    named(all_lanes, fun, "pmap")
     return jit(all_lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
 
 

@@ -162,7 +162,7 @@ def _batch_program(
 
 
 def vmap(
-    function: Callable[P, R],
+    fun: Callable[P, R],
     in_axes: object = 0,
     out_axes: object = 0,
     axis_name: axes.Name | None = None,
@@ -172,7 +172,7 @@ def vmap(
     *,
     randomness: Literal["different", "same"] = "different",
 ) -> Callable[P, R]:
-    """`function` on every lane of its batched arguments.
+    """`fun` on every lane of its batched arguments.
 
     in_axes:   an integer, None (the same value in every lane, which may then be any object), or a
                tree prefix of the arguments.
@@ -196,11 +196,11 @@ def vmap(
     def batched_function(*args: object, **kwargs: object) -> R:
         are_different = randomness == "different"
         if references.are_there():
-            return _beside_references(function, in_axes, out_axes, args, kwargs, axis_size, axis, are_different)
+            return _beside_references(fun, in_axes, out_axes, args, kwargs, axis_size, axis, are_different)
         lanes = lanes_of(in_axes, args, kwargs, axis_size)
-        return on_lanes(function, lanes, out_axes, axis, are_different=are_different)
+        return on_lanes(fun, lanes, out_axes, axis, are_different=are_different)
 
-    return named(batched_function, function, "vmap")
+    return named(batched_function, fun, "vmap")
 
 
 def _beside_references(

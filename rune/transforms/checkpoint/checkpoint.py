@@ -53,7 +53,7 @@ X = TypeVar("X")
 
 @overload
 def checkpoint(
-    function: Callable[P, R],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool = ...,
     policy: Saves | None = ...,
@@ -64,7 +64,7 @@ def checkpoint(
 
 @overload
 def checkpoint(
-    function: None = None,
+    fun: None = None,
     *,
     prevent_cse: bool = ...,
     policy: Saves | None = ...,
@@ -74,7 +74,7 @@ def checkpoint(
 
 
 def checkpoint(
-    function: Callable[..., object] | None = None,
+    fun: Callable[..., object] | None = None,
     *,
     prevent_cse: bool = True,
     policy: Saves | None = None,
@@ -95,9 +95,9 @@ def checkpoint(
     refuse_other("checkpoint", concrete=(concrete, False))
     options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    if function is None:
+    if fun is None:
         return lambda f: _checkpointed(f, static, options)
-    return _checkpointed(function, static, options)
+    return _checkpointed(fun, static, options)
 
 
 def _checkpointed(
@@ -150,8 +150,8 @@ def _statics(numbers: Sequence[int], args: Sequence[object]) -> dict[int, Any]:
     return {i: args[i] for i in sorted(n % count for n in numbers)}
 
 
-def checkpoint_name(value: X, name: str) -> X:
-    """The value under a name, for the policies of checkpoint that choose by name.
+def checkpoint_name(x: X, name: str) -> X:
+    """The values of `x` under a name, for the policies of checkpoint that choose by name.
 
     Errors: ArgumentError if an argument is not an array.
 
@@ -159,7 +159,7 @@ def checkpoint_name(value: X, name: str) -> X:
     >>> rune.checkpoint_name(rnp.ones(2), "activations")
     Array([1., 1.], f32[2], cpu:0)
     """
-    leaves, treedef = tree.flatten(value)
+    leaves, treedef = tree.flatten(x)
     leaves = array_leaves("checkpoint_name", leaves, treedef)
     return tree.unflatten(treedef, [name_primitive(x, name=name) for x in leaves])
 

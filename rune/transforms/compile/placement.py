@@ -81,7 +81,7 @@ Where = str | Device | Sharding
 
 
 def device_put(
-    values: object, device: object = None, *, src: object = None, donate: object = False, may_alias: object = None
+    x: object, device: object = None, *, src: object = None, donate: object = False, may_alias: object = None
 ) -> Any:
     """A tree with every array where `device` says, committed to it; arrays there are not copied.
 
@@ -102,11 +102,11 @@ def device_put(
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    placed = put_each("device_put", "", values, wheres("device_put", "device", device, values))
+    placed = put_each("device_put", "", x, wheres("device_put", "device", device, x))
     if may_alias is not None:
-        placed = tree.map(_unaliased, placed, values, _flags("may_alias", may_alias, values))
+        placed = tree.map(_unaliased, placed, x, _flags("may_alias", may_alias, x))
     if donate is not False:
-        tree.map(_give_up, placed, values, _flags("donate", donate, values))
+        tree.map(_give_up, placed, x, _flags("donate", donate, x))
     return placed
 
 
@@ -208,7 +208,7 @@ def array_of(value: Value) -> Array:
     return as_array(value) if scalar is None else as_array(value, *scalar)
 
 
-def device_get(values: object) -> Any:
+def device_get(x: object) -> Any:
     """A tree with every array as a NumPy array; all copies start before the first is awaited.
 
     Keys, which are not numbers to NumPy, stay rune arrays, in the host's memory.
@@ -219,7 +219,7 @@ def device_get(values: object) -> Any:
     >>> rune.device_get([rnp.arange(3)])
     [array([0, 1, 2], dtype=int32)]
     """
-    begun = tree.map(_start_numpy, values)
+    begun = tree.map(_start_numpy, x)
     return tree.map(lambda finish: finish(), begun)
 
 
@@ -246,7 +246,7 @@ def copy_to_host_async(values: X) -> X:
     return values
 
 
-def block_until_ready(values: X) -> X:
+def block_until_ready(x: X) -> X:
     """Wait until every array of the tree is computed; returns the tree.
 
     Errors: those of the pending work: DeviceError, OutOfMemory, NaNError.
@@ -255,7 +255,7 @@ def block_until_ready(values: X) -> X:
     >>> rune.block_until_ready({"x": rnp.ones(2) + 1})
     {'x': Array([2., 2.], f32[2], cpu:0)}
     """
-    for leaf in map(opened, tree.leaves(values)):
+    for leaf in map(opened, tree.leaves(x)):
         if type(leaf) is Array:
             leaf.block_until_ready()
-    return values
+    return x

@@ -24,10 +24,10 @@ from rune.transforms.tree_difference import mismatch
 from rune.tree import TreeDef
 
 
-def closure_convert(function: Callable[..., object], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
-    """(`converted`, values): `converted(*args, *values)` is `function(*args)`.
+def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
+    """(`converted`, values): `converted(*args, *values)` is `fun(*args)`.
 
-    The values are those that `function` closes over and that can be differentiated: traced values
+    The values are those that `fun` closes over and that can be differentiated: traced values
     of a floating or complex dtype. The arguments must be like the examples in tree, shape and
     dtype.
 
@@ -40,9 +40,9 @@ def closure_convert(function: Callable[..., object], *example_args: object) -> t
     >>> rune.grad(slope)(3.0)
     Array(2., f32*[], cpu:0)
     """
-    leaves, flat = flatten("closure_convert", function, example_args)
+    leaves, flat = flatten("closure_convert", fun, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
-    staged = stage(flat, types, function_name(function))
+    staged = stage(flat, types, function_name(fun))
     treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
     hidden = [_is_hidden(v) for v in staged.captured]
     # Integers and concrete arrays stay inside, since they are not differentiated.

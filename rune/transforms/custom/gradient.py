@@ -20,13 +20,13 @@ from rune.transforms.programs import call_rules
 KIND = "custom_gradient"
 
 
-def custom_gradient(function: Callable[..., tuple[object, Callable[..., object]]]) -> custom_vjp:
-    """The function of the results; `function` gives (result, vjp), whose vjp serves derivatives.
+def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) -> custom_vjp:
+    """The function of the results; `fun` gives (result, vjp), whose vjp serves derivatives.
 
     vjp(cotangent) gives the cotangent of the only argument, or a tuple of one for each. It may
-    close over what `function` has computed. For derivatives of any order, all of it is traced.
+    close over what `fun` has computed. For derivatives of any order, all of it is traced.
 
-    Errors: TransformError if `function` gives no such pair; for forward mode, as custom_vjp.
+    Errors: TransformError if `fun` gives no such pair; for forward mode, as custom_vjp.
     Source: JAX's function of that name, and TensorFlow's.
 
     >>> import rune, rune.numpy as rnp
@@ -36,13 +36,13 @@ def custom_gradient(function: Callable[..., tuple[object, Callable[..., object]]
     >>> clipped(3.0), rune.grad(clipped)(3.0)
     (9.0, Array(1., f32*[], cpu:0))
     """
-    name = function_name(function)
+    name = function_name(fun)
 
     def result(*args: object) -> object:
-        return _pair(name, function(*args))[0]
+        return _pair(name, fun(*args))[0]
 
     def forward(*args: object) -> tuple[object, tree.Partial]:
-        out, vjp = _pair(name, function(*args))
+        out, vjp = _pair(name, fun(*args))
         outs, out_tree = tree.flatten(out)
         types = [tangent_type(typeof(x)) for x in outs]
         flat = Flat(KIND, lambda ct: vjp(ct), tree.structure((out,)))
@@ -55,7 +55,7 @@ def custom_gradient(function: Callable[..., tuple[object, Callable[..., object]]
         return tuple(cts) if isinstance(cts, tuple | list) else (cts,)
 
     custom = custom_vjp(result)
-    custom.__wrapped__ = function  # type: ignore[attr-defined]
+    custom.__wrapped__ = fun  # type: ignore[attr-defined]
     custom.__name__ = custom.name = name  # type: ignore[attr-defined]
     custom.defvjp(forward, backward)
     return custom

@@ -32,8 +32,8 @@ KIND = "linear_call"
 Function = Callable[[Any, Any], object]
 
 
-def linear_call(function: Function, fun_transpose: Function, residual_args: object, linear_args: object) -> Any:
-    """`function(residual_args, linear_args)`, linear in the latter, with a transpose of its own.
+def linear_call(fun: Function, fun_transpose: Function, residual_args: object, linear_args: object) -> Any:
+    """`fun(residual_args, linear_args)`, linear in the latter, with a transpose of its own.
 
     fun_transpose(residual_args, cotangent) gives a cotangent of `linear_args`. Neither closes over
     values that are differentiated, and the residuals are not differentiated.
@@ -53,13 +53,13 @@ def linear_call(function: Function, fun_transpose: Function, residual_args: obje
     values = array_leaves(KIND, [*res_leaves, *lin_leaves], pair)
     types = [type_of(x) for x in values]
     res_types, lin_types = types[: len(res_leaves)], types[len(res_leaves) :]
-    forward = Flat(KIND, function, pair)
-    staged = stage(forward, [*res_types, *lin_types], function_name(function)).closed()
+    forward = Flat(KIND, fun, pair)
+    staged = stage(forward, [*res_types, *lin_types], function_name(fun)).closed()
     out_types = [tangent_type(t) for t in staged.output_types]
     out = tree.unflatten(forward.out_tree, range(len(out_types)))
     backward = Flat(KIND, fun_transpose, tree.structure((residual_args, out)))
     transposed = stage(backward, [*res_types, *out_types], function_name(fun_transpose)).closed()
-    _check(function_name(function), backward.out_tree, transposed, lin_tree, lin_types)
+    _check(function_name(fun), backward.out_tree, transposed, lin_tree, lin_types)
     outs = linear_call_primitive(*values, program=staged, transposed=transposed, residuals=len(res_types))
     return tree.unflatten(forward.out_tree, outs)
 

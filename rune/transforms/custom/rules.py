@@ -28,7 +28,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
 from rune.transforms import references
-from rune.transforms.arguments import array_leaves, function_name, is_same_static
+from rune.transforms.arguments import array_leaves, function_name, is_same_static, put_on
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.jvp import Jvp
 from rune.transforms.derivatives.linearize import Partial
@@ -149,7 +149,7 @@ class CustomFunction:
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ):
-        functools.update_wrapper(self, fun, updated=())
+        put_on(self, fun)
         self.function, self.signature = fun, _signature(fun)
         self.name = function_name(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums

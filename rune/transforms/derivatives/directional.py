@@ -20,17 +20,17 @@ from rune.transforms.tree_difference import mismatch
 
 
 @overload
-def jvp(function: Gradient[...], primals: Sequence[object], tangents: Sequence[object]) -> tuple[Any, Any]: ...
+def jvp(fun: Gradient[...], primals: Sequence[object], tangents: Sequence[object]) -> tuple[Any, Any]: ...
 @overload
 def jvp(
-    function: Callable[..., R], primals: Sequence[object], tangents: Sequence[object], has_aux: Literal[False] = False
+    fun: Callable[..., R], primals: Sequence[object], tangents: Sequence[object], has_aux: Literal[False] = False
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
-    function: Callable[..., tuple[R, A]], primals: Sequence[object], tangents: Sequence[object], has_aux: Literal[True]
+    fun: Callable[..., tuple[R, A]], primals: Sequence[object], tangents: Sequence[object], has_aux: Literal[True]
 ) -> tuple[R, R, A]: ...
 def jvp(
-    function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], has_aux: bool = False
+    fun: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], has_aux: bool = False
 ) -> tuple[object, ...]:
     """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
 
@@ -41,7 +41,7 @@ def jvp(
     >>> rune.jvp(rnp.sin, (0.0,), (2.0,))[1]
     Array(2., f32*[], cpu:0)
     """
-    main = Aux(function) if has_aux else function
+    main = Aux(fun) if has_aux else fun
     leaves, flat = flatten("jvp", main, primals)
     directions = _directions("jvp", [*map(type_of, leaves)], flat.treedef, tangents)
     outs, out_tangents = jvp_flat(flat, leaves, directions)
@@ -86,16 +86,16 @@ tree.register_node_class(LinearFunction)
 
 
 @overload
-def linearize(function: Gradient[...], *primals: object) -> tuple[Any, LinearFunction[Any]]: ...
+def linearize(fun: Gradient[...], *primals: object) -> tuple[Any, LinearFunction[Any]]: ...
 @overload
 def linearize(
-    function: Callable[..., R], *primals: object, has_aux: Literal[False] = False
+    fun: Callable[..., R], *primals: object, has_aux: Literal[False] = False
 ) -> tuple[R, LinearFunction[R]]: ...
 @overload
 def linearize(
-    function: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True]
 ) -> tuple[R, LinearFunction[R], A]: ...
-def linearize(function: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
 
     The map is a tree of its residuals: a jitted function may return it, or take it.
@@ -105,7 +105,7 @@ def linearize(function: Callable[..., object], *primals: object, has_aux: bool =
     >>> rune.linearize(lambda x: x * x, 3.0)[1](1.0)
     Array(6., f32*[], cpu:0)
     """
-    main = Aux(function) if has_aux else function
+    main = Aux(fun) if has_aux else fun
     leaves, flat = flatten("linearize", main, primals)
     active = [is_differentiable(x) for x in leaves]
     outs, linear = linearize_flat(flat, leaves, active)

@@ -29,40 +29,34 @@ from rune.transforms.derivatives.vjp import vjp
 
 @overload
 def grad(
-    function: Loss[P, object], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+    fun: Loss[P, object], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
 ) -> Gradient[P]: ...
 @overload
 def grad(
-    function: Loss[P, tuple[object, R]], argnums: Literal[0] = 0, *, has_aux: Literal[True], holomorphic: bool = False
+    fun: Loss[P, tuple[object, R]], argnums: Literal[0] = 0, *, has_aux: Literal[True], holomorphic: bool = False
 ) -> GradientAndAux[P, R]: ...
 @overload
 def grad(
-    function: Callable[P, tuple[object, R]],
-    argnums: int | Sequence[int],
-    has_aux: Literal[True],
-    holomorphic: bool = False,
+    fun: Callable[P, tuple[object, R]], argnums: int | Sequence[int], has_aux: Literal[True], holomorphic: bool = False
 ) -> Callable[P, tuple[Any, R]]: ...
 @overload
 def grad(
-    function: LossOfTwo[W_contra, P, object],
-    argnums: Literal[1],
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
+    fun: LossOfTwo[W_contra, P, object], argnums: Literal[1], has_aux: Literal[False] = False, holomorphic: bool = False
 ) -> SecondGradient[W_contra, P]: ...
 @overload
 def grad(
-    function: LossOfTwo[Never, P, object],
+    fun: LossOfTwo[Never, P, object],
     argnums: tuple[Literal[0], Literal[1]],
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
 ) -> Gradients[P]: ...
 @overload
 def grad(
-    function: Callable[P, object], argnums: Sequence[int], has_aux: Literal[False] = False, holomorphic: bool = False
+    fun: Callable[P, object], argnums: Sequence[int], has_aux: Literal[False] = False, holomorphic: bool = False
 ) -> Callable[P, tuple[Any, ...]]: ...
 @overload
 def grad(
-    function: Callable[P, object],
+    fun: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -70,7 +64,7 @@ def grad(
     reduce_axes: Sequence[object] = (),
 ) -> Callable[P, Any]: ...
 def grad(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -85,29 +79,29 @@ def grad(
     >>> rune.grad(rune.grad(lambda x: x ** 3))(2.0)
     Array(12., f32*[], cpu:0)
     """
-    both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def gradient(*args: object, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
-    return named(gradient, function, "grad")
+    return named(gradient, fun, "grad")
 
 
 @overload
 def value_and_grad(
-    function: Loss[P, R], argnums: Literal[0] = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Loss[P, R], argnums: Literal[0] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> ValueAndGradient[P, R]: ...
 @overload
 def value_and_grad(
-    function: LossOfTwo[Never, P, R],
+    fun: LossOfTwo[Never, P, R],
     argnums: tuple[Literal[0], Literal[1]],
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> ValueAndGradients[P, R]: ...
 @overload
 def value_and_grad(
-    function: Callable[P, R],
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -115,7 +109,7 @@ def value_and_grad(
     reduce_axes: Sequence[object] = (),
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -135,11 +129,11 @@ def value_and_grad(
     >>> rune.value_and_grad(lambda x: rnp.sum(x ** 2))(rnp.arange(3.0))
     (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
     """
-    require_callable("grad", function)
+    require_callable("grad", fun)
     refuse_other("grad", reduce_axes=(tuple(reduce_axes), ()))
 
     def value_and_gradient(*args: object, **kwargs: object) -> Any:
-        main = Aux(function) if has_aux else function
+        main = Aux(fun) if has_aux else fun
         chosen = Chosen(main, argnums, args, kwargs)
         require_inputs("grad", chosen, holomorphic, allow_int)
         value, pull = vjp(chosen, *chosen.values)
@@ -147,4 +141,4 @@ def value_and_grad(
         picked = gradients[0] if isinstance(argnums, int) else gradients
         return ((value, main.aux) if isinstance(main, Aux) else value), picked
 
-    return named(value_and_gradient, function, "value_and_grad")
+    return named(value_and_gradient, fun, "value_and_grad")

@@ -193,7 +193,7 @@ def _split_first(x: Value, shape: tuple) -> Array:
 
 
 def jacfwd(
-    function: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
     """The Jacobian by forward mode: vmap of jvp over the inputs. Cheap for few inputs.
 
@@ -204,11 +204,11 @@ def jacfwd(
     >>> rune.jacfwd(lambda x: x * x)(rnp.arange(2.0)).tolist()
     [[0.0, 0.0], [0.0, 2.0]]
     """
-    return _jacobian(function, _Options("jacfwd", argnums, "forward", has_aux, holomorphic))
+    return _jacobian(fun, _Options("jacfwd", argnums, "forward", has_aux, holomorphic))
 
 
 def jacrev(
-    function: Callable[P, object],
+    fun: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -225,11 +225,11 @@ def jacrev(
     [[0.0, 0.0], [0.0, 2.0]]
     """
     options = _Options("jacrev", argnums, "reverse", has_aux, holomorphic, allow_int)
-    return _jacobian(function, options)
+    return _jacobian(fun, options)
 
 
 def jacobian(
-    function: Callable[P, object],
+    fun: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -249,11 +249,11 @@ def jacobian(
     if mode not in (None, "forward", "reverse"):
         raise TransformError(f"jacobian: cannot use mode {mode!r} (forward or reverse required)")
     options = _Options("jacobian", argnums, mode, has_aux, holomorphic, allow_int)
-    return _jacobian(function, options)
+    return _jacobian(fun, options)
 
 
 def hessian(
-    function: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
     """The Hessian, forward over reverse.
 
@@ -263,7 +263,7 @@ def hessian(
     >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
     [[0.0, 0.0], [0.0, 6.0]]
     """
-    inner = jacrev(function, argnums, has_aux, holomorphic)
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 

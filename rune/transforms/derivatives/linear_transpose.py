@@ -29,7 +29,7 @@ NAME = "linear_transpose"
 
 
 def linear_transpose(
-    function: Callable[..., object], *primals: object, reduce_axes: Sequence[object] = ()
+    fun: Callable[..., object], *primals: object, reduce_axes: Sequence[object] = ()
 ) -> Callable[..., Any]:
     """The transposed function: from a cotangent of the result to those of the arguments.
 
@@ -41,13 +41,13 @@ def linear_transpose(
     >>> rune.linear_transpose(lambda x: 2.0 * x, rune.ShapeDtypeStruct((2,), "f32"))(rnp.ones(2))
     (Array([2., 2.], f32[2], cpu:0),)
     """
-    require_callable(NAME, function)
+    require_callable(NAME, fun)
     refuse_other(NAME, reduce_axes=(tuple(reduce_axes), ()))
     leaves, treedef = tree.flatten(primals)
     types = leaf_types(NAME, leaves, treedef)
     _require_inexact(types, treedef)
-    flat = Flat(NAME, function, treedef)
-    staged = stage(flat, types, function_name(function))
+    flat = Flat(NAME, fun, treedef)
+    staged = stage(flat, types, function_name(fun))
     out_tree, out_types = flat.out_tree, staged.program.output_types
     # Captured values come first among the inputs; they are constants of the linear map.
     linear, nonzero = _derivative(_with_identities(staged.program), len(staged.captured))

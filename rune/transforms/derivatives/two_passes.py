@@ -15,7 +15,7 @@ Backward = Callable[..., Any]
 
 
 def fwd_and_bwd(
-    function: Callable[..., object], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+    fun: Callable[..., object], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Forward, Backward]:
     """Functions forward(*args) -> (outputs, residuals) and backward(residuals, cotangents).
 
@@ -39,7 +39,7 @@ def fwd_and_bwd(
             inputs = list(args)
             for place, value in zip(places, chosen, strict=True):
                 inputs[place] = value
-            return function(*inputs, **kwargs)
+            return fun(*inputs, **kwargs)
 
         options: dict[str, Any] = {"has_aux": has_aux}
         return vjp(of_chosen, *(args[p] for p in places), **options)

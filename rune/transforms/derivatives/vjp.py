@@ -33,20 +33,20 @@ _Host: TypeAlias = complex | np.generic | np.ndarray  # whose cotangents are arr
 
 @overload
 def vjp(
-    function: Callable[..., R], *primals: _Host, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
+    fun: Callable[..., R], *primals: _Host, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
 ) -> tuple[R, VjpFunction[*tuple[Array, ...]]]: ...
 @overload
-def vjp(function: Gradient[...], *primals: *Xs) -> tuple[Any, VjpFunction[*Xs]]: ...
+def vjp(fun: Gradient[...], *primals: *Xs) -> tuple[Any, VjpFunction[*Xs]]: ...
 @overload
 def vjp(
-    function: Callable[..., R], *primals: *Xs, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
+    fun: Callable[..., R], *primals: *Xs, has_aux: Literal[False] = False, reduce_axes: Sequence[object] = ()
 ) -> tuple[R, VjpFunction[*Xs]]: ...
 @overload
 def vjp(
-    function: Callable[..., tuple[R, A]], *primals: *Xs, has_aux: Literal[True], reduce_axes: Sequence[object] = ()
+    fun: Callable[..., tuple[R, A]], *primals: *Xs, has_aux: Literal[True], reduce_axes: Sequence[object] = ()
 ) -> tuple[R, VjpFunction[*Xs], A]: ...
 def vjp(
-    function: Callable[..., object], *primals: object, has_aux: bool = False, reduce_axes: Sequence[object] = ()
+    fun: Callable[..., object], *primals: object, has_aux: bool = False, reduce_axes: Sequence[object] = ()
 ) -> tuple[object, ...]:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
@@ -61,7 +61,7 @@ def vjp(
     (Array(3., f32*[], cpu:0), Array(2., f32*[], cpu:0))
     """
     refuse_other("vjp", reduce_axes=(tuple(reduce_axes), ()))
-    main = Aux(function) if has_aux else function
+    main = Aux(fun) if has_aux else fun
     leaves, flat = flatten("vjp", main, primals)
     outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
     pull: VjpFunction[*tuple[Any, ...]] = VjpFunction.of(linear, leaves, outs, flat)

@@ -1,7 +1,10 @@
-"""`jax._src.core`: what libraries take from it (NumPyro, Flax, JAX MD)."""
+"""`jax._src.core`: public names of two modules, and two more (NumPyro, Flax, JAX MD, Quax)."""
 
 from jax.core import *
 from jax.core import get_aval, get_opaque_trace_state
 from jax.extend.core import Primitive
 
 from rune.as_jax.jaxprs import subjaxprs, trace_state_clean
+from rune.as_jax.stand_ins import names_of
+
+__getattr__ = names_of(__name__, "jax.extend.core")

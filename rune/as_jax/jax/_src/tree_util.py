@@ -1,6 +1,10 @@
-"""`jax._src.tree_util`: the classes that are nodes of trees (Flax nnx asks for one at a time)."""
+"""`jax._src.tree_util`: which classes are nodes (Flax nnx asks), and public names (Orbax)."""
 
-from rune import tree
+from jax.tree_util import *
+
+from rune import absent, tree
+
+__getattr__ = absent.of(__name__)
 
 
 class Registry:

@@ -8,6 +8,7 @@ from rune import absent, jaxpr_as_fun
 from rune.as_jax.avals import mapped_aval, unmapped_aval
 from rune.as_jax.jaxprs import (
     ClosedJaxpr,
+    DebugInfo,
     DropVar,
     Effect,
     Jaxpr,

@@ -1,0 +1,114 @@
+"""`jax._src.util`: lists taken apart and merged (Quax, penzai, torchax, brainstate)."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, SupportsIndex, TypeVar
+
+from rune import absent
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+__getattr__ = absent.of(__name__)
+cache = functools.lru_cache
+
+
+def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
+    """`f` of the elements of equally long iterables. Errors: ValueError for other lengths."""
+    return [f(*elements) for elements in zip(*args, strict=True)]
+
+
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The elements of equally long iterables side by side. Errors: ValueError for other lengths."""
+    return [*zip(*args, strict=True)]
+
+
+class HashablePartial:
+    """A partial application that equals one of the same function and arguments."""
+
+    def __init__(self, f: Callable[..., Any], *args: Hashable, **kwargs: Hashable):
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*self.args, *args, **self.kwargs, **kwargs)
+
+    def _key(self) -> tuple[Hashable, ...]:
+        return getattr(self.f, "__code__", self.f), self.args, frozenset(self.kwargs.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HashablePartial) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def unzip2(pairs: Iterable[tuple[T, U]]) -> tuple[tuple[T, ...], tuple[U, ...]]:
+    """The first elements of pairs, and the second ones."""
+    firsts, seconds = _columns(pairs, 2)
+    return firsts, seconds
+
+
+def unzip3(triples: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
+    """The first, the second and the third elements of triples."""
+    return _columns(triples, 3)
+
+
+def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> tuple[tuple[Any, ...], ...]:
+    table = [*rows]
+    return tuple(tuple(row[i] for row in table) for i in range(width))
+
+
+def split_list(args: Iterable[T], ns: Sequence[int]) -> list[list[T]]:
+    """Lists of these lengths one after the other, and one of what follows."""
+    elements = [*args]
+    bounds = [0, *itertools.accumulate(ns), len(elements)]
+    return [elements[a:b] for a, b in itertools.pairwise(bounds)]
+
+
+def partition_list(bs: Sequence[bool], l: Sequence[T]) -> tuple[list[T], list[T]]:  # noqa: E741  # JAX's name
+    """The elements whose mark is false, and those whose mark is true."""
+    marked = [*safe_zip(bs, l)]
+    return [x for b, x in marked if not b], [x for b, x in marked if b]
+
+
+def merge_lists(bs: Sequence[bool], l0: Sequence[T], l1: Sequence[T]) -> list[T]:
+    """What `partition_list` took apart. Errors: ValueError for lists of other lengths."""
+    if (len(l0), len(l1)) != (len(bs) - sum(bs), sum(bs)):
+        raise ValueError(
+            f"merge_lists: cannot merge lists of {len(l0)} and {len(l1)} by {len(bs)} marks, {sum(bs)} true"
+        )
+    sides = (iter(l0), iter(l1))
+    return [next(sides[b]) for b in bs]
+
+
+def concatenate(xs: Iterable[Sequence[T]]) -> list[T]:
+    """One list of all elements."""
+    return [*itertools.chain.from_iterable(xs)]
+
+
+def canonicalize_axis(axis: SupportsIndex, num_dims: int) -> int:
+    """The axis counted from the front. Errors: ValueError if it is out of bounds."""
+    number = operator.index(axis)
+    if not -num_dims <= number < num_dims:
+        raise ValueError(f"axis {number} is out of bounds for array of dimension {num_dims}")
+    return number % num_dims
+
+
+def wraps(
+    wrapped: Callable[..., Any], namestr: str | None = None, docstr: str | None = None, **kwargs: object
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As functools.wraps, with the name and the docstring by a format of {fun} and {doc}."""
+    name = getattr(wrapped, "__name__", "<unnamed function>")
+    doc = getattr(wrapped, "__doc__", None) or ""
+
+    def dressed(function: Callable[..., Any]) -> Callable[..., Any]:
+        functools.update_wrapper(function, wrapped)
+        function.__name__ = namestr.format(fun=name) if namestr else name
+        function.__doc__ = docstr.format(fun=name, doc=doc, **kwargs) if docstr else doc
+        return function
+
+    return dressed

@@ -1,0 +1,197 @@
+"""Modules under JAX's names that need no file: private ones whose names are public elsewhere, and
+modules that can be imported while what they have is refused when it is called.
+
+Libraries take public functions from the private module where JAX happens to define them, and import
+Pallas at the top of a file that seldom calls it. A finder at the end of `sys.meta_path`, which is
+asked for modules that no other finder knows, loads both kinds; it also answers
+`importlib.metadata.version("jax")`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from os import PathLike
+from types import ModuleType
+from typing import NoReturn
+
+from rune import absent
+from rune.errors import ArgumentError
+
+VERSIONS: Mapping[str, str] = {"jax": "0.10.2", "jaxlib": "0.10.2"}
+
+# A public module, and the private modules of jax 0.10.2 (under jax._src) whose public names it has.
+PRIVATE: Mapping[str, str] = {
+    "jax": "api basearray callback shard_map stateful pmap",
+    "jax.ad_checkpoint": "ad_checkpoint",
+    "jax.custom_batching": "custom_batching",
+    "jax.custom_derivatives": "custom_derivatives",
+    "jax.debug": "debugging debugger",
+    "jax.dlpack": "dlpack",
+    "jax.errors": "errors",
+    "jax.experimental.layout": "layout",
+    "jax.experimental.mesh_utils": "mesh_utils",
+    "jax.extend.linear_util": "linear_util",
+    "jax.extend.source_info_util": "source_info_util",
+    "jax.image": "image image.scale",
+    "jax.interpreters": "interpreters",
+    "jax.interpreters.ad": "interpreters.ad",
+    "jax.interpreters.batching": "interpreters.batching",
+    "jax.interpreters.mlir": "interpreters.mlir",
+    "jax.interpreters.partial_eval": "interpreters.partial_eval",
+    "jax.interpreters.pxla": "interpreters.pxla",
+    "jax.lax": """
+        lax lax.lax lax.ann lax.convolution lax.fft lax.other lax.parallel lax.slicing lax.special lax.utils
+        lax.windowed_reductions lax.control_flow lax.control_flow.common lax.control_flow.conditionals
+        lax.control_flow.loops lax.control_flow.solves
+        """,
+    "jax.lax.linalg": "lax.linalg",
+    "jax.monitoring": "monitoring",
+    "jax.nn": "nn nn.functions",
+    "jax.nn.initializers": "nn.initializers",
+    "jax.numpy": """
+        numpy.array_constructors numpy.array_creation numpy.array_methods numpy.einsum numpy.index_tricks
+        numpy.indexing numpy.lax_numpy numpy.polynomial numpy.reductions numpy.scalar_types numpy.setops numpy.sorting
+        numpy.tensor_contractions numpy.ufunc_api numpy.ufuncs numpy.vectorize numpy.window_functions
+        """,
+    "jax.numpy.fft": "numpy.fft",
+    "jax.numpy.linalg": "numpy.linalg",
+    "jax.ops": "ops ops.scatter",
+    "jax.profiler": "profiler",
+    "jax.random": "prng random random.core random.prng",
+    "jax.ref": "ref",
+    "jax.scipy": "scipy",
+    "jax.scipy.fft": "scipy.fft",
+    "jax.scipy.integrate": "scipy.integrate",
+    "jax.scipy.linalg": "scipy.linalg",
+    "jax.scipy.ndimage": "scipy.ndimage",
+    "jax.scipy.optimize": "scipy.optimize scipy.optimize.bfgs scipy.optimize.minimize",
+    "jax.scipy.signal": "scipy.signal",
+    "jax.scipy.sparse.linalg": "scipy.sparse scipy.sparse.linalg",
+    "jax.scipy.spatial.transform": "scipy.spatial scipy.spatial.transform",
+    "jax.scipy.special": "scipy.special",
+    "jax.scipy.stats": "scipy.stats scipy.stats.kde",
+    "jax.scipy.stats.bernoulli": "scipy.stats.bernoulli",
+    "jax.scipy.stats.beta": "scipy.stats.beta",
+    "jax.scipy.stats.gamma": "scipy.stats.gamma",
+    "jax.scipy.stats.multivariate_normal": "scipy.stats.multivariate_normal",
+    "jax.scipy.stats.norm": "scipy.stats.norm",
+    "jax.scipy.stats.truncnorm": "scipy.stats.truncnorm",
+    "jax.sharding": "mesh named_sharding partition_spec sharding",
+    "jax.stages": "stages",
+    "jax.test_util": "public_test_util test_util",
+    "jax.tree": "tree",
+    "jax.typing": "typing",
+}
+
+# Modules that can be imported wherever JAX is, and do nothing on a CPU.
+REFUSED = (
+    "jax.experimental.array_serialization*",
+    "jax.experimental.colocated_python*",
+    "jax.experimental.pallas.*",
+    "jax.extend.ifrt_programs",
+)
+
+_PUBLIC = {f"jax._src.{private}": public for public, names in PRIVATE.items() for private in names.split()}
+
+
+def names_of(private: str, public: str) -> Callable[[str], object]:
+    """The `__getattr__` of a private module, which gives what a public one has."""
+    missing = absent.of(private)
+
+    def attribute(name: str) -> object:
+        try:
+            return getattr(import_module(public), name)
+        except AttributeError:
+            return missing(name)
+
+    return attribute
+
+
+class RefusedName:
+    """A name of a refused module: it may stand in an annotation, and says why when it is called.
+
+    What it has is refused in the same way: it may be a module as well as a function.
+    """
+
+    def __init__(self, module: str, name: str):
+        self._module, self._name = module, name
+
+    def __getattr__(self, name: str) -> RefusedName:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return RefusedName(self._module, f"{self._name}.{name}")
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Errors: ArgumentError, always."""
+        raise ArgumentError(
+            f"{self._module}.{self._name}: cannot be called under rune.as_jax", hint=absent.of_module(self._module)
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self._module}.{self._name}, which rune.as_jax refuses>"
+
+
+def refused(module: str) -> Callable[[str], object]:
+    """The `__getattr__` of a module whose names are refused when they are called."""
+    missing = absent.of(module)
+
+    def attribute(name: str) -> object:
+        return missing(name) if name.startswith("__") else RefusedName(module, name)
+
+    return attribute
+
+
+class StandIn(Loader):
+    """Loads a module that gives the names of another, or refuses all."""
+
+    def __init__(self, attribute: Callable[[str], object]):
+        self.attribute = attribute
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its function for names."""
+        module.__dict__["__getattr__"] = self.attribute
+
+
+class Metadata(Distribution):
+    """What `importlib.metadata` says of a package: its name and its version, and nothing else."""
+
+    def __init__(self, name: str):
+        self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSIONS[name]}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        """The text of METADATA; None for every other file."""
+        return self.text if filename == "METADATA" else None
+
+    def locate_file(self, path: str | PathLike[str]) -> PathLike[str]:
+        """Errors: FileNotFoundError, as the package has no files of its own."""
+        raise FileNotFoundError(f"{path}: rune.as_jax stands in for the package, which has no files")
+
+
+class StandIns(MetaPathFinder):
+    """Finds the modules of the tables above, and the versions of the packages."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None for modules that no table has."""
+        if fullname in _PUBLIC:
+            return ModuleSpec(fullname, StandIn(names_of(fullname, _PUBLIC[fullname])), is_package=True)
+        if any(fnmatchcase(fullname, pattern) for pattern in REFUSED):
+            return ModuleSpec(fullname, StandIn(refused(fullname)), is_package=True)
+        return None
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Metadata]:
+        """The packages of the name that is asked for, or all."""
+        return (Metadata(name) for name in VERSIONS if context.name in (None, name))
+
+
+def install() -> None:
+    """Install the finder behind all others. A second call does nothing."""
+    if not any(isinstance(finder, StandIns) for finder in sys.meta_path):
+        sys.meta_path.append(StandIns())
