@@ -138,12 +138,17 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
     return wrapper
 
 
+_KINDS: dict[str, type] = {"__name__": str, "__qualname__": str, "__annotations__": dict}
+
+
 def put_on(wrapper: Callable[..., object], function: Callable[..., object], updated: Sequence[str] = ()) -> None:
-    """As functools.update_wrapper, but for names that are not texts.
+    """As functools.update_wrapper, but for what no function can have.
 
     An object with a `__call__` may answer to `__name__` with whatever it likes.
     """
-    assigned = [a for a in functools.WRAPPER_ASSIGNMENTS if not a.endswith("name__") or is_named(function, a)]
+    assigned = [
+        a for a in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(function, a, None), _KINDS.get(a, object))
+    ]
     functools.update_wrapper(wrapper, function, assigned, updated)
 
 
