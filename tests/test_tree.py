@@ -427,7 +427,7 @@ def test_static_data_that_cannot_be_copied_are_kept_as_they_are():
 
         @classmethod
         def tree_unflatten(cls, settings: Any, children: Any) -> State:
-            return cls(*children, settings)
+            return cls(children[0], settings)
 
     double = rune.jit(lambda state: state.samples * state.settings["rates"][0])
 

@@ -17,6 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from os import PathLike
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -168,7 +169,7 @@ class Metadata(Distribution):
         """The text of METADATA; None for every other file."""
         return self.text if filename == "METADATA" else None
 
-    def locate_file(self, path: str | PathLike[str]) -> PathLike[str]:
+    def locate_file(self, path: str | PathLike[str]) -> Path:
         """Errors: FileNotFoundError, as the package has no files of its own."""
         raise FileNotFoundError(f"{path}: rune.as_jax stands in for the package, which has no files")
 

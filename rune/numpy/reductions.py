@@ -67,7 +67,7 @@ def _total(
     return _as_truth(_with_initial(name, combine, total, initial), counted)
 
 
-def _counted(x: Array, dtype: DTypeLike | None) -> Array | None:
+def _counted(x: ArrayLike, dtype: DTypeLike | None) -> Array | None:
     """Truth values as 0 and 1 where a sum in bool is asked for; or None."""
     if dtype is None or dtypes.as_dtype(dtype) != dtypes.bool_:
         return None

@@ -43,7 +43,7 @@ def change_window(x: V, entries: Entries, combine: Primitive | None, values: Ope
     return _as_weak_as(x, _put_back(x, parts, _reshaped(values, sizes)))
 
 
-def _as_weak_as(x: Value, changed: Operand) -> Any:
+def _as_weak_as(x: Operand, changed: Operand) -> Any:
     """What becomes of x is an array, and weak if x is, also where every element is another's."""
     x_type, changed_type = type_of(x), type_of(changed)
     if x_type.weak == changed_type.weak and not isinstance(changed, np.ndarray | np.generic):

@@ -99,7 +99,7 @@ def test_operands_meet_in_their_common_rank():
 
 def test_a_list_is_no_operand():
     with pytest.raises(TypeError, match="wave"):
-        util.check_arraylike("wave", [1, 2])
+        util.check_arraylike("wave", [1, 2])  # type: ignore[arg-type]
     assert util.ensure_arraylike("wave", 3.0).shape == ()
 
 
@@ -156,12 +156,14 @@ def test_a_spec_is_read_on_the_mesh_in_force():
     spec = jax.sharding.PartitionSpec("x")
 
     with jax.set_mesh(mesh):
-        assert sharding_impls.canonicalize_sharding(spec, "f").spec == spec
+        sharding = sharding_impls.canonicalize_sharding(spec, "f")
+    assert sharding is not None
+    assert sharding.spec == spec
     assert sharding_impls.canonicalize_sharding(None, "f") is None
     with pytest.raises(ValueError, match="no mesh is set"):
         sharding_impls.canonicalize_sharding(spec, "f")
     with pytest.raises(TypeError, match="f: cannot use str"):
-        sharding_impls.canonicalize_sharding("x", "f")
+        sharding_impls.canonicalize_sharding("x", "f")  # type: ignore[arg-type]
 
 
 def test_a_process_alone_has_the_number_0_and_no_client():

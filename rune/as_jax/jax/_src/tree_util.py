@@ -7,11 +7,11 @@ from rune import absent, tree
 __getattr__ = absent.of(__name__)
 
 
-class Registry:
+class NodeClasses:
     """Which classes are nodes."""
 
     def __contains__(self, cls: type) -> bool:
         return tree.is_tree_node(cls)
 
 
-_registry = Registry()
+_registry = NodeClasses()

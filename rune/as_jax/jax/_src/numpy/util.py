@@ -17,7 +17,7 @@ from rune.typing import ArrayLike
 __getattr__ = absent.of(__name__)
 
 
-def check_arraylike(fun_name: str, *args: object) -> None:
+def check_arraylike(fun_name: str, *args: ArrayLike) -> None:
     """Errors: ArgumentError, a TypeError, if an argument is neither an array nor a scalar."""
     for arg in args:
         promote.unrounded(fun_name, arg)
@@ -52,8 +52,9 @@ def promote_dtypes_complex(*args: ArrayLike) -> list[Array]:
 
 def promote_shapes(fun_name: str, *args: ArrayLike) -> list[Array]:
     """The arguments in their common rank, with axes of size 1 in front."""
-    rank = max((np.ndim(x) for x in args), default=0)
-    return [rnp.reshape(x, (1,) * (rank - np.ndim(x)) + np.shape(x)) for x in args]
+    arrays = [rnp.asarray(x) for x in args]
+    rank = max((x.ndim for x in arrays), default=0)
+    return [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in arrays]
 
 
 def _in_common(args: Iterable[ArrayLike], raised: Callable[[np.dtype], np.dtype]) -> list[Array]:
