@@ -7,7 +7,7 @@ numbers of Python, whose type is weak. `rune.ops.promote` makes values of operan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class Typed(Protocol):
         ...
 
 
+@runtime_checkable
 class SupportsArray(Protocol):
     """An object that stands for an array, as `Quantized` does; `__jax_array__` serves as well."""
 

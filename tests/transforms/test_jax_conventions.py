@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune import lax, random
 from rune.errors import ArgumentError, ShapeError
 from rune.sharding import NamedSharding, P, make_mesh
+from rune.typing import ArrayLike
 from tests.support.close import same
 
 X = rnp.arange(6.0).reshape(2, 3)
@@ -353,3 +354,14 @@ class Nameless:
 )
 def test_a_callable_needs_no_name(call):
     assert float(call(Nameless())) == 6.0
+
+
+@pytest.mark.parametrize("value", [rnp.ones(2), np.ones(2), np.float32(1), True, 1, 1.5, 1j, random.key(0)])
+def test_what_is_like_an_array_is_an_instance_of_the_alias(value):
+    assert isinstance(value, ArrayLike)
+    assert isinstance(value, get_args(ArrayLike))
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1,), "text", None, {"a": 1}, rnp])
+def test_what_is_not_like_an_array_is_no_instance(value):
+    assert not isinstance(value, ArrayLike)
