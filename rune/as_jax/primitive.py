@@ -75,6 +75,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
     """
 
     __setattr__ = object.__setattr__  # libraries set `multiple_results` and attributes of their own
+    multiple_results = False  # a subclass may say otherwise
     call_primitive = map_primitive = ref_primitive = skip_canonicalization = False
 
     def __init__(self, name: str):
@@ -88,6 +89,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
             expand=self.__lowered,
             effect=self.__effect,
             run=self.__run,
+            multiple_results=type(self).multiple_results,
         )
         self.rules: dict[str, Callable[..., Any]] = {}
         self.is_effectful_in_params = False
@@ -133,6 +135,8 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
     # --- as records of rune have it ---------------------------------------------------------------
 
     def __rule(self, kind: str) -> Callable[..., Any]:
+        if kind in (IMPL, TYPES) and getattr(type(self), kind) is not getattr(Primitive, kind):
+            return getattr(self, kind)  # a method of a subclass, as KFAC-JAX's loss tags have it
         try:
             return self.rules[kind]
         except KeyError:

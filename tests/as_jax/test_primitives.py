@@ -345,3 +345,41 @@ def test_functions_are_traced_and_their_dead_code_is_dropped():
     assert used == [False, True]
     assert (len(smaller.constvars), len(smaller.invars), len(smaller.eqns)) == (0, 1, 1)
     assert len(same_inputs.invars) == 2
+
+
+class Tag(Primitive):
+    """A subclass whose rules are methods, under names that rune's class might have used."""
+
+    multiple_results = True
+
+    def __init__(self):
+        super().__init__("tag")
+        ad.primitive_jvps[self] = self._jvp
+        batching.primitive_batchers[self] = self._batch
+        mlir.register_lowering(self, mlir.lower_fun(self._run, multiple_results=True))
+
+    def impl(self, *operands):  # type: ignore[override]
+        return self._run(*operands)
+
+    def abstract_eval(self, *types):  # type: ignore[override]
+        return list(types), jax.core.no_effects
+
+    def _run(self, *operands):
+        return [2 * x for x in operands]
+
+    def _jvp(self, primals, tangents):
+        return self.bind(*primals), [2 * t for t in tangents]
+
+    def _batch(self, operands, dims):
+        return self.bind(*operands), dims
+
+
+def test_rules_may_be_methods_of_a_subclass():
+    tag = Tag()
+
+    def doubled(x):
+        return tag.bind(x)[0]
+
+    assert float(doubled(3.0)) == float(jax.jit(doubled)(3.0)) == 6.0
+    assert float(jax.grad(doubled)(3.0)) == float(jax.jit(jax.grad(doubled))(3.0)) == 2.0
+    np.testing.assert_array_equal(jax.vmap(doubled)(jnp.arange(3.0)), [0, 2, 4])
