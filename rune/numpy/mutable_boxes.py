@@ -28,6 +28,7 @@ from rune.numpy.creation import asarray
 from rune.numpy.joining import unstack
 from rune.numpy.logic import where
 from rune.numpy.mutable_views import MOVEMENTS, Moved, Part, is_basic, require_within
+from rune.numpy.sorting import searchsorted
 from rune.numpy.types import astype, can_cast
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
@@ -178,6 +179,11 @@ class Standard(Namespace):
             return _boxed(unstack(_opened(x), axis=axis))
         at = c.normalised_axis("unstack", axis, type_of(x.value))
         return tuple(self.moveaxis(x, at, 0))
+
+    def searchsorted(self, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Box:
+        """`rune.numpy.searchsorted` in the dtype of indices; JAX's is i32 in 64-bit mode, too."""
+        places = searchsorted(_opened(x1), _opened(x2), side, _opened(sorter))
+        return Box(astype(places, dtypes.canonical(dtypes.i64)))
 
     def finfo(self, type: object, /) -> Limits:
         """`rune.numpy.finfo` in Python's numbers."""
