@@ -142,7 +142,7 @@ _KINDS: dict[str, type] = {"__name__": str, "__qualname__": str, "__annotations_
 
 
 def put_on(wrapper: Callable[..., object], function: Callable[..., object], updated: Sequence[str] = ()) -> None:
-    """As functools.update_wrapper, but for what no function can have.
+    """As functools.update_wrapper, without attributes that a function cannot have.
 
     An object with a `__call__` may answer to `__name__` with whatever it likes.
     """

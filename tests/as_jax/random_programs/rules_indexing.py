@@ -84,7 +84,8 @@ def updated(m: Maker) -> Made:
         case "apply":
             return f"{x}.at[{at}].apply(lambda t: t * 2{mode})"
         case "divide":
-            return f"{x}.at[{at}].divide({m.choose(['2', '0.5'])}{mode})"
+            # JAX rounds a divisor to the integers of x, and warns that it will refuse it.
+            return f"{x}.at[{at}].divide({m.choose(['2', '0.5']) if m.kind(x) == 'f' else '2'}{mode})"
         case "power":
             return f"{x}.at[{at}].power(2{mode})"
     if m.chance(0.5):
