@@ -183,7 +183,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     sides = str(trim).lower()
     if sides not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: cannot use trim={trim!r} ('f', 'b' or 'fb')")
-    places = np.nonzero(np.asarray(x))
+    places = np.nonzero(np.asarray(x != 0))
     index = [slice(None)] * rank(x)
     for i in c.normalised_axes("trim_zeros", axis, type_of(x)):
         nonzero = places[i]

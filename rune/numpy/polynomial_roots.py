@@ -9,7 +9,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.control import scan
-from rune.core.interpreter import Tracer, literal, type_of
+from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ShapeError, TracerArrayConversionError
 from rune.numpy.arguments import inexact, rank, value
@@ -84,12 +84,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     x = inexact("roots", coefficients("roots", p))
     if not strip_zeros:
         return _roots_of_any_degree(x)
-    if isinstance(x, Tracer):
-        raise TracerArrayConversionError(
-            f"roots: cannot look for leading zeros of a traced {type_of(x)}",
-            hint="roots(p, strip_zeros=False) has a known number of results",
-        )
-    held = np.flatnonzero(np.asarray(x))
+    held = _places_of_others_than_0(x)
     if held.size == 0:
         return zeros((0,), _complex_dtype(x))
     first, last = int(held[0]), int(held[-1])
@@ -100,6 +95,16 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 def _complex_dtype(x: ArrayLike) -> np.dtype:
     dtype = type_of(x).dtype
     return WHOLE.get(dtype, dtype if dtype in dtypes.COMPLEX else dtypes.c64)
+
+
+def _places_of_others_than_0(x: Array) -> np.ndarray:
+    try:
+        return np.flatnonzero(np.asarray(x != 0))
+    except TracerArrayConversionError:
+        raise TracerArrayConversionError(
+            f"roots: cannot look for leading zeros of a traced {type_of(x)}",
+            hint="roots(p, strip_zeros=False) has a known number of results",
+        ) from None
 
 
 def _of_companion(p: Array) -> Any:
