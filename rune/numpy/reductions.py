@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.core.interpreter import type_of
@@ -61,15 +63,16 @@ def _total(
     x = value(name, x)
     if dtype is None and not promote_integers and type_of(x).dtype != dtypes.bool_:
         dtype = type_of(x).dtype
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
     counted = _counted(x, dtype)
     widened = st.summable(x if counted is None else counted, dtype if counted is None else None)
     total = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
     return _as_truth(_with_initial(name, combine, total, initial), counted)
 
 
-def _counted(x: ArrayLike, dtype: DTypeLike | None) -> Array | None:
+def _counted(x: ArrayLike, dtype: np.dtype | None) -> Array | None:
     """Truth values as 0 and 1 where a sum in bool is asked for; or None."""
-    if dtype is None or dtypes.as_dtype(dtype) != dtypes.bool_:
+    if dtype != dtypes.bool_:
         return None
     return ops.convert(ops.convert(x, dtype=dtypes.bool_), dtype=dtypes.i32)
 
@@ -315,6 +318,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     """
     refuse("cumsum", out=out)
     x = value("cumsum", a)
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
     if (counted := _counted(x, dtype)) is not None:
         return _as_truth(st.cumsum(counted, axis), counted)
     return st.cumsum(x, axis, dtype)
@@ -333,6 +337,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     """
     refuse("cumprod", out=out)
     x = value("cumprod", a)
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
     if (counted := _counted(x, dtype)) is not None:
         return _as_truth(st.cumprod(counted, axis), counted)
     return st.cumprod(x, axis, dtype)

@@ -178,3 +178,10 @@ def test_classes_of_jaxlib_tell_jitted_functions_and_devices():
     assert isinstance(jax.jit(lambda x: x), from_jaxlib.PjitFunction)
     assert isinstance(jax.devices()[0], client.Device)
     assert isinstance(jnp.ones(2), import_module("jax._src.array").ArrayImpl)
+
+
+def test_what_is_known_of_a_function_before_it_is_traced_has_the_fields_of_jax():
+    info = jax.api_util.debug_info("jit", max, (), {})
+
+    assert isinstance(info, import_module("jax.extend.core").DebugInfo)
+    assert info._fields == ("traced_for", "func_src_info", "arg_names", "result_paths")

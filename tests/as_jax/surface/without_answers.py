@@ -54,6 +54,8 @@ REASONS: Mapping[tuple[str, str], str] = {
         jax.profiler.stop_server
         """,
     ("It starts several processes.", "distributed/test_alone.py"): "jax.distributed.initialize",
+    ("It takes functions of JAX's inside.", "as_jax/test_stand_ins.py"): "jax.api_util.argnums_partial",
+    ("It says what stands in messages of JAX's.", "as_jax/test_stand_ins.py"): "jax.extend.core.DebugInfo",
     ("Lines of a source that are left out of messages.", "as_jax/test_private_names.py"): """
         jax.extend.source_info_util.register_exclusion
         """,
