@@ -114,6 +114,21 @@ def names_of(private: str, public: str) -> Callable[[str], object]:
     return attribute
 
 
+def submodules_of(package: str) -> Callable[[str], object]:
+    """The `__getattr__` of a package whose modules are loaded when they are first asked for."""
+    missing = absent.of(package)
+
+    def attribute(name: str) -> object:
+        try:
+            return import_module(f"{package}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{package}.{name}":
+                raise
+        return missing(name)
+
+    return attribute
+
+
 class RefusedName:
     """A name of a refused module: it may stand in an annotation, and says why when it is called.
 

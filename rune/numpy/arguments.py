@@ -107,7 +107,7 @@ def inexact(name: str, x: ArrayLike) -> Any:
     return promoted(name, x, kind="inexact")[0]
 
 
-def default_inexact(name: str, x: ArrayLike) -> Any:
+def default_inexact(name: str, x: ArrayLike) -> Array:
     """`x` in an inexact dtype, bools and integers in the default one: f64 under x64."""
     number, wide = inexact(name, x), dtypes.canonical(dtypes.f64)
     is_whole = type_of(value(name, x)).dtype not in dtypes.INEXACT

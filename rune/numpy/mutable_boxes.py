@@ -180,7 +180,7 @@ class Standard(Namespace):
         at = c.normalised_axis("unstack", axis, type_of(x.value))
         return tuple(self.moveaxis(x, at, 0))
 
-    def searchsorted(self, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Box:
+    def searchsorted(self, x1: object, x2: object, /, *, side: str = "left", sorter: object = None) -> Box:
         """`rune.numpy.searchsorted` in the dtype of indices; JAX's is i32 in 64-bit mode, too."""
         places = searchsorted(_opened(x1), _opened(x2), side, _opened(sorter))
         return Box(astype(places, dtypes.canonical(dtypes.i64)))

@@ -7,7 +7,7 @@ it can be. Index arrays go to one scatter, whose windows may be parts of the axe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -43,12 +43,12 @@ def change_window(x: V, entries: Entries, combine: Primitive | None, values: Ope
     return _as_weak_as(x, _put_back(x, parts, _reshaped(values, sizes)))
 
 
-def _as_weak_as(x: Operand, changed: Operand) -> Any:
+def _as_weak_as(x: V, changed: Operand) -> V:
     """What becomes of x is an array, and weak if x is, also where every element is another's."""
     x_type, changed_type = type_of(x), type_of(changed)
     if x_type.weak == changed_type.weak and not isinstance(changed, np.ndarray | np.generic):
-        return changed
-    return convert(changed, dtype=changed_type.dtype, weak=x_type.weak)
+        return cast("V", changed)
+    return cast("V", convert(changed, dtype=changed_type.dtype, weak=x_type.weak))
 
 
 def _reshaped(x: V, shape: Shape) -> V:

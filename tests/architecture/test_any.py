@@ -13,7 +13,7 @@ BUDGETS: dict[str, int] = {
     "rune.array": 6,
     "rune.array_methods": 1,
     "rune.array_state": 7,
-    "rune.as_jax": 343,
+    "rune.as_jax": 340,
     "rune.backends": 165,
     "rune.checkify": 35,
     "rune.checkpoints": 2,

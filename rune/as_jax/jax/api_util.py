@@ -21,9 +21,9 @@ def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kw
 def argnums_partial(
     f: linear_util.WrappedFun,
     dyn_argnums: int | Sequence[int],
-    args: Sequence[Any],
+    args: Sequence[object],
     require_static_args_hashable: bool = True,
-) -> tuple[linear_util.WrappedFun, tuple[Any, ...]]:
+) -> tuple[linear_util.WrappedFun, tuple[object, ...]]:
     """The function of the numbered arguments alone, and these.
 
     Errors: ValueError for a number out of bounds, and, if hashable ones are required, for one of
@@ -40,8 +40,12 @@ def argnums_partial(
 
 @linear_util.transformation2
 def _with_fixed(
-    f: Callable[..., Any], dynamic: tuple[int, ...], fixed: tuple[tuple[int, Any], ...], *args: Any, **kwargs: Any
-) -> Any:
+    f: Callable[..., object],
+    dynamic: tuple[int, ...],
+    fixed: tuple[tuple[int, object], ...],
+    *args: object,
+    **kwargs: object,
+) -> object:
     values = {**dict(fixed), **dict(zip(dynamic, args, strict=True))}
     return f(*(values[i] for i in sorted(values)), **kwargs)
 

@@ -6,23 +6,23 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, SupportsIndex, TypeVar
+from typing import SupportsIndex, TypeVar
 
 from rune import absent
 
 T = TypeVar("T")
-U = TypeVar("U")
+F = TypeVar("F", bound=Callable[..., object])
 
 __getattr__ = absent.of(__name__)
 cache = functools.lru_cache
 
 
-def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
+def safe_map(f: Callable[..., T], *args: Iterable[object]) -> list[T]:
     """`f` of the elements of equally long iterables. Errors: ValueError for other lengths."""
     return [f(*elements) for elements in zip(*args, strict=True)]
 
 
-def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+def safe_zip(*args: Iterable[T]) -> list[tuple[T, ...]]:
     """The elements of equally long iterables side by side. Errors: ValueError for other lengths."""
     return [*zip(*args, strict=True)]
 
@@ -30,10 +30,10 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
 class HashablePartial:
     """A partial application that equals one of the same function and arguments."""
 
-    def __init__(self, f: Callable[..., Any], *args: Hashable, **kwargs: Hashable):
+    def __init__(self, f: Callable[..., object], *args: Hashable, **kwargs: Hashable):
         self.f, self.args, self.kwargs = f, args, kwargs
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self.f(*self.args, *args, **self.kwargs, **kwargs)
 
     def _key(self) -> tuple[Hashable, ...]:
@@ -46,18 +46,18 @@ class HashablePartial:
         return hash(self._key())
 
 
-def unzip2(pairs: Iterable[tuple[T, U]]) -> tuple[tuple[T, ...], tuple[U, ...]]:
+def unzip2(pairs: Iterable[tuple[T, T]]) -> tuple[tuple[T, ...], tuple[T, ...]]:
     """The first elements of pairs, and the second ones."""
     firsts, seconds = _columns(pairs, 2)
     return firsts, seconds
 
 
-def unzip3(triples: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
+def unzip3(triples: Iterable[tuple[T, T, T]]) -> tuple[tuple[T, ...], ...]:
     """The first, the second and the third elements of triples."""
     return _columns(triples, 3)
 
 
-def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> tuple[tuple[Any, ...], ...]:
+def _columns(rows: Iterable[tuple[T, ...]], width: int) -> tuple[tuple[T, ...], ...]:
     table = [*rows]
     return tuple(tuple(row[i] for row in table) for i in range(width))
 
@@ -71,7 +71,7 @@ def split_list(args: Iterable[T], ns: Sequence[int]) -> list[list[T]]:
 
 def partition_list(bs: Sequence[bool], l: Sequence[T]) -> tuple[list[T], list[T]]:  # noqa: E741  # JAX's name
     """The elements whose mark is false, and those whose mark is true."""
-    marked = [*safe_zip(bs, l)]
+    marked = [*zip(bs, l, strict=True)]
     return [x for b, x in marked if not b], [x for b, x in marked if b]
 
 
@@ -99,13 +99,13 @@ def canonicalize_axis(axis: SupportsIndex, num_dims: int) -> int:
 
 
 def wraps(
-    wrapped: Callable[..., Any], namestr: str | None = None, docstr: str | None = None, **kwargs: object
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    wrapped: Callable[..., object], namestr: str | None = None, docstr: str | None = None, **kwargs: object
+) -> Callable[[F], F]:
     """As functools.wraps, with the name and the docstring by a format of {fun} and {doc}."""
     name = getattr(wrapped, "__name__", "<unnamed function>")
     doc = getattr(wrapped, "__doc__", None) or ""
 
-    def dressed(function: Callable[..., Any]) -> Callable[..., Any]:
+    def dressed(function: F) -> F:
         functools.update_wrapper(function, wrapped)
         function.__name__ = namestr.format(fun=name) if namestr else name
         function.__doc__ = docstr.format(fun=name, doc=doc, **kwargs) if docstr else doc

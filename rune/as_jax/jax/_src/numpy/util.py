@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def check_arraylike(fun_name: str, *args: ArrayLike) -> None:
         promote.unrounded(fun_name, arg)
 
 
-def ensure_arraylike(fun_name: str, *args: ArrayLike) -> Any:
+def ensure_arraylike(fun_name: str, *args: ArrayLike) -> Array | tuple[Array, ...]:
     """The arguments as arrays; one alone if there is one. Errors as `check_arraylike`."""
     check_arraylike(fun_name, *args)
     arrays = tuple(rnp.asarray(x) for x in args)
