@@ -170,8 +170,8 @@ class StandIn(Loader):
         self.attribute = attribute
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its function for names."""
-        module.__dict__["__getattr__"] = self.attribute
+        """Give the module its function for names; it lists none, whatever is imported beneath it."""
+        module.__dict__.update(__getattr__=self.attribute, __dir__=list)
 
 
 class Metadata(Distribution):

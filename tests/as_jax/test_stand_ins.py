@@ -40,6 +40,12 @@ def test_a_private_module_that_jax_lacks_is_missing():
         _ = jax._src.nothing  # type: ignore[attr-defined]
 
 
+def test_a_refused_module_lists_no_names_after_one_beneath_it_was_imported():
+    import_module("jax.experimental.colocated_python.serialization")
+
+    assert dir(import_module("jax.experimental.colocated_python")) == []
+
+
 def test_private_modules_are_there_by_attribute_alone():
     code = "import jax; print(jax._src.pjit.jit_p, jax._src.core.Var.__name__)"
     done = subprocess.run(
