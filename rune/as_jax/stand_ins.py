@@ -170,8 +170,9 @@ class StandIn(Loader):
         self.attribute = attribute
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its function for names; it lists none, whatever is imported beneath it."""
-        module.__dict__.update(__getattr__=self.attribute, __dir__=list)
+        """Give the module its function for names; it lists none, whatever was imported below it."""
+        names: dict[str, object] = {"__getattr__": self.attribute, "__dir__": list}
+        module.__dict__.update(names)
 
 
 class Metadata(Distribution):
