@@ -106,7 +106,7 @@ def test_operands_meet_in_their_common_rank():
 def test_a_list_is_no_operand():
     with pytest.raises(TypeError, match="wave"):
         util.check_arraylike("wave", [1, 2])  # type: ignore[arg-type]
-    assert util.ensure_arraylike("wave", 3.0).shape == ()
+    assert np.shape(util.ensure_arraylike("wave", 3.0)) == ()
 
 
 def test_lists_are_split_and_merged_by_marks():
