@@ -24,7 +24,8 @@ from typing import NoReturn
 from rune import absent
 from rune.errors import ArgumentError
 
-VERSIONS: Mapping[str, str] = {"jax": "0.10.2", "jaxlib": "0.10.2"}
+VERSION = "0.10.2"  # of JAX, and of jaxlib
+PACKAGES = ("jax", "jaxlib")
 
 # A public module, and the private modules of jax 0.10.2 (under jax._src) whose public names it has.
 PRIVATE: Mapping[str, str] = {
@@ -132,7 +133,7 @@ def submodules_of(package: str) -> Callable[[str], object]:
 class RefusedName:
     """A name of a refused module: it may stand in an annotation, and says why when it is called.
 
-    What it has is refused in the same way: it may be a module as well as a function.
+    Its attributes are refused in the same way, since it may be a module as well as a function.
     """
 
     def __init__(self, module: str, name: str):
@@ -179,7 +180,7 @@ class Metadata(Distribution):
     """What `importlib.metadata` says of a package: its name and its version, and nothing else."""
 
     def __init__(self, name: str):
-        self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSIONS[name]}\n"
+        self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n"
 
     def read_text(self, filename: str) -> str | None:
         """The text of METADATA; None for every other file."""
@@ -205,7 +206,7 @@ class StandIns(MetaPathFinder):
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Metadata]:
         """The packages of the name that is asked for, or all."""
-        return (Metadata(name) for name in VERSIONS if context.name in (None, name))
+        return (Metadata(name) for name in PACKAGES if context.name in (None, name))
 
 
 def install() -> None:

@@ -74,7 +74,7 @@ class Source:
               `rune.export.source` alone
     text:     of a program: the kernel or function, and what it calls
     entry:    its name
-    launch:   rule(*types, **params) -> Launch; a function of C has none
+    launch:   rule(*types, **params) -> Launch; a C function takes none
     sizes:    rule(*types, **params) -> integers (64 bits) and floats (double)
 
     Errors: ArgumentError for another language, a kernel without a launch, and a launch in C.

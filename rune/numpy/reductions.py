@@ -63,11 +63,16 @@ def _total(
     x = value(name, x)
     if dtype is None and not promote_integers and type_of(x).dtype != dtypes.bool_:
         dtype = type_of(x).dtype
-    dtype = None if dtype is None else dtypes.as_dtype(dtype)
-    counted = _counted(x, dtype)
-    widened = st.summable(x if counted is None else counted, dtype if counted is None else None)
+    asked = _asked(dtype)
+    counted = _counted(x, asked)
+    widened = st.summable(x, asked) if counted is None else st.summable(counted, None)
     total = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
     return _as_truth(_with_initial(name, combine, total, initial), counted)
+
+
+def _asked(dtype: DTypeLike | None) -> np.dtype | None:
+    """The dtype that a caller asks for, read once: a truncation warns each time that it is read."""
+    return None if dtype is None else dtypes.as_dtype(dtype)
 
 
 def _counted(x: ArrayLike, dtype: np.dtype | None) -> Array | None:
@@ -318,10 +323,10 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     """
     refuse("cumsum", out=out)
     x = value("cumsum", a)
-    dtype = None if dtype is None else dtypes.as_dtype(dtype)
-    if (counted := _counted(x, dtype)) is not None:
+    asked = _asked(dtype)
+    if (counted := _counted(x, asked)) is not None:
         return _as_truth(st.cumsum(counted, axis), counted)
-    return st.cumsum(x, axis, dtype)
+    return st.cumsum(x, axis, asked)
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
@@ -337,10 +342,10 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     """
     refuse("cumprod", out=out)
     x = value("cumprod", a)
-    dtype = None if dtype is None else dtypes.as_dtype(dtype)
-    if (counted := _counted(x, dtype)) is not None:
+    asked = _asked(dtype)
+    if (counted := _counted(x, asked)) is not None:
         return _as_truth(st.cumprod(counted, axis), counted)
-    return st.cumprod(x, axis, dtype)
+    return st.cumprod(x, axis, asked)
 
 
 def _accumulated(

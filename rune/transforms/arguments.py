@@ -153,12 +153,12 @@ def put_on(wrapper: Callable[..., object], function: Callable[..., object], upda
 
 
 def name_of(function: Callable[..., object], otherwise: str) -> str:
-    """The function's own name, or another where it has none that is a text."""
+    """The function's own name, or `otherwise` if that is not a string."""
     return function.__name__ if is_named(function) else otherwise
 
 
 def is_named(function: Callable[..., object], attribute: str = "__name__") -> bool:
-    """Whether the function has a name that is a text."""
+    """Whether the function has a name that is a string."""
     return isinstance(getattr(function, attribute, None), str)
 
 

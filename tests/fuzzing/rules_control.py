@@ -37,7 +37,7 @@ def _changed(m: Maker, x: str, s: str, index: str) -> str:
     return m.choose(texts)
 
 
-def _body(m: Maker, x: str, s: str, index: str) -> str:
+def loop_body(m: Maker, x: str, s: str, index: str) -> str:
     """An expression with the shape and dtype of x, and small values."""
     text = _changed(m, x, s, index)
     if m.chance(0.4):
@@ -46,43 +46,43 @@ def _body(m: Maker, x: str, s: str, index: str) -> str:
     return f"{bounded}.astype({x}.dtype)"
 
 
-def _state(m: Maker) -> str | None:
+def loop_state(m: Maker) -> str | None:
     return m.pick(0, "if" if m.values != "smooth" else "f", 3)
 
 
 def counted(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     rounds = m.choose([1, 2, 3, 5])
-    return x and f"lax.fori_loop(0, {rounds}, lambda i, s: {_body(m, x, 's', 'i')}, {x})"
+    return x and f"lax.fori_loop(0, {rounds}, lambda i, s: {loop_body(m, x, 's', 'i')}, {x})"
 
 
 def counted_pair(m: Maker) -> Made:
     """Two carries that change places."""
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
     y = m.like(x)
     new = (
-        f"({_body(m, x, 's[0]', 'i')} + s[1]).astype({y}.dtype)"
+        f"({loop_body(m, x, 's[0]', 'i')} + s[1]).astype({y}.dtype)"
         if m.values == "smooth"
-        else (f"rnp.clip(({_body(m, x, 's[0]', 'i')}) - s[1], -5, 5).astype({y}.dtype)")
+        else (f"rnp.clip(({loop_body(m, x, 's[0]', 'i')}) - s[1], -5, 5).astype({y}.dtype)")
     )
-    pair = m.choose([f"(s[1].astype({x}.dtype), {new})", f"({_body(m, x, 's[0]', 'i')}, {new})"])
+    pair = m.choose([f"(s[1].astype({x}.dtype), {new})", f"({loop_body(m, x, 's[0]', 'i')}, {new})"])
     return f"lax.fori_loop(0, {m.choose([2, 3, 4])}, lambda i, s: {pair}, ({x}, {y}))", 2
 
 
 def looped(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
-    limit, body = m.choose([0, 1, 3]), _body(m, x, "s[1]", "s[0]")
+    limit, body = m.choose([0, 1, 3]), loop_body(m, x, "s[1]", "s[0]")
     turn = f"lambda s: (s[0] + 1, {body})"  # the oracle knows no weak numbers: it starts from i32
     return f"lax.while_loop(lambda s: s[0] < {limit}, {turn}, (rnp.int32(0), {x}))", 2
 
 
 def scanned(m: Maker) -> Made:
     """Rows of one value, carried into a value of the rows' shape or any other."""
-    x, c = m.pick(1, "if", 3), _state(m)
+    x, c = m.pick(1, "if", 3), loop_state(m)
     if x is None or c is None or not m.shape(x)[0]:
         return None
     back = m.choose(["", ", reverse=True"])
@@ -95,15 +95,15 @@ def scanned(m: Maker) -> Made:
         body = f"lambda c, r: ({bounded}.astype({kind}), {out})"
         return f"lax.scan({body}, rnp.zeros({x}.shape[1:], {kind}), {x}{back})", 2
     out = m.choose(["rnp.sum(r)", "r", "rnp.max(c)", "c", "r + rnp.sum(c)"])
-    body = f"lambda c, r: ({_body(m, c, 'c', '2')}, {out})"
+    body = f"lambda c, r: ({loop_body(m, c, 'c', '2')}, {out})"
     return f"lax.scan({body}, {c}, {x}{back})", 2
 
 
 def branched(m: Maker) -> Made:
-    x, p = _state(m), m.pick(0, "if")
+    x, p = loop_state(m), m.pick(0, "if")
     if x is None or p is None:
         return None
-    branches = ", ".join(f"lambda s: {_body(m, x, 's', '1')}" for _ in range(2))
+    branches = ", ".join(f"lambda s: {loop_body(m, x, 's', '1')}" for _ in range(2))
     condition = f"rnp.sum({p}) > {m.below(3)}"
     if m.chance(0.5):
         return f"lax.cond({condition}, {branches}, {x})"
@@ -130,7 +130,7 @@ def nested(m: Maker) -> Made:
     if x is None:
         return None
     wrap = m.choose(["jit", "jit", "checkpoint"])
-    return f"rune.{wrap}(lambda s: {_body(m, x, 's', '1')})({x})"
+    return f"rune.{wrap}(lambda s: {loop_body(m, x, 's', '1')})({x})"
 
 
 def called_back(m: Maker) -> Made:

@@ -324,7 +324,7 @@ def test_attributes_of_a_function_are_those_of_its_wrapper(name: str):
 
 
 class Nameless:
-    """A callable whose name is no text, as tinygp's mean functions have it."""
+    """A callable whose name is not a string, like tinygp's mean functions."""
 
     __name__ = None
     __qualname__ = "Nameless"

@@ -1,4 +1,5 @@
 """`jax.version`: the version of JAX that is stood in for."""
 
-__version__ = "0.10.2"
+from rune.as_jax.stand_ins import VERSION as __version__
+
 __version_info__ = (0, 10, 2)

@@ -1,4 +1,4 @@
-"""`jaxlib._jax`: the classes of jitted functions and devices (GPJax, evojax)."""
+"""`jaxlib._jax`: the classes of jitted functions and devices (GPJax, tjax, SCICO)."""
 
 from rune import absent
 from rune.array import Array as ArrayImpl

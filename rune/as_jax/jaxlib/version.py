@@ -1,3 +1,3 @@
 """`jaxlib.version`."""
 
-__version__ = "0.10.2"
+from rune.as_jax.stand_ins import VERSION as __version__

@@ -6,7 +6,7 @@ the time that it has waited, and never longer than PAUSE_S. No handler runs in o
 the main one: they wait as the driver does.
 
 An event of a copy to the host keeps the host's memory, and waits, with the interpreter's lock, when
-it is dropped. So who is interrupted leaves it in `Abandoned`, until the copy is done.
+it is dropped. An interrupted wait therefore leaves it in `Abandoned` until the copy is done.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _KEPT_BYTES = 1 << 26
 
 
 class Promise(Protocol):
-    """What WebGPU gives for what it has not done yet."""
+    """WebGPU's promise of work that has not ended yet."""
 
     def sync_wait(self) -> object:
         """Wait for it. Errors: RuntimeError if it is broken."""
@@ -54,7 +54,7 @@ class Read:
 
 def wait_for(promise: Promise) -> None:
     """Return when a promise is kept or broken; a handler of signals may raise before."""
-    with suppress(RuntimeError):  # who asks for the result is told
+    with suppress(RuntimeError):  # raised again where the result is read
         promise.sync_wait()
 
 

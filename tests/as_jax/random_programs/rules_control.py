@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fuzzing.maker import Maker
 from tests.fuzzing.rules_control import POLYMORPHIC as SHARED
-from tests.fuzzing.rules_control import _body, _state
+from tests.fuzzing.rules_control import loop_body, loop_state
 from tests.fuzzing.rules_views import Made, Rule
 
 
@@ -24,36 +24,36 @@ def _flag(m: Maker) -> str:
 
 def scan_of_trees(m: Maker) -> Made:
     """Named carries, stacked rows beside numbers, several results."""
-    x, c = m.pick(1, "if", 3), _state(m)
+    x, c = m.pick(1, "if", 3), loop_state(m)
     if x is None or c is None:
         return None
     unrolled = ", unroll=True" if m.shape(x)[0] < 6 else ", unroll=3"
     options = m.choose(["", ", reverse=True", ", unroll=2", unrolled])
     carry = m.choose(["c['n'] + 1", "c['n'] + i", "c['n'] * 2", "i"])
     out = m.choose(["c['n'] * r", "(c['n'], r)", "jnp.sum(r) + jnp.sum(c['s'])", "{'a': c['s'], 'b': r[..., None]}"])
-    body = f"lambda c, ri: (lambda r, i: ({{'s': {_body(m, c, chr(99) + '[' + repr('s') + ']', 'i')}, 'n': {carry}}}, {out}))(*ri)"
+    body = f"lambda c, ri: (lambda r, i: ({{'s': {loop_body(m, c, chr(99) + '[' + repr('s') + ']', 'i')}, 'n': {carry}}}, {out}))(*ri)"
     start = m.choose(["0", "jnp.int32(1)", "jnp.zeros((), int)"])
     call = f"lax.scan({body}, {{'s': {c}, 'n': {start}}}, ({x}, jnp.arange({x}.shape[0])){options})"
     return f"jax.tree.leaves({call})[:3]", 3
 
 
 def scan_without_rows(m: Maker) -> Made:
-    c = _state(m)
+    c = loop_state(m)
     if c is None:
         return None
     k = m.choose([0, 1, 3, 5])
-    body = _body(m, c, "s", m.choose(["i", "1"]))
+    body = loop_body(m, c, "s", m.choose(["i", "1"]))
     out = m.choose(["None", "s", "(s, i)", "jnp.max(s, initial=0)"])
     call = f"lax.scan(lambda si, _: (lambda s, i: (({body}, i + 1), {out}))(*si), ({c}, {m.choose(['0', 'jnp.int32(2)'])}), None, length={k})"
     return f"jax.tree.leaves({call})[:2]", 2
 
 
 def fori_with_traced_bounds(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
     low = m.choose(["0", "0", "1", "jnp.int32(-1)"])
-    return f"lax.fori_loop({low}, {_number_of_rounds(m)}, lambda i, s: {_body(m, x, 's', 'i')}, {x})"
+    return f"lax.fori_loop({low}, {_number_of_rounds(m)}, lambda i, s: {loop_body(m, x, 's', 'i')}, {x})"
 
 
 def fori_of_weak_numbers(m: Maker) -> Made:
@@ -69,48 +69,48 @@ def fori_of_weak_numbers(m: Maker) -> Made:
 
 
 def while_of_a_tree(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
     y = m.pick(0, "iuf", 2)
     limit = m.choose(["4", f"(jnp.sum({y}) % 4)", _number_of_rounds(m)])
     also = m.choose(["", "", f" & (jnp.sum(jnp.abs(s['x'])) < {m.choose([3, 20, 100])})"])
-    body = f"lambda s: {{'x': {_body(m, x, 's[' + repr('x') + ']', 's[' + repr('i') + ']')}, 'i': s['i'] + 1}}"
+    body = f"lambda s: {{'x': {loop_body(m, x, 's[' + repr('x') + ']', 's[' + repr('i') + ']')}, 'i': s['i'] + 1}}"
     call = f"lax.while_loop(lambda s: (s['i'] < {limit}){also}, {body}, {{'x': {x}, 'i': {m.choose(['0', 'jnp.int8(0)'])}}})"
     return f"jax.tree.leaves({call})", 2
 
 
 def cond_of_trees(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
     y = m.like(x)
-    arms = [f"lambda t: ({_body(m, x, 't[0]', '1')}, {m.choose(['t[1]', '-t[1]', 't[1] * 2'])})" for _ in range(2)]
+    arms = [f"lambda t: ({loop_body(m, x, 't[0]', '1')}, {m.choose(['t[1]', '-t[1]', 't[1] * 2'])})" for _ in range(2)]
     return f"lax.cond({_flag(m)}, {', '.join(arms)}, ({x}, {y}))", 2
 
 
 def cond_of_closures(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
-    arms = [f"lambda: {_body(m, x, m.like(x), '1')}.astype({x}.dtype)" for _ in range(2)]
+    arms = [f"lambda: {loop_body(m, x, m.like(x), '1')}.astype({x}.dtype)" for _ in range(2)]
     return f"lax.cond({_flag(m)}, {', '.join(arms)})"
 
 
 def switch_of_several(m: Maker) -> Made:
-    x, p = _state(m), m.pick(0, "iu", 0)
+    x, p = loop_state(m), m.pick(0, "iu", 0)
     if x is None:
         return None
     index = m.choose([p or "jnp.int32(1)", f"jnp.int32({m.below(7) - 2})", "jnp.uint8(200)", "-1", "5"])
-    arms = ", ".join(f"lambda s: {_body(m, x, 's', '1')}" for _ in range(m.choose([1, 2, 3, 4])))
+    arms = ", ".join(f"lambda s: {loop_body(m, x, 's', '1')}" for _ in range(m.choose([1, 2, 3, 4])))
     return f"lax.switch({index}, [{arms}], {x})"
 
 
 def branch_in_a_loop(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
-    arms = ", ".join(f"lambda t: {_body(m, x, 't', 'i')}" for _ in range(2))
+    arms = ", ".join(f"lambda t: {loop_body(m, x, 't', 'i')}" for _ in range(2))
     test = m.choose(["i % 2 == 0", "jnp.sum(s) > 0", "i > 1", "jnp.any(s < 0)"])
     pick = m.choose([f"lax.cond({test}, {arms}, s)", f"lax.switch(i % 3 - 1, [{arms}], s)"])
     rounds = m.choose(["3", "4", _number_of_rounds(m)])
@@ -118,24 +118,24 @@ def branch_in_a_loop(m: Maker) -> Made:
 
 
 def loop_in_a_branch(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
-    loop = f"lax.fori_loop(0, {m.choose(['2', _number_of_rounds(m)])}, lambda i, s: {_body(m, x, 's', 'i')}, t)"
-    scan = f"lax.scan(lambda s, i: ({_body(m, x, 's', 'i')}, None), t, jnp.arange(3))[0]"
+    loop = f"lax.fori_loop(0, {m.choose(['2', _number_of_rounds(m)])}, lambda i, s: {loop_body(m, x, 's', 'i')}, t)"
+    scan = f"lax.scan(lambda s, i: ({loop_body(m, x, 's', 'i')}, None), t, jnp.arange(3))[0]"
     arms = [f"lambda t: {m.choose([loop, scan, 't', '-t'])}" for _ in range(2)]
     return f"lax.cond({_flag(m)}, {', '.join(arms)}, {x})"
 
 
 def loop_in_a_loop(m: Maker) -> Made:
-    x = _state(m)
+    x = loop_state(m)
     if x is None:
         return None
     inner = m.choose(
         [
-            f"lax.fori_loop(0, i, lambda j, t: {_body(m, x, 't', 'j')}, s)",
-            f"lax.fori_loop(0, 2, lambda j, t: {_body(m, x, 't', 'i')}, s)",
-            f"lax.while_loop(lambda t: jnp.sum(jnp.abs(t[1])) < i, lambda t: ({_body(m, x, 't[0]', 't[1]')}, t[1] + 1), (s, 0))[0]",
+            f"lax.fori_loop(0, i, lambda j, t: {loop_body(m, x, 't', 'j')}, s)",
+            f"lax.fori_loop(0, 2, lambda j, t: {loop_body(m, x, 't', 'i')}, s)",
+            f"lax.while_loop(lambda t: jnp.sum(jnp.abs(t[1])) < i, lambda t: ({loop_body(m, x, 't[0]', 't[1]')}, t[1] + 1), (s, 0))[0]",
         ]
     )
     return f"lax.fori_loop(0, {m.choose(['3', _number_of_rounds(m)])}, lambda i, s: {inner}, {x})"
@@ -236,7 +236,7 @@ def derivative_of_a_loop(m: Maker) -> Made:
     x = m.pick(0, "f", 2)
     if x is None:
         return None
-    body = _body(m, x, "s", "i")
+    body = loop_body(m, x, "s", "i")
     loops = [
         f"lax.fori_loop(0, 3, lambda i, s: {body}, t)",
         f"lax.scan(lambda s, i: ({body}, jnp.sum(s)), t, jnp.arange(3))",

@@ -1,4 +1,4 @@
-"""`jax._src.core`: public names of two modules, and two more (NumPyro, Flax, JAX MD, Quax)."""
+"""`jax._src.core`: the names of `jax.core` and `jax.extend.core` (NumPyro, Flax, JAX MD)."""
 
 from jax.core import *
 from jax.core import get_aval, get_opaque_trace_state

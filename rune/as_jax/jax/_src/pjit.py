@@ -1,4 +1,4 @@
-"""`jax._src.pjit`: the primitive of a jitted call (Quax, brainstate), and jit itself."""
+"""`jax._src.pjit`: the primitive of a jitted call (jaxns, Oryx, PennyLane), and jit itself."""
 
 from jax.experimental.pjit import pjit
 from jax.extend.core.primitives import RECORDS

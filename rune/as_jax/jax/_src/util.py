@@ -1,4 +1,4 @@
-"""`jax._src.util`: lists taken apart and merged (Quax, penzai, torchax, brainstate)."""
+"""`jax._src.util`: work on lists and functions (optree, torchax, DESC)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
 
 __getattr__ = absent.of(__name__)
-cache = functools.lru_cache
 
 
 def safe_map(f: Callable[..., T], *args: Iterable[object]) -> list[T]:
@@ -48,18 +47,8 @@ class HashablePartial:
 
 def unzip2(pairs: Iterable[tuple[T, T]]) -> tuple[tuple[T, ...], tuple[T, ...]]:
     """The first elements of pairs, and the second ones."""
-    firsts, seconds = _columns(pairs, 2)
-    return firsts, seconds
-
-
-def unzip3(triples: Iterable[tuple[T, T, T]]) -> tuple[tuple[T, ...], ...]:
-    """The first, the second and the third elements of triples."""
-    return _columns(triples, 3)
-
-
-def _columns(rows: Iterable[tuple[T, ...]], width: int) -> tuple[tuple[T, ...], ...]:
-    table = [*rows]
-    return tuple(tuple(row[i] for row in table) for i in range(width))
+    rows = [*pairs]
+    return tuple(first for first, _ in rows), tuple(second for _, second in rows)
 
 
 def split_list(args: Iterable[T], ns: Sequence[int]) -> list[list[T]]:
@@ -83,11 +72,6 @@ def merge_lists(bs: Sequence[bool], l0: Sequence[T], l1: Sequence[T]) -> list[T]
         )
     sides = (iter(l0), iter(l1))
     return [next(sides[b]) for b in bs]
-
-
-def concatenate(xs: Iterable[Sequence[T]]) -> list[T]:
-    """One list of all elements."""
-    return [*itertools.chain.from_iterable(xs)]
 
 
 def canonicalize_axis(axis: SupportsIndex, num_dims: int) -> int:

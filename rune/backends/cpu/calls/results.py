@@ -150,7 +150,7 @@ def _lend(process: Process, code: Code, words: Value, number: Value, place: Valu
 
 
 def _is_lendable(process: Process, code: Code, buffer: Value) -> Value:
-    """Whether memory may be written: only the argument and this call refer to it, it is no view.
+    """Whether memory may be written: not a view, and only the argument and this call refer to it.
 
     An argument that was given twice is counted twice (match.py).
     """
