@@ -239,6 +239,15 @@ def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:
         ) from None
 
 
+def known_nonzero(x: ArrayLike) -> np.ndarray:
+    """Which elements of `x` are not 0, where its values are known: also while it is differentiated.
+
+    Comparing drops tangents; but under `jit` it would trace constants as well, so those are read.
+    Errors: TracerArrayConversionError for other traced arrays.
+    """
+    return np.asarray(x != 0) if isinstance(x, Tracer) else np.asarray(x) != 0
+
+
 def rank(x: object) -> int:
     """Number of axes of any value."""
     return len(type_of(x).shape)

@@ -17,7 +17,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, ShapeError
-from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import in_dtype, known, known_nonzero, listed, rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array, ones
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
@@ -183,7 +183,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     sides = str(trim).lower()
     if sides not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: cannot use trim={trim!r} ('f', 'b' or 'fb')")
-    places = np.nonzero(np.asarray(x != 0))
+    places = np.nonzero(known_nonzero(x))
     index = [slice(None)] * rank(x)
     for i in c.normalised_axes("trim_zeros", axis, type_of(x)):
         nonzero = places[i]

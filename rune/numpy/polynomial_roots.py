@@ -12,7 +12,7 @@ from rune.control import scan
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ShapeError, TracerArrayConversionError
-from rune.numpy.arguments import inexact, rank, value
+from rune.numpy.arguments import inexact, known_nonzero, rank, value
 from rune.numpy.arithmetic import abs
 from rune.numpy.creation import arange, zeros
 from rune.numpy.joining import concatenate
@@ -99,7 +99,7 @@ def _complex_dtype(x: ArrayLike) -> np.dtype:
 
 def _places_of_others_than_0(x: Array) -> np.ndarray:
     try:
-        return np.flatnonzero(np.asarray(x != 0))
+        return np.flatnonzero(known_nonzero(x))
     except TracerArrayConversionError:
         raise TracerArrayConversionError(
             f"roots: cannot look for leading zeros of a traced {type_of(x)}",

@@ -62,3 +62,20 @@ def test_roots_are_differentiated_past_leading_zeros():
 def test_a_value_that_is_not_known_sizes_nothing(name: str):
     with pytest.raises((TracerArrayConversionError, IndexError)):
         rune.jit(SIZED[name])(X)
+
+
+CONSTANTS: dict[str, tuple[Callable[[], Any], list[float]]] = {
+    "trim_zeros": (lambda: rnp.trim_zeros(np.array([0.0, 1.0, 3.0, 0.0])), [1.0, 3.0]),
+    "trim_zeros of an array": (lambda: rnp.trim_zeros(X), [1.0, 3.0, 2.0]),
+    "roots": (lambda: rnp.sort(rnp.roots(np.array([0.0, 1.0, -3.0, 2.0])).real), [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit, rune.vmap], ids=["eager", "compiled", "batched"])
+def test_a_constant_is_sized_within_a_traced_function(way: Callable[[Any], Any], name: str):
+    constant, expected = CONSTANTS[name]
+
+    result = way(lambda y: constant() * y[..., None])(rnp.array([2.0, 3.0]))
+
+    np.testing.assert_allclose(result, np.outer([2, 3], expected), rtol=1e-5)
