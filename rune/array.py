@@ -348,6 +348,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """The elements read-only, for memoryview; Python asks for this from 3.12 on (PEP 688)."""
+        self._require_numbers("array")
         return self.numpy().data
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:

@@ -5,6 +5,8 @@ A program of its own that no module imports: so it may look into rooms above its
 
 from rune.control.text import CONTROL
 from rune.lowering.extremes import extreme_of_tiles
+from rune.lowering.factorisations.elimination import eliminate_columns
+from rune.lowering.factorisations.panels import factor_block, solve_rows
 from rune.lowering.host_calls import host_call
 from rune.lowering.kernelize.group_scans import scan_by_groups
 from rune.lowering.kernelize.routines import routine_dot
@@ -66,6 +68,9 @@ WRITTEN_BY_LOWERING = (
     inverse_rows,
     scan_by_groups,
     extreme_of_tiles,
+    factor_block,
+    solve_rows,
+    eliminate_columns,
     scatter_atomically,
     combine_runs,
     write_last,

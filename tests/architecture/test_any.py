@@ -35,7 +35,7 @@ BUDGETS: dict[str, int] = {
     "rune.lowering": 46,
     "rune.nn": 55,
     "rune.numpy": 264,
-    "rune.ops": 153,
+    "rune.ops": 152,
     "rune.optim": 33,
     "rune.options": 5,
     "rune.profiler": 1,

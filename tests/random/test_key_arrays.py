@@ -279,7 +279,9 @@ def test_keys_are_no_numbers(name: str, around: Any):
         around(REFUSED[name])(KEYS)
 
 
-@pytest.mark.parametrize("convert", [bool, int, float, np.asarray, np.array, lambda k: k.item()])
+@pytest.mark.parametrize(
+    "convert", [bool, int, float, np.asarray, np.array, lambda k: k.item(), lambda k: k.__buffer__(0)]
+)
 def test_a_key_is_no_number_of_pythons(convert: Any):
     with pytest.raises(DtypeError, match=r"key<fry>\[\] as numbers\nhint: .*key_data"):
         convert(KEYS[0, 0])

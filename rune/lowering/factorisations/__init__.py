@@ -20,4 +20,4 @@ def expansions(target: Target) -> Mapping[Primitive, Rule]:
     if not target.is_gpu or target.threads_per_workgroup < THREADS:
         return {}
     rules = {dense_cholesky: cholesky.by_blocks, dense_solve: triangular.by_blocks, dense_lu: lu.eliminated}
-    return {primitive: functools.partial(rule, target.shared_bytes) for primitive, rule in rules.items()}
+    return {primitive: functools.partial(rule, target) for primitive, rule in rules.items()}

@@ -21,6 +21,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.values import Value
+from rune.lowering.codegen.target import Target
 from rune.lowering.factorisations.panels import block_of, factor_block, solve_rows
 from rune.ops.arithmetic import add, ge, mul, sub
 from rune.ops.linalg.cholesky import dense_cholesky, or_all_nan
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def by_blocks(shared_bytes: int, a: Value, **params: object) -> Array:
-    """The factor of [*B, N, N], where a group has so much memory."""
+def by_blocks(target: Target, a: Value, **params: object) -> Array:
+    """The factor of [*B, N, N]."""
     type = type_of(a)
     if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or not type.shape[-1]:
         assert dense_cholesky.expand is not None
         return dense_cholesky.expand(a, **params)
     n = type.shape[-1]
-    block = block_of(n, type.dtype, shared_bytes)
+    block = block_of(n, type.dtype, target.shared_bytes)
     size = next_multiple(n, block)
     padded = grown_by_identity(a, size)
 

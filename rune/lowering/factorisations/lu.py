@@ -8,12 +8,15 @@ Source: Golub & Van Loan 4e, §3.4; LAPACK's getrf.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.values import Value
-from rune.lowering.factorisations.panels import BLOCKS, eliminate_columns
+from rune.lowering.codegen.target import Target
+from rune.lowering.factorisations.elimination import eliminate_columns
+from rune.lowering.factorisations.panels import BLOCKS, THREADS
 from rune.ops.linalg.lu import dense_lu
 from rune.ops.linalg.lu_expand import by_blocks
 from rune.ops.matrix_helpers import is_static
@@ -22,12 +25,14 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 BLOCK = BLOCKS[-1]
+MOST_THREADS = 1024
 
 
-def eliminated(_: int, a: Value, **params: object) -> list[Array]:
+def eliminated(target: Target, a: Value, **params: object) -> list[Array]:
     """lu, pivots and permutation of [*B, M, N]."""
     type = type_of(a)
     if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or 0 in type.shape:
         assert dense_lu.expand is not None
         return dense_lu.expand(a, **params)
-    return by_blocks(a, min(type.shape[-2:]), BLOCK, eliminate_columns)
+    threads = next(n for n in (MOST_THREADS, THREADS) if n <= target.threads_per_workgroup)
+    return by_blocks(a, min(type.shape[-2:]), BLOCK, functools.partial(eliminate_columns, threads=threads))

@@ -2,7 +2,6 @@
 
     factor_block      the Cholesky factor of [K, K], by one group
     solve_rows        rows x of [N, K] with x Lᵀ = a, for a factor L [K, K]: a thread for each row
-    eliminate_columns a panel [M, K] with its rows exchanged by pivots, by one group
 
 A group shares a block as columns of K + 1 elements, so that neighbouring threads, which hold
 neighbouring rows, read different banks. All is computed in the order of the columns, and so is the
@@ -17,8 +16,7 @@ from rune import dtypes
 from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.dims import product
-from rune.lowering.extremes import best_of
+from rune.dims import Size, product
 from rune.lowering.written import Loops
 
 BLOCKS = (64, 32)  # columns
@@ -26,9 +24,10 @@ THREADS = 256  # of a group that factors a block
 ROWS = 64  # of a group that solves for them, each of a thread
 
 
-def block_of(columns: int, dtype: np.dtype, shared_bytes: int) -> int:
+def block_of(columns: Size, dtype: np.dtype, shared_bytes: int) -> int:
     """The columns of a block for a matrix of so many, where a group has so much memory."""
     fitting = [k for k in BLOCKS if (k + ROWS) * (k + 1) * dtype.itemsize <= shared_bytes]
+    assert isinstance(columns, int)
     return fitting[0] if fitting and columns > BLOCKS[-1] else BLOCKS[-1]
 
 
@@ -128,10 +127,8 @@ def _solve_loops(a: ArrayType, factor: ArrayType) -> Loops:
           if index({ROWS}*g + t) < index({n}) {{
             for j in {k} serial {{
               var x: {short} = rows[{line}*t + j]
-              for l in {k} serial {{
-                if index(l) < index(j) {{
-                  x = x - (rows[{line}*t + l] * factor[{line}*j + l])
-                }}
+              for l in j serial {{
+                x = x - (rows[{line}*t + l] * factor[{line}*j + l])
               }}
               store rows[{line}*t + j] = x / factor[{line}*j + j]
             }}
@@ -147,114 +144,3 @@ def _solve_loops(a: ArrayType, factor: ArrayType) -> Loops:
 
 
 solve_rows = Primitive("solve_rows", "linalg", _solve_type, _solve_reference, lower=Written(_solve_loops))
-
-
-# --- columns that are eliminated ----------------------------------------------------------------
-
-
-def _eliminated_types(a: ArrayType, start: ArrayType) -> tuple[ArrayType, ArrayType, ArrayType]:
-    *lead, m, k = a.shape
-    numbers = ArrayType((*lead, k), dtypes.i32)
-    return a.strong(), numbers, numbers.with_shape((*lead, m))
-
-
-def _eliminated_reference(a: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    *lead, m, k = a.shape
-    lu, pivots = a.copy(), np.zeros((*lead, k), np.int32)
-    order = np.broadcast_to(np.arange(m, dtype=np.int32), (*lead, m)).copy()
-    for lane in np.ndindex(*lead):
-        work, rows = lu[lane], order[lane]
-        for j in range(k):
-            here = int(start) + j
-            chosen = here + int(np.argmax(np.abs(work[here:, j])))
-            work[[here, chosen]], rows[[here, chosen]] = work[[chosen, here]], rows[[chosen, here]]
-            pivots[(*lane, j)] = chosen
-            work[here + 1 :, j] /= work[here, j] or 1
-            work[here + 1 :, j + 1 :] -= work[here + 1 :, j, None] * work[here, j + 1 :]
-    return lu, pivots, order
-
-
-def _eliminated_loops(a: ArrayType, start: ArrayType) -> Loops:
-    lanes, m, k, short = product(a.shape[:-2]), a.shape[-2], a.shape[-1], dtypes.short(a.dtype)
-    assert isinstance(m, int)
-    assert isinstance(k, int)
-    element, row, matrix = f"{THREADS}*q + t", f"{THREADS // k}*q + t // {k}", f"{m * k}*a"
-    of_rows, column = -(-m // THREADS), f"t % {k}"
-    return Loops(f"""{{
-      for a in {lanes} grid {{
-        alloc values: {short}[{THREADS}] shared
-        alloc places: i32[{THREADS}] shared
-        alloc top: {short}[{k}] shared
-        for t in {THREADS} workgroup {{
-          for q in {-(-m * k // THREADS)} serial {{
-            if index({element}) < {m * k}_i64 {{
-              store y0[{matrix} + {element}] = x0[{matrix} + {element}]
-            }}
-          }}
-          for q in {of_rows} serial {{
-            if index({element}) < {m}_i64 {{
-              store y2[{m}*a + {element}] = i32(index({element}))
-            }}
-          }}
-          barrier
-          for j in {k} serial {{
-            here: i32 in 0..{m - 1} = x1[0] + i32(index(j))
-            var best: {short} = {short}(0_i32)
-            var where: i32 = -1_i32
-            for q in {of_rows} serial {{
-              if (index({element}) < {m}_i64) & (i32(index({element})) >= here) {{
-                v: {short} = abs(y0[{matrix} + {k}*({element}) + j])
-                if (where < 0_i32) | ((v > best) | ((v != v) & (best == best))) {{
-                  best = v
-                  where = i32(index({element}))
-                }}
-              }}
-            }}
-            store values[t] = best
-            store places[t] = where
-            barrier
-            {best_of(THREADS, short, "(v > u) | ((v != v) & (u == u))")}
-            chosen: i32 in 0..{m - 1} = places[0]
-            if index(t) < {k}_i64 {{
-              first: {short} = y0[{matrix} + {k}*here + t]
-              second: {short} = y0[{matrix} + {k}*chosen + t]
-              store y0[{matrix} + {k}*here + t] = second
-              store y0[{matrix} + {k}*chosen + t] = first
-              store top[t] = second
-            }}
-            if index(t) < 1_i64 {{
-              earlier: i32 = y2[{m}*a + here]
-              later: i32 = y2[{m}*a + chosen]
-              store y2[{m}*a + here] = later
-              store y2[{m}*a + chosen] = earlier
-              store y1[{k}*a + j] = chosen
-            }}
-            barrier
-            pivot: {short} = top[j]
-            safe: {short} = select(pivot == {short}(0_i32), {short}(1_i32), pivot)
-            for q in {-(-m * k // THREADS)} serial {{
-              if ((index({row}) < {m}_i64) & (i32(index({row})) > here)) & (index({column}) > index(j)) {{
-                less: {short} = {short}(0_i32) - (y0[{matrix} + {k}*({row}) + j] / safe)
-                update y0[{matrix} + {k}*({row}) + {column}] add= (less * top[{column}])
-              }}
-            }}
-            barrier
-            for q in {of_rows} serial {{
-              if (index({element}) < {m}_i64) & (i32(index({element})) > here) {{
-                store y0[{matrix} + {k}*({element}) + j] = y0[{matrix} + {k}*({element}) + j] / safe
-              }}
-            }}
-            barrier
-          }}
-        }}
-      }} }}""")
-
-
-eliminate_columns = Primitive(
-    "eliminate_columns",
-    "linalg",
-    _eliminated_types,
-    _eliminated_reference,
-    lower=Written(_eliminated_loops),
-    multiple_results=True,
-)

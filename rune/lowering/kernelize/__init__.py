@@ -26,7 +26,7 @@ from rune.dims import Dim
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.align_rows import align_rows
-from rune.lowering.kernelize.feed_units import feed_units
+from rune.lowering.kernelize.feed_products import feed_products
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
@@ -67,7 +67,7 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     program, streams = find_streams(split_peaks(_with_variables(program), target), target)
-    program = feed_units(route_dots(program, target), target, {*streams.members, *streams.again})
+    program = feed_products(route_dots(program, target), target, {*streams.members, *streams.again})
     program = align_rows(program, target, streams.members)
     program = split_dots(program, target, streams.members)
     program = split_reductions(program, Parallelism.of(target), streams.members)

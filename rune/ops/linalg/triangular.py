@@ -60,7 +60,7 @@ from rune.ops.movement import concatenate, reverse
 if TYPE_CHECKING:
     from rune.array import Array
 
-Forward = Callable[[Value, Value, bool], Any]
+Forward = Callable[[Value, Value, bool], Value]
 
 BLOCK = 32  # rows of a diagonal block
 WIDE = 128  # and of those of more than 512 rows
@@ -139,11 +139,11 @@ def _expand(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
     return dense_solve(a, b, lower=lower, unit_diagonal=unit_diagonal, parts=1)
 
 
-def _by_loops(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
+def _by_loops(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Value:
     return from_first(_forward, a, b, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def from_first(forward: Forward, a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Any:
+def from_first(forward: Forward, a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Value:
     """The solution by what solves lower triangles: an upper one is turned round.
 
     forward: a function of a, b, and whether the diagonal is of ones
@@ -155,7 +155,7 @@ def from_first(forward: Forward, a: Value, b: Value, *, lower: bool, unit_diagon
     return reverse(flipped, axes=(last - 1,))
 
 
-def _forward(a: Value, b: Value, unit: bool) -> Any:
+def _forward(a: Value, b: Value, unit: bool) -> Value:
     n = type_of(a).shape[-1]
     if is_static((n,)) and n > LARGE:
         return in_blocks(a, b, BLOCK if n <= 512 else WIDE, lambda blocks: _inverted(blocks, unit))

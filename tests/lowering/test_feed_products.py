@@ -1,4 +1,4 @@
-"""Factors of large products of halves in memory: which, at what cost, and that values stay."""
+"""Factors of large products in memory: which, at what cost, and that values stay."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rune
 from rune import dtypes, ops
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import MatrixProduct
 from rune.lowering.kernel.rewrite import walk
-from rune.lowering.kernelize.feed_units import feed_units
+from rune.lowering.kernelize.feed_products import feed_products
 from rune.lowering.pipeline import stages
 from rune.ops.memory import in_memory
 from tests.lowering.test_build import AB, ABT, ATB, dot
 from tests.lowering.test_schedule_defaults import of
 from tests.lowering.test_teams import TEAMS
-from tests.support.lowering import agree, evaluate, f32, program_of, random_arguments
+from tests.support.lowering import agree, evaluate, f32, i32, program_of, random_arguments
 
 ONE = replace(TEAMS, cores=1)  # on which small products pay, too
 BF16 = dtypes.bf16
@@ -28,7 +29,7 @@ BF16 = dtypes.bf16
 
 def fed(function: Any, *types: ArrayType, target: Target = ONE) -> tuple[Program, Program]:
     program = program_of(function, *types)
-    return program, feed_units(program, target)
+    return program, feed_products(program, target)
 
 
 def copies(program: Program) -> list[tuple]:
@@ -119,6 +120,37 @@ def test_only_products_of_halves_on_devices_with_units_ask_for_it():
     assert copies(fed(function, f32(257, 257), f32(257, 257))[1]) == []
     bare = replace(ONE, native=frozenset())
     assert copies(fed(function, of(BF16, 257, 257), of(BF16, 257, 257), target=bare)[1]) == []
+
+
+def of_window(x: Any, b: Any, i: Any) -> Any:
+    return dot(AB)(ops.dynamic_slice(x, i, np.int32(0), sizes=(130, 257)), b)
+
+
+def of_rows(x: Any, b: Any, i: Any) -> Any:
+    return dot(AB)(rune.numpy.take(x, i, axis=0, mode="clip"), b)
+
+
+@pytest.mark.parametrize(("function", "index"), [(of_window, i32()), (of_rows, i32(130))])
+def test_what_begins_at_a_place_that_memory_holds_is_copied(function: Any, index: ArrayType):
+    program, changed = fed(function, f32(999, 257), f32(257, 67), index)
+
+    assert copies(changed) == [(130, 257)]
+    holds(program, changed)
+
+
+@pytest.mark.parametrize("rows", [1, 15])
+def test_few_rows_of_a_window_are_read_in_place(rows: int):
+    def function(x: Any, b: Any, i: Any) -> Any:
+        return dot(AB)(ops.dynamic_slice(x, i, np.int32(0), sizes=(rows, 4097)), b)
+
+    assert copies(fed(function, f32(999, 4097), f32(4097, 4097), i32())[1]) == []
+
+
+def test_windows_that_are_known_are_read_in_place():
+    def function(x: Any, b: Any) -> Any:
+        return dot(AB)(ops.slice_(x, start=(3, 0), limit=(133, 257), stride=(1, 1)), b)
+
+    assert copies(fed(function, f32(999, 257), f32(257, 67))[1]) == []
 
 
 def gated(x: Any, gate: Any, up: Any, down: Any) -> Any:
