@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.core.graph import Graph
 from rune.core.program import Program
@@ -27,6 +26,7 @@ from rune.lowering.plan import Plan
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
 from rune.profiling import counted
+from rune.records import dataclass
 
 STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
 PREDICTIONS = "predictions"  # of times: not a stage, since it follows from the code and the device

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.backends.shared.timing import Meter

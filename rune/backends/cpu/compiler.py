@@ -17,7 +17,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rune import locks
@@ -26,6 +25,7 @@ from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.refusal import refusal
 from rune.errors import OutOfMemory
 from rune.lowering.codegen.llvm import Machine
+from rune.records import dataclass
 
 if TYPE_CHECKING:  # LLVM is loaded by its first use
     from llvmlite.binding.module import ModuleRef

@@ -10,7 +10,7 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import call
 
@@ -28,6 +28,7 @@ from rune.backends.shared.work import Work
 from rune.core.types import ArrayType
 from rune.errors import LayoutError, OutOfMemory
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 BRIEF_COST = 30_000.0  # estimated instructions up to which other threads may wait for a call
 KEPT_LAYOUTS = 1024  # distinct symbolic sizes whose shapes are kept

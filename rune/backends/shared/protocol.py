@@ -7,7 +7,6 @@ A backend compiles a whole plan: `record(plan)` renders and compiles its kernels
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +15,7 @@ from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.work import WorkStats
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.lowering.meetings import Grid

@@ -15,7 +15,7 @@ keeps its hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
 from typing import Any, TypeVar, cast
@@ -32,6 +32,7 @@ from rune.backends.shared.protocol import Buffer, Playable
 from rune.core.interpreter import dispatch
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
 from rune.tree.treedef import TreeDef
 

@@ -20,7 +20,6 @@ import sysconfig
 from array import array
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.calls import call, match, results
 from rune.backends.cpu.calls.process import Process
+from rune.records import dataclass
 
 MOST_NODES = 4096  # of one call: they stand on the stack
 _NEW_FROM_DESCR = 94  # its place in NumPy's table of functions, a part of NumPy's ABI

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from rune.backends.cpu.gemm.panels import copy_function, pack_rows_function, squ
 from rune.backends.cpu.gemm.tile import ROWS, Shape, shape_for, tile_function
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
+from rune.records import dataclass
 
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
