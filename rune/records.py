@@ -53,8 +53,13 @@ def _record(
     def make(cls: type[T]) -> type[T]:
         wanted = {"__init__": init, "__repr__": repr, "__eq__": eq}
         explicit = dict(vars(cls))
-        standard = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, weakref_slot=weakref_slot)
+        # It wants to know that heirs of frozen classes are frozen, which costs two methods.
+        is_heir = any(map(dataclasses.is_dataclass, cls.__mro__[1:]))
+        standard = dataclasses.dataclass(
+            init=False, repr=False, eq=False, frozen=frozen and is_heir, slots=slots, weakref_slot=weakref_slot
+        )
         record = standard(cls)
+        _tell(record, init=init, repr=repr, eq=eq, frozen=frozen)
         for name in wanted:
             if wanted[name] and name not in explicit:
                 setattr(record, name, _Late(record, name, _METHODS[name, frozen]))
@@ -66,6 +71,13 @@ def _record(
         return record
 
     return make
+
+
+def _tell(record: type, **settings: bool) -> None:
+    """Have the class say how it was made, for those that ask a dataclass."""
+    parameters = getattr(record, "__dataclass_params__")  # noqa: B009  # which checkers do not know
+    for name, value in settings.items():
+        setattr(parameters, name, value)
 
 
 def _freeze(record: type) -> None:

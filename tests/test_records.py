@@ -152,6 +152,22 @@ def test_fields_replaced_and_matched_are_those_of_the_standard_library(pairs: li
         assert getattr(replace(late(1.0), **{first: 5}), first) == 5
 
 
+def test_classes_say_how_they_were_made(pairs: list[tuple[type, type]]) -> None:
+    for late, standard in pairs:
+        for name in ("init", "repr", "eq", "order", "unsafe_hash", "frozen"):
+            answers = [getattr(cls.__dataclass_params__, name) for cls in (late, standard)]  # pyright: ignore
+            assert answers[0] == answers[1], name
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_standard_dataclass_may_inherit_from_a_late_one_of_its_kind(frozen: bool) -> None:
+    base = classes(records.dataclass, frozen=frozen)[0]
+    heir = dataclasses.dataclass(frozen=frozen)(type("Heir", (base,), {"__annotations__": {"w": "int"}, "w": 4}))
+    with pytest.raises(TypeError, match="cannot inherit"):
+        dataclasses.dataclass(frozen=not frozen)(type("Other", (base,), {}))
+    assert (heir(1).x, heir(1).y, heir(1).w, heir(1) == heir(1)) == (1, 2.0, 4, True)
+
+
 def test_copies_are_equal_and_of_the_same_class(pairs: list[tuple[type, type]]) -> None:
     for late, _ in pairs:
         original = late(1.0)
