@@ -15,12 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from reprlib import recursive_repr
 from types import FunctionType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T")
 Method = Callable[..., object]
 _FACTORY = object()  # the value of an argument that was not passed, where a factory makes the default
 
@@ -40,6 +36,8 @@ class _Late:
 
 
 def _record(
+    cls: type | None = None,
+    /,
     *,
     frozen: bool = False,
     eq: bool = True,
@@ -47,10 +45,10 @@ def _record(
     init: bool = True,
     slots: bool = False,
     weakref_slot: bool = False,
-) -> Callable[[type[T]], type[T]]:
+) -> object:
     """As `dataclasses.dataclass`, with methods that are written late."""
 
-    def make(cls: type[T]) -> type[T]:
+    def make(cls: type) -> type:
         wanted = {"__init__": init, "__repr__": repr, "__eq__": eq}
         explicit = dict(vars(cls))
         # It wants to know that heirs of frozen classes are frozen, which costs two methods.
@@ -70,7 +68,7 @@ def _record(
             _freeze(record)
         return record
 
-    return make
+    return make if cls is None else make(cls)
 
 
 def _tell(record: type, **settings: bool) -> None:
@@ -82,7 +80,7 @@ def _tell(record: type, **settings: bool) -> None:
 
 def _freeze(record: type) -> None:
     """Refuse assignments to instances, and let them be copied and pickled all the same."""
-    names = frozenset(f.name for f in dataclasses.fields(record))
+    names = tuple(f.name for f in dataclasses.fields(record))
 
     def assign(self: object, name: str, value: object) -> None:
         if type(self) is record or name in names:
@@ -94,23 +92,21 @@ def _freeze(record: type) -> None:
             raise FrozenInstanceError(f"cannot delete field {name!r}")
         super(record, self).__delattr__(name)
 
+    def state(self: object) -> list[object]:
+        return [getattr(self, name) for name in names]
+
+    def restore(self: object, values: list[object]) -> None:
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+
     _put(record, __setattr__=assign, __delattr__=delete)
     if "__slots__" in vars(record) and "__getstate__" not in vars(record):
-        _put(record, __getstate__=_state, __setstate__=_restore)
+        _put(record, __getstate__=state, __setstate__=restore)
 
 
 def _put(record: type, **members: object) -> None:
     for name, member in members.items():
         setattr(record, name, member)
-
-
-def _state(self: DataclassInstance) -> list[object]:
-    return [getattr(self, f.name) for f in dataclasses.fields(self)]
-
-
-def _restore(self: DataclassInstance, state: list[object]) -> None:
-    for field, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, field.name, value)
 
 
 # --- the methods ------------------------------------------------------------------------------
@@ -187,7 +183,7 @@ def _hash(cls: type) -> Method:
 
 def _function(cls: type, name: str, arguments: str, lines: list[str], names: Mapping[str, object]) -> Method:
     text = "\n".join([f"def {name}({arguments}):", *(f"  {line}" for line in lines)])
-    scope = dict(names)
+    scope = {**names, "__file__": __file__}  # frames.py knows by it that the line is not the user's
     exec(text, scope)
     function = scope[name]
     assert isinstance(function, FunctionType)

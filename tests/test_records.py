@@ -47,7 +47,7 @@ def classes(dataclass: Decorator, **how: Any) -> list[type]:
         name: str
         items: list[int] = field(default_factory=list)
         size: int = field(init=False, default=7)
-        made: dict[str, int] = field(init=False, default_factory=dict)
+        counts: dict[str, int] = field(init=False, default_factory=dict)
         note: str = field(default="", compare=False, repr=False)
         word: int | None = field(default=None, kw_only=True)
 
@@ -193,6 +193,11 @@ def test_frozen_instances_travel_through_pickle() -> None:
 def test_an_instance_that_was_never_initialised_cannot_be_assigned_to() -> None:
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'a'"):
         object.__new__(Stored).a = 1  # pyright: ignore
+
+
+def test_the_decorator_may_stand_without_arguments() -> None:
+    cls = records.dataclass(type("Plain", (), {"__annotations__": {"x": "int"}, "__doc__": "One number."}))
+    assert repr(cls(3)) == "Plain(x=3)"
 
 
 def test_a_mutable_default_is_refused() -> None:
