@@ -17,6 +17,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,6 @@ import numpy as np
 from rune import dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
-from rune.backends.cpu.crew.run import Crew, crew_for, meet_address
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.fft.library import transform_address
 from rune.backends.cpu.gemm import library, strided
@@ -45,6 +45,7 @@ from rune.lowering.plan import Plan
 from rune.records import dataclass
 
 if TYPE_CHECKING:
+    from rune.backends.cpu.crew.run import Crew
     from rune.backends.shared.timing import Meter
 
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
@@ -62,6 +63,16 @@ def probe() -> tuple[list[Target], str | None]:
     if host_abi.abi() is None:
         return [], f"the layout of arrays in NumPy {np.__version__} is not known"
     return [_target(share) for share in _shares()], None
+
+
+@functools.cache
+def _crew() -> ModuleType:
+    """Devices that meet in native code: for the first collective."""
+    return locks.load("rune.backends.cpu.crew.run")
+
+
+def _meet_address() -> int:
+    return _crew().meet_address()
 
 
 @functools.cache
@@ -144,7 +155,9 @@ class CpuBackend:
             return factor_library.library(dtype, target.cores, pool)
 
         routines = (dot, strided_dot, transform, factors)
-        self.host = steps.Host(compiler.machine(), abi, target.cores, parallel, *routines, meet=meet_address)
+        self.host = steps.Host(
+            compiler.machine(), abi, target.cores, parallel, *routines, meet=lambda: _crew().meet_address()
+        )
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""
@@ -180,7 +193,7 @@ class CpuBackend:
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
         """The executables as a crew of native threads, where they are of the processor."""
-        return crew_for(executables, grid)
+        return _crew().crew_for(executables, grid)
 
     @property
     def has_clock(self) -> bool:

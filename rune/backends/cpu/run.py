@@ -18,7 +18,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler, host_abi, steps
-from rune.backends.cpu.calls import describe
+from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.plan import render_plan
 from rune.backends.shared import callbacks, host_memory, shortage
@@ -118,7 +118,7 @@ class CpuExecutable:
         sizes = size_values(self.plan, [a.shape for a in arguments])
         layout = _layout(self.plan, sizes)
         ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
-        code = describe.Code(
+        code = Code(
             self.code.address("run"),
             ordered,
             layout.arena_bytes,
@@ -232,15 +232,15 @@ class Prepared:
     """A plan for native calls: the code, what it takes and gives, makers of large results, and the
     donated argument whose memory each result may take."""
 
-    code: describe.Code
-    takes: tuple[describe.Memory, ...]
-    gives: tuple[describe.Memory, ...]
+    code: Code
+    takes: tuple[Memory, ...]
+    gives: tuple[Memory, ...]
     makers: tuple[Callable[[], np.ndarray] | None, ...]
     lenders: tuple[int | None, ...]
 
 
-def _memory(type: ArrayType) -> describe.Memory:
-    return describe.Memory(type.dtype, static_shape(type))
+def _memory(type: ArrayType) -> Memory:
+    return Memory(type.dtype, static_shape(type))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ import numpy as np
 
 from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.calls import call, match, results
+from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.calls.process import Process
 from rune.records import dataclass
 
@@ -58,14 +59,6 @@ class Build(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """A dense array: what its dtype object and shape are."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Node:
     """One node of the arguments: item `key` of node `parent`, and what it has to be.
 
@@ -94,20 +87,6 @@ class Result:
     memory: Memory | None = None
     maker: Callable[[], np.ndarray] | None = None
     lender: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """What is run: `function` is the address of void(ptr words), arguments to sizes in a row."""
-
-    function: int
-    sizes: tuple[int, ...]
-    arena_bytes: int
-    arenas: list[np.ndarray]
-    arena_maker: Callable[[], np.ndarray]
-    is_brief: bool  # so short that other threads may wait for it
-    counters: tuple[int, int]  # addresses: calls submitted, calls finished
-    owner: object  # keeps the code alive
 
 
 @dataclass(frozen=True, slots=True)
