@@ -3,8 +3,8 @@
     python benchmarks/first_calls.py                              # rune alone, cold and warm
     python benchmarks/first_calls.py --jax /path/to/its/python    # and JAX, in its environment
 
-The time is the processor's, from the first call until its result is there; imports of the library
-and the making of arguments come before. Each number is the least of several processes. Cold is
+The time is the processor's, from the first call until its result is there; imports of the library,
+with the rooms that a case uses, and the making of arguments come before. Each number is the least of several processes. Cold is
 without kernels on disk, warm with those that an earlier process left. JAX is measured as it is by
 default, without a cache on disk. The bars are geometric means of the ratios to that.
 """
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 COLD, WARM = 0.5, 0.1
+ROOMS = ("", ".numpy", ".lax", ".nn", ".scipy.linalg")
 Program = tuple[Callable[..., Any], tuple[np.ndarray, ...]]
 
 
@@ -129,7 +130,7 @@ CASES: Mapping[str, Callable[[Any, Any], Program]] = {
 
 def first_call(library: str, case: str) -> float:
     """Processor time of the first call in this process. Units: s."""
-    core, xp, _ = map(importlib.import_module, (library, f"{library}.numpy", f"{library}.scipy.linalg"))
+    core, xp, *_ = (importlib.import_module(f"{library}{room}") for room in ROOMS)
     function, arrays = CASES[case](core, xp)
     operands = [*map(xp.asarray, arrays)]
     start = time.process_time()

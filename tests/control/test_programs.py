@@ -21,6 +21,7 @@ from rune.core.dead_code import prune
 from rune.core.higher import subprograms
 from rune.core.program import Program, Var
 from rune.core.same import program_key, same_program
+from rune.core.words import program_words
 from rune.errors import CheckError
 from tests.support.arrays import array
 from tests.support.close import near
@@ -369,7 +370,7 @@ def reading_others(program: Program) -> Iterator[Program]:
             )
 
 
-@pytest.mark.parametrize("key", [program_key])
+@pytest.mark.parametrize("key", [program_key, program_words])
 def test_programs_that_read_another_value_anywhere_have_another_key(key: Callable[[Program], object]):
     program = rune.make_program(of_many_values)(1.0, 2.0, 3.0)
     others = list(reading_others(program))

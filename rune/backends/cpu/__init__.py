@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -69,6 +69,17 @@ def probe() -> tuple[list[Target], str | None]:
 def _crew() -> ModuleType:
     """Devices that meet in native code: for the first collective."""
     return locks.load("rune.backends.cpu.crew.run")
+
+
+@functools.cache
+def _kept() -> ModuleType:
+    """Compiled plans on disk: for the first program that has words."""
+    return locks.load("rune.backends.cpu.kept")
+
+
+def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
+    """Whether native code makes its calls."""
+    return isinstance(executable, CpuExecutable) and executable.runs_natively
 
 
 def _meet_address() -> int:
@@ -180,16 +191,25 @@ class CpuBackend:
         """
         return CpuExecutable(plan, self.host, self.work)
 
+    def keep(self, key: bytes, executable: Executable) -> None:
+        """Have another process find a compiled plan under the words of its program."""
+        assert isinstance(executable, CpuExecutable)
+        _kept().keep(key, executable, self.host)
+
+    def kept(self, key: bytes, lower: Callable[[], Plan]) -> CpuExecutable | None:
+        """The compiled plan that an earlier process has kept under these words."""
+        return _kept().load(key, self.host, lower, self.work)
+
     def adopted(self, executable: Executable) -> CpuExecutable | None:
         """The same code, counted as work of this device, where both use one core."""
         # The code of several cores calls its own device's pool.
-        if type(executable) is not CpuExecutable or not executable.cores == 1 == self.target.cores:
+        if not _is_plain(executable) or not executable.cores == 1 == self.target.cores:
             return None
         return executable.on(self.work)
 
     def is_brief(self, executable: Executable) -> bool:
         """Whether a run is over at once, and calls no Python."""
-        return type(executable) is CpuExecutable and executable.is_brief
+        return _is_plain(executable) and executable.is_brief
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
         """The executables as a crew of native threads, where they are of the processor."""

@@ -126,6 +126,19 @@ class SharesCode(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsCode(Protocol):
+    """A backend that finds what an earlier process has compiled by the words of a program alone."""
+
+    def keep(self, key: bytes, executable: Executable) -> None:
+        """Keep a compiled plan on disk, if it can be kept."""
+        ...
+
+    def kept(self, key: bytes, lower: Callable[[], Plan]) -> Executable | None:
+        """The executable that was kept under a key. lower: makes its plan, when it is wanted."""
+        ...
+
+
 class Together(Protocol):
     """Executables of several devices as one."""
 
