@@ -4,9 +4,10 @@
     python benchmarks/first_calls.py --jax /path/to/its/python    # and JAX, in its environment
 
 The time is the processor's, from the first call until its result is there; imports of the library,
-with the rooms that a case uses, and the making of arguments come before. Each number is the least of several processes. Cold is
-without kernels on disk, warm with those that an earlier process left. JAX is measured as it is by
-default, without a cache on disk. The bars are geometric means of the ratios to that.
+with the rooms that a case uses, and the making of arguments come before. Each number is the least
+of several processes. Cold is without kernels on disk, warm with those that an earlier process left.
+JAX is measured as it is by default, without a cache on disk. The bars are geometric means of the
+ratios to that.
 """
 
 from __future__ import annotations
