@@ -1,6 +1,7 @@
-"""The workloads of gpu_workloads.py on a GPU: times, and what of them is left to win.
+"""Workloads of gpu_workloads.py and gpu_programs.py on a GPU: times, and what is left to win.
 
     python benchmarks/gpu.py                                    on cuda:0
+    python benchmarks/gpu.py --programs --peer                  the larger ones alone
     python benchmarks/gpu.py --device vulkan:0 --workloads 'sum*' --json times.json
     python benchmarks/gpu.py --peer                             with JAX, if it has the same GPU
 
@@ -26,6 +27,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from gpu_programs import PROGRAMS
 from gpu_workloads import WORKLOADS, Workload
 
 import rune
@@ -36,10 +38,12 @@ from rune.lowering.plan import Launch, all_steps
 
 BURST_S, BURSTS = 0.03, 5
 LEAST, MOST = 2, 200  # calls of a burst
+SLOW_S = 0.3  # a call that takes longer is measured once
 PROFILED = 5  # calls
 PROBE = 4099  # elements of a result that are compared with the other library's
 
 Line = dict[str, Any]
+EVERY = WORKLOADS | PROGRAMS
 
 
 def arguments(workload: Workload) -> list[np.ndarray]:
@@ -60,6 +64,8 @@ def seconds(call: Callable[[], Any], wait: Callable[[Any], Any]) -> float:
     start = perf_counter()
     wait(call())
     once = perf_counter() - start
+    if once > SLOW_S:
+        return once
     calls = int(min(max(BURST_S / max(once, 1e-9), LEAST), MOST))
     times = []
     for _ in range(BURSTS):
@@ -86,17 +92,18 @@ def probe(results: Any) -> list[list[float]]:
 
 def by_rune(name: str, device: str) -> Line:
     """What rune takes, kernel by kernel."""
-    workload = WORKLOADS[name]
+    workload = EVERY[name]
     function = rune.jit(workload.function, device=device)
     arrays = [rune.device_put(a, device) for a in arguments(workload)]
     start = perf_counter()
     result = rune.block_until_ready(function(*arrays))
     first = perf_counter() - start
     taken = seconds(lambda: function(*arrays), rune.block_until_ready)
+    profiled = PROFILED if taken < SLOW_S else 1
     with rune.debug.profile() as profile:
-        for _ in range(PROFILED):
+        for _ in range(profiled):
             function(*arrays)
-    steps = [(s.name, s.calls / PROFILED, s.seconds / PROFILED) for plan in profile.plans for s in plan.steps]
+    steps = [(s.name, s.calls / profiled, s.seconds / profiled) for plan in profile.plans for s in plan.steps]
     return {"first": first, "seconds": taken, "steps": steps, "probe": probe(result), **predicted(workload, device)}
 
 
@@ -113,7 +120,7 @@ def by_jax(name: str, _: str) -> Line:
     import jax
 
     jax.config.update("jax_default_matmul_precision", "float32")
-    workload = WORKLOADS[name]
+    workload = EVERY[name]
     function = jax.jit(workload.write(jax))
     arrays = [jax.device_put(a) for a in arguments(workload)]
     start = perf_counter()
@@ -165,9 +172,10 @@ def row(line: Line, peer: Line) -> str:
     name = f"{line['name']:26}"
     if "error" in line:
         return f"{name}{line['error'][:300]}"
-    taken, best = 1e6 * line["seconds"], WORKLOADS[line["name"]].best
+    taken, best = 1e6 * line["seconds"], EVERY[line["name"]].best
     kernels = 1e6 * sum(s for _, _, s in line["steps"])
-    text = f"{name}{taken:10.1f}{kernels:10.1f}{1e6 * line['predicted']:11.1f}{best:8.0f}{best / taken:7.0%}"
+    text = f"{name}{taken:10.1f}{kernels:10.1f}{1e6 * line['predicted']:11.1f}"
+    text += f"{best:8.0f}{best / taken:7.0%}" if best else f"{'':15}"
     if "seconds" in peer:
         text += f"{1e6 * peer['seconds']:10.1f}{line['seconds'] / peer['seconds']:7.2f}"
         text += f"  {difference(line['probe'], peer['probe']):.0e}"
@@ -179,11 +187,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="the workloads on a GPU")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--workloads", nargs="*", default=["*"], help="names or patterns")
+    parser.add_argument("--programs", action="store_true", help="those of gpu_programs.py alone")
     parser.add_argument("--peer", action="store_true", help="JAX, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--worker", choices=LIBRARIES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    names = [n for n in WORKLOADS if any(n == p or fnmatch(n, p) for p in options.workloads)]
+    workloads = PROGRAMS if options.programs else EVERY
+    names = [n for n in workloads if any(n == p or fnmatch(n, p) for p in options.workloads)]
     if options.worker:
         work(options.worker, options.device, names)
         return
@@ -193,7 +203,8 @@ def main() -> None:
     for line in lines("rune", options.device, names):
         measured.append({**line, "jax": peers.get(line["name"], {})})
         print(row(line, peers.get(line["name"], {})), flush=True)
-    shares = [1e-6 * WORKLOADS[m["name"]].best / m["seconds"] for m in measured if "seconds" in m]
+    estimated = [m for m in measured if "seconds" in m and EVERY[m["name"]].best]
+    shares = [1e-6 * EVERY[m["name"]].best / m["seconds"] for m in estimated]
     if shares:
         print(f"{len(shares)} workloads: geometric mean {statistics.geometric_mean(shares):.0%} of the best")
     if options.json:

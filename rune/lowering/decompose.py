@@ -127,7 +127,7 @@ class _Decompose(Stage):
         self, routine: Routine | ByRoutine, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
     ) -> object:
         """A routine where it serves, or what is written with one; else the expansion."""
-        expand = primitive.expand
+        expand = self.expansions.get(primitive, primitive.expand)
         if self.has(routine, map(type_of, args), params):
             if isinstance(routine, Routine):
                 return self.write(primitive, args, params)

@@ -90,11 +90,6 @@ def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: i
     place = f"x1[{at}]" if positions else f"i32(index({element} + {{}}))"
     result = f"(({count})*a + p)*({inner}) + c"
     is_after = f"(v {_SIGNS[combine]} u) | ((v != v) & (u == u))"
-    steps: list[str] = []
-    threads = THREADS // 2
-    while threads:
-        steps.append(_step(threads, dtype, is_after))
-        threads //= 2
     return Loops(f"""{{
       for a in {outer} grid {{ for p in {count} grid {{ for c in {inner} grid {{
         alloc values: {dtype}[{THREADS}] shared
@@ -111,7 +106,7 @@ def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: i
           store values[t] = best
           store places[t] = where
           barrier
-          {"".join(steps)}
+          {best_of(THREADS, dtype, is_after)}
           if index(t) < 1_i64 {{
             store y0[{result}] = values[0]
             store y1[{result}] = places[0]
@@ -129,6 +124,17 @@ def _element(number: int, dtype: str, is_after: str, place: str) -> str:
                 best = v_{number}
                 where = {place}
               }}"""
+
+
+def best_of(threads: int, dtype: str, is_after: str) -> str:
+    """The first of `values` and `places` become the best of so many, and where it is; a barrier.
+
+    is_after: whether v comes before u, whose places are compared where they are alike
+    """
+    steps = []
+    while threads := threads // 2:
+        steps.append(_step(threads, dtype, is_after))
+    return "".join(steps)
 
 
 def _step(threads: int, dtype: str, is_after: str) -> str:

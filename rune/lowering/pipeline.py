@@ -15,9 +15,11 @@ from functools import partial
 from time import perf_counter
 
 from rune.core.check import check_program
+from rune.core.lower import Rule
+from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.errors import ArgumentError
-from rune.lowering import explain, extremes, host_calls, kernels_check, memory, messages, scatters
+from rune.lowering import explain, extremes, factorisations, host_calls, kernels_check, memory, messages, scatters
 from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
@@ -62,6 +64,12 @@ def no_winner(kernel: Kernel) -> tuple[Built | None, str]:
     return None, DEFAULT
 
 
+def _expansions(target: Target) -> Mapping[Primitive, Rule]:
+    """What a device does in place of the primitives' own expansions."""
+    rooms = (sorting, extremes, factorisations)
+    return {primitive: rule for room in rooms for primitive, rule in room.expansions(target).items()}
+
+
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
     """The passes over programs for a target. reproducible: the same bits on every run."""
     return (
@@ -73,7 +81,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
                 decompose,
                 routines=target.routines,
                 scatters=partial(scatters.expansion, target, reproducible),
-                expansions={**sorting.expansions(target), **extremes.expansions(target)},
+                expansions=_expansions(target),
                 device=target.name,
             ),
         ),

@@ -357,6 +357,7 @@ struct Node {
 struct Graph { std::vector<std::shared_ptr<Node>> nodes; };
 static std::mutex conditions_mutex;
 static std::deque<unsigned> conditions;
+static std::vector<Graph*> waiting_for_node;  // by condition: the graph that its only node will be in, then none
 
 extern "C" __attribute__((visibility("default"))) void set_condition(Word handle, unsigned value) {
   std::lock_guard<std::mutex> lock(conditions_mutex);
@@ -419,11 +420,12 @@ API cuGraphAddKernelNode_v2(void** added, Graph* graph, void** before, size_t co
   if (int code = launch_of(node->launch, p->function, p->grid, p->block, p->shared, p->params)) return code;
   return add(graph, node, before, count, added);
 }
-API cuGraphConditionalHandleCreate(Word* handle, Graph*, void* context, unsigned value, unsigned) {
+API cuGraphConditionalHandleCreate(Word* handle, Graph* graph, void* context, unsigned value, unsigned) {
   WITH_CONTEXT
   if (context != &primary) return INVALID_CONTEXT;
   std::lock_guard<std::mutex> lock(conditions_mutex);
   conditions.push_back(value);
+  waiting_for_node.push_back(graph);
   return *handle = conditions.size() - 1, SUCCESS;
 }
 API cuGraphAddNode_v2(void** added, Graph* graph, void** before, const void*, size_t count, NodeParams* params) {
@@ -431,6 +433,11 @@ API cuGraphAddNode_v2(void** added, Graph* graph, void** before, const void*, si
   if (params->type != CONDITIONAL) return NOT_SUPPORTED;
   auto node = std::make_shared<Node>();
   node->condition = params->conditional.handle;
+  {
+    std::lock_guard<std::mutex> lock(conditions_mutex);
+    if (node->condition >= conditions.size() || waiting_for_node[node->condition] != graph) return INVALID_VALUE;
+    waiting_for_node[node->condition] = nullptr;
+  }
   node->repeats = params->conditional.type == 1;  // CU_GRAPH_COND_TYPE_WHILE
   node->body = std::make_shared<Graph>();
   node->bodies[0] = node->body.get();

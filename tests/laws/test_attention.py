@@ -17,7 +17,7 @@ from rune import dtypes, nn
 from rune import numpy as rnp
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
-from tests.support.attention import Case, attention, gradient, gradient_of_squares
+from tests.support.attention import Case, attention, gradient, gradient_of_squares, slopes_in_a_direction
 from tests.support.close import near, same
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
@@ -61,6 +61,14 @@ def test_it_is_right_for_heads_of_every_width(case: Case, device: str):
 
 
 @on_every_executor
+@pytest.mark.parametrize("case", [Case(2, 1, 1031, 4, 2, 128), Case(1, 3, 4099, 2, 2, 64)], ids=str)
+def test_few_queries_attend_to_a_long_cache(case: Case, device: str):
+    out = computed(attention(), case.arrays(), device)
+
+    near(case.values(None), out, relative=1e-5, why="f32 sums")
+
+
+@on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
 @pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 1, 16)], ids=str)
 def test_it_is_right_for_halves(case: Case, dtype: Any, device: str):
@@ -69,6 +77,21 @@ def test_it_is_right_for_halves(case: Case, dtype: Any, device: str):
 
     wide = np.asarray(out).astype(np.float64)
     near(case.values(case.causal(), arrays=arrays), wide, relative=2e-2, why="weights are rounded")
+
+
+@on_every_executor
+@pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
+@pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 2, 16)], ids=str)
+def test_gradients_of_halves_are_right(case: Case, dtype: Any, device: str):
+    arrays, cotangent = case.arrays(dtype), case.cotangent().astype(dtype)
+    args = [rnp.asarray(x, dtype=dtype) for x in (*arrays, cotangent)]
+    out = rune.jit(slopes_in_a_direction, device=device)(*args)
+
+    expected = case.gradients(case.causal(), cotangent=cotangent.astype(np.float64), arrays=arrays)
+    for exact, actual in zip(expected, out, strict=True):
+        scale = np.abs(exact).max()
+        wide = np.asarray(actual).astype(np.float64)
+        near(exact / scale, wide / scale, relative=0, absolute=3e-2, why="halves, thrice")
 
 
 @on_every_executor

@@ -7,25 +7,31 @@ root in one group); the reasons that are given; and that compiling stays linear.
 from __future__ import annotations
 
 import functools
+import re
 from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rune
+import rune.numpy as rnp
 from rune import ops
 from rune.core.program import Var
 from rune.dims import symbol
 from rune.lowering.kernelize import cost, groups, kernelize
+from rune.lowering.kernelize.cost import LONE_WORK, Granularity
 from rune.lowering.kernelize.groups import fuse
 from rune.lowering.kernelize.roots import find_roots
 from rune.lowering.kernelize.stored import choose
 from rune.lowering.kernelize.two_step import Parallelism, split_reductions
 from rune.lowering.kernels import Fill, Let, Reduce, Write
 from rune.lowering.kernels_check import check
+from rune.lowering.kernels_text import program_text
 from rune.lowering.pipeline import stages
 from tests.lowering import models
-from tests.support.lowering import PLAIN, WITH_DOT, f32, number, only_kernel, program_of, target
+from tests.support.gpus import H100
+from tests.support.lowering import PLAIN, WITH_DOT, f32, i32, number, only_kernel, program_of, target
 from tests.support.random_programs import random_program
 from tests.support.work import calls
 
@@ -64,10 +70,17 @@ def test_a_value_of_which_little_is_asked_is_not_stored():
 
 
 def test_a_kernel_keeps_enough_parallel_points_or_has_little_work():
-    assert cost.keeps_parallel(512, before=512 * 64, work=LARGE, rows=32)
-    assert not cost.keeps_parallel(1, before=512, work=LARGE, rows=32)
-    assert cost.keeps_parallel(1, before=512, work=1000, rows=32)
-    assert not cost.keeps_parallel(64, before=512 * 64, work=LARGE, rows=cost.PARALLEL_COLUMNS)
+    keeps = functools.partial(cost.keeps_parallel, small=cost.SMALL_WORK)
+    assert keeps(512, before=512 * 64, work=LARGE, rows=32)
+    assert not keeps(1, before=512, work=LARGE, rows=32)
+    assert keeps(1, before=512, work=1000, rows=32)
+    assert not keeps(64, before=512 * 64, work=LARGE, rows=cost.PARALLEL_COLUMNS)
+
+
+def test_few_points_of_a_gpu_have_little_work_unless_threads_share_it():
+    gpu, processor = Granularity.of(H100), Granularity.of(PLAIN)
+    assert gpu.small(is_reducing=True) == processor.small(is_reducing=False) == cost.SMALL_WORK
+    assert gpu.small(is_reducing=False) == LONE_WORK
 
 
 def test_a_device_asks_for_a_few_rows_for_each_processor():
@@ -135,7 +148,7 @@ def grouped(seed: int, length: int = 30):
     program = split_reductions(random_program(seed, length=length), Parallelism(32, 512))
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    return fuse(find_roots(program, stored), results, rows=32)
+    return fuse(find_roots(program, stored), results, Granularity(32))
 
 
 @pytest.mark.parametrize("window", [groups.WINDOW, 5])
@@ -224,6 +237,24 @@ def test_statistics_that_keep_an_axis_of_one_point_fuse_as_rows():
         return ops.mul(x, ops.broadcast(scale, shape=(64, 512), axes=(0, 1)))
 
     assert len(kernelize(program_of(function, f32(64, 512)), PLAIN).steps) == 1
+
+
+def over_a_pivot(x, i):
+    return x / rnp.sqrt(x[i])
+
+
+def along_a_slope(x, i):
+    return rnp.exp(x) * rnp.exp((x[i + 1] - x[i]) / 3)
+
+
+@pytest.mark.parametrize("function", [over_a_pivot, along_a_slope])
+@pytest.mark.parametrize("size", [1, 7, 31, 130, 2048, 65537])
+def test_no_thread_of_a_gpu_walks_a_long_row_alone(function, size: int):
+    kernels = stages(rune.make_program(function)(f32(size), i32()), H100).kernels
+
+    rows = [int(n) for n in re.findall(r"over j0 in (\d+)", program_text(kernels))]
+    assert max(rows, default=0) <= LONE_WORK
+    assert size <= 130 or rows == []
 
 
 # --- reasons ----------------------------------------------------------------------------------

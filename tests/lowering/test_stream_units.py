@@ -1,4 +1,4 @@
-"""Streams on units for matrices: both products of attention of halves, forward."""
+"""Streams on units for matrices: the products of attention of halves, and of its gradients."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rune
 from rune import dtypes
+from rune import numpy as rnp
 from rune.lowering.codegen.target import natively
 from rune.lowering.kernel.nodes import MatrixProduct
 from rune.lowering.kernel.rewrite import walk
+from rune.lowering.kernels import Reduce, Stream
 from tests.lowering.test_streams import GPU, lowered, run, streams_of
-from tests.support.attention import Case, attention, gradient
+from tests.support.attention import Case, attention, gradient, rounded, slopes_in_a_direction
 from tests.support.close import near
 
 HALVES = (dtypes.bf16, dtypes.f16)
@@ -38,6 +41,33 @@ def test_units_make_both_products_of_halves(case: Case, dtype: Any, causal: bool
 
     out = run(attention(is_causal=causal), *arrays, device=UNITS)[0]
     near(case.values(mask, arrays=arrays), out.astype(np.float64), relative=2e-2, why="weights are rounded")
+
+
+def slopes_of_squares(q: Any, k: Any, v: Any) -> Any:
+    return rune.grad(lambda *args: rnp.sum(rounded(*args).astype("f32") ** 2), (0, 1, 2))(q, k, v)
+
+
+@pytest.mark.parametrize("function", [slopes_of_squares, slopes_in_a_direction])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("case", HALF_CASES, ids=str)
+def test_units_make_all_products_of_gradients(case: Case, dtype: Any, function: Any):
+    arrays, mask = case.arrays(dtype), case.causal()
+    direction = case.cotangent().astype(dtype)
+    args = [*arrays, direction] if function is slopes_in_a_direction else arrays
+    result = lowered(function, *args, device=UNITS)
+    for kernel in result.kernels.kernels.values():
+        for stream in (s for s in kernel.body if isinstance(s, Stream)):
+            products = {
+                (s.a.buffer, s.b.buffer) for s in walk(result.codes[kernel.name].body) if isinstance(s, MatrixProduct)
+            }
+            dots = sum(isinstance(p, Reduce) for p in (*stream.scores, *stream.weights))
+            assert len(products) == dots + sum(bool(s.columns) for s in stream.sums)
+
+    cotangent = 2 * case.values(mask, arrays=arrays) if function is slopes_of_squares else direction.astype(np.float64)
+    expected = case.gradients(mask, cotangent=cotangent, arrays=arrays)
+    for actual, exact in zip(run(function, *args, device=UNITS), expected, strict=True):
+        scale = np.abs(exact).max()
+        near(exact / scale, actual.astype(np.float64) / scale, relative=0, absolute=3e-2, why="halves, thrice")
 
 
 def test_gradients_of_halves_store_no_wider_copies():

@@ -187,6 +187,13 @@ def test_a_processor_stores_scores():
     assert not streams_of(lowered(attention(), *CASES[0].arrays(), device=device))
 
 
+@pytest.mark.parametrize(("queries", "keys", "streams"), [(1, 1031, 0), (31, 1031, 0), (32, 1031, 1), (2, 500, 1)])
+def test_scores_of_few_queries_to_a_long_cache_are_stored(queries: int, keys: int, streams: int):
+    case = Case(1, queries, keys, 1, 1, 128)
+
+    assert len(streams_of(lowered(attention(), *case.arrays()))) == streams
+
+
 def test_what_depends_on_a_peak_otherwise_is_another_pass():
     def times_peak(q: Any, k: Any, v: Any) -> Any:
         s = q @ k.T

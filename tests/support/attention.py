@@ -69,10 +69,10 @@ class Case:
             return np.einsum("bnts,bsnh->btnh", self.shares(q, k, mask, bias), v)
 
     def gradients(
-        self, mask: np.ndarray | None, bias: Any = 0.0, cotangent: np.ndarray | None = None
+        self, mask: np.ndarray | None, bias: Any = 0.0, cotangent: np.ndarray | None = None, arrays: Any = None
     ) -> list[np.ndarray]:
         """The gradients of the result times the cotangent, or another one."""
-        (q, k, v), w = self.wide(), self.cotangent().astype(np.float64) if cotangent is None else cotangent
+        (q, k, v), w = self.wide(arrays), self.cotangent().astype(np.float64) if cotangent is None else cotangent
         p = self.shares(q, k, mask, bias)
         dp = np.einsum("btnh,bsnh->bnts", w, v)
         ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / np.sqrt(self.h)
@@ -85,6 +85,19 @@ class Case:
 def attention(**options: Any) -> Callable[..., Any]:
     """Attention of queries, keys and values; a new function, which nothing has compiled."""
     return lambda q, k, v: nn.dot_product_attention(q, k, v, **options)
+
+
+def rounded(q: Any, k: Any, v: Any) -> Any:
+    """Causal attention as networks of halves write it: scores and weights are rounded."""
+    t, s, h = q.shape[1], k.shape[1], q.shape[3]
+    scores = rnp.einsum("btnh,bsnh->bnts", q, k).astype("f32") * h**-0.5
+    scores = rnp.where(rnp.arange(s)[None] <= rnp.arange(t)[:, None], scores, -1e30)
+    return rnp.einsum("bnts,bsnh->btnh", nn.softmax(scores).astype(v.dtype), v)
+
+
+def slopes_in_a_direction(q: Any, k: Any, v: Any, w: Any) -> Any:
+    """The gradients of that attention times a cotangent."""
+    return rune.vjp(rounded, q, k, v)[1](w)
 
 
 def gradient(**options: Any) -> Callable[..., Any]:

@@ -318,11 +318,12 @@ class Recorder:
         return self._kernel("rune_store", word(place), (None, number))
 
     def _unrolled(self, loop: ConcreteLoop) -> list[Node]:
-        turns, count = [self.nodes(body) for body in loop.bodies], loop.count or 0
+        """Every turn has nodes of its own: a condition belongs to one conditional node."""
+        count, turns = loop.count or 0, len(loop.bodies)
         nodes: list[Node] = []
         for t in range(count):
-            nodes += [self._store(loop.counter, t), *turns[t % len(turns)]]
-        return nodes + list(self.nodes(loop.settle) if count % len(turns) else ())
+            nodes += [self._store(loop.counter, t), *self.nodes(loop.bodies[t % turns])]
+        return nodes + list(self.nodes(loop.settle) if count % turns else ())
 
     def _while(self, loop: ConcreteLoop) -> list[Node]:
         """A condition is set before the loop and at the end of its body; see below for two turns.
@@ -330,19 +331,22 @@ class Recorder:
         The body's second turn runs if the condition holds after the first. If it does not, it
         still does not at the body's end, where nothing has changed it: the loop ends.
         """
-        looks = [self.nodes(condition) for condition in loop.conditions] or [()]
         bodies = [self.nodes(body) for body in loop.bodies]
         again = self._handle()
         advance = self._kernel("rune_advance", word(loop.counter))
-        start = [self._store(loop.counter, 0), *looks[0], self._goes_on(loop, again)]
-        body: list[Node] = [*bodies[0], advance, *looks[-1]]
+        start = [self._store(loop.counter, 0), *self._look(loop, 0), self._goes_on(loop, again)]
+        body: list[Node] = [*bodies[0], advance, *self._look(loop, -1)]
         if len(bodies) == 2:
             second = self._handle()
-            odd = Conditional(second, (*bodies[1], advance, *looks[0]), repeats=False)
+            odd = Conditional(second, (*bodies[1], advance, *self._look(loop, 0)), repeats=False)
             body += [self._goes_on(loop, second), odd]
         body.append(self._goes_on(loop, again))
         nodes = [*start, Conditional(again, tuple(body), repeats=True)]
         return nodes + (self._settle(loop) if loop.settle else [])
+
+    def _look(self, loop: ConcreteLoop, turn: int) -> Nodes:
+        """What computes whether the loop goes on, if that is not the counter alone."""
+        return self.nodes(loop.conditions[turn]) if loop.conditions else ()
 
     def _settle(self, loop: ConcreteLoop) -> list[Node]:
         """After an odd number of steps, which the counter has."""

@@ -26,6 +26,7 @@ from rune.dims import Dim
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.align_rows import align_rows
+from rune.lowering.kernelize.feed_units import feed_units
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
@@ -66,15 +67,15 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
-    rows = cost.parallel_rows(target.cores)
     program, streams = find_streams(split_peaks(_with_variables(program), target), target)
-    program = align_rows(route_dots(program, target), target, streams.members)
+    program = feed_units(route_dots(program, target), target, {*streams.members, *streams.again})
+    program = align_rows(program, target, streams.members)
     program = split_dots(program, target, streams.members)
     program = split_reductions(program, Parallelism.of(target), streams.members)
     program = split_scans(program, target)
     stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    state = fuse(find_roots(program, stored), results, rows, streams.groups)
+    state = fuse(find_roots(program, stored), results, cost.Granularity.of(target), streams.groups)
     return _assemble(program, stored, state, target, names)
 
 

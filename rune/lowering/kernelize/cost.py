@@ -10,6 +10,7 @@ Sizes may be symbolic: `estimate` puts a typical number in the place of each.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 from rune.dims import Dim, Size, evaluate, symbols
@@ -32,6 +33,9 @@ MOST_ROWS = 64  # ... but no more than this in all;
 PARALLEL_COLUMNS = 512
 # unless the whole work is so small that starting a kernel costs more than idle processors.
 SMALL_WORK = 1 << 13
+# On a GPU the threads of a group share the rows of reductions; other rows are of one slow thread,
+# which does this much while another kernel would start.
+LONE_WORK = 1 << 8
 
 # A reduction to fewer elements than that, over at least this many, is done in two steps.
 SPLIT_WORK = 1 << 16
@@ -66,6 +70,9 @@ DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generate
 # Scores of an attention are dots of at most SCORE_PRODUCTS, computed again at every use; sums of
 # them have at most SUM_COLUMNS columns, which a group of threads holds in registers.
 SCORE_PRODUCTS, SUM_COLUMNS = 256, 256
+# Scores are stored where they are few beside what they are made of: those of one position to all
+# keys of a long cache, whose rows are too few to share the keys.
+SCORE_SHARE = 4
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
 MAX_MEMBERS = 100  # stored values of one kernel
 MAX_CELLS = 9  # ranges into which a concatenation or padding may split a write
@@ -114,12 +121,36 @@ def parallel_rows(cores: int) -> int:
     return min(ROWS_PER_CORE * cores, MOST_ROWS)
 
 
-def keeps_parallel(points: int, before: int, work: int, rows: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """How few points a kernel may have.
+
+    rows:   the parallel points that keep a device busy
+    shared: the work that may have fewer of them, where the threads of a group share a row
+    lone:   the same where they don't
+    """
+
+    rows: int
+    shared: int = SMALL_WORK
+    lone: int = SMALL_WORK
+
+    @classmethod
+    def of(cls, target: Target) -> Granularity:
+        """That of a device."""
+        return cls(parallel_rows(target.cores), lone=LONE_WORK if target.is_gpu else SMALL_WORK)
+
+    def small(self, is_reducing: bool) -> int:
+        """The work that may have few points, in a kernel with reductions or without."""
+        return self.shared if is_reducing else self.lone
+
+
+def keeps_parallel(points: int, before: int, work: int, rows: int, small: int) -> bool:
     """Whether a kernel may run over `points` instead of `before` parallel points.
 
-    rows: the parallel points that the device asks for, or PARALLEL_COLUMNS.
+    rows: the parallel points that the device asks for, or PARALLEL_COLUMNS. small: the work that
+    may have fewer.
     """
-    return points >= min(before, rows) or work <= SMALL_WORK
+    return points >= min(before, rows) or work <= small
 
 
 def computes_again(target: Target) -> bool:
@@ -128,6 +159,11 @@ def computes_again(target: Target) -> bool:
     A GPU does 60 products in the time of a store and a load; a processor, with its caches, six.
     """
     return target.language in STREAMING and not target.is_processor
+
+
+def is_many_scores(scores: int, read: int) -> bool:
+    """Whether so many scores are computed again, which are made of so many elements."""
+    return SCORE_SHARE * scores >= read or read <= SPLIT_WORK
 
 
 def is_routine_dot(m: Size, n: Size, k: Size) -> bool:

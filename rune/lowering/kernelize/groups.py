@@ -60,7 +60,7 @@ class Fusion:
     owner: list[int]
     above: list[int]
     below: list[int]
-    rows: int  # parallel points that the device asks for
+    granularity: cost.Granularity
 
     def group(self, root: int) -> Group:
         """The group that a root is in."""
@@ -75,12 +75,17 @@ class Fusion:
         return bool((self.above[a] | self.below[a]) >> b % WINDOW & 1)
 
 
-def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int, streams: Iterable[Iterable[Var]] = ()) -> Fusion:
+def fuse(
+    roots: tuple[Root, ...],
+    results: frozenset[Var],
+    granularity: cost.Granularity,
+    streams: Iterable[Iterable[Var]] = (),
+) -> Fusion:
     """Group the roots of a program whose results are `results`.
 
-    rows: the parallel points that a kernel should keep. streams: values made in one pass.
+    streams: values made in one pass.
     """
-    state = _start(roots, results, rows)
+    state = _start(roots, results, granularity)
     for stream in streams:
         _join_stream(state, stream)
     while _fuse_edges(state):
@@ -95,7 +100,7 @@ def fuse(roots: tuple[Root, ...], results: frozenset[Var], rows: int, streams: I
 # --- start ------------------------------------------------------------------------------------
 
 
-def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusion:
+def _start(roots: tuple[Root, ...], results: frozenset[Var], granularity: cost.Granularity) -> Fusion:
     makers: dict[Var, list[int]] = {}
     readers: dict[Var, list[int]] = {}
     for root in roots:
@@ -113,7 +118,7 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusio
     }
     owner = [r.number for r in roots]
     above, below = _reachability(len(roots), aligned)
-    return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below, rows)
+    return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below, granularity)
 
 
 def _alignment(reader: Root, read: Root, indices: Iterable[tuple]) -> tuple[int | None, ...]:
@@ -301,8 +306,9 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
         return "one would walk through the other's columns"
     before = max(cost.count(first.domain), cost.count(second.domain))
     work = max(r.work for r in roots)
-    rows = cost.PARALLEL_COLUMNS if columns else state.rows
-    if cost.keeps_parallel(cost.count(domain), before, work, rows):
+    rows = cost.PARALLEL_COLUMNS if columns else state.granularity.rows
+    small = state.granularity.small(any(r.kind in REDUCING for r in roots))
+    if cost.keeps_parallel(cost.count(domain), before, work, rows, small):
         return ""
     return f"too little would run in parallel ({' x '.join(map(str, domain)) or 1} points)"
 
@@ -452,4 +458,5 @@ def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pa
     # A small range may be in the group of a large one.
     work = max(state.roots[m].work for m in (*first.members, *second.members))
     before = max(cost.count(first.domain), cost.count(second.domain))
-    return pairs if cost.keeps_parallel(points, before, work, state.rows) else None
+    grain = state.granularity
+    return pairs if cost.keeps_parallel(points, before, work, grain.rows, grain.lone) else None

@@ -161,14 +161,15 @@ def _seeds(atom: object, definitions: Definitions) -> set[Var]:
 
 
 def _is_score(equation: Equation) -> bool:
-    """Whether a dot is short, and has more results than operands' elements by far."""
+    """Whether a dot is short, and its results are more than memory should hold."""
     if not isinstance(equation.primitive.lower, Contraction):
         return False
     if equation.results[0].type.dtype not in dtypes.FLOATING:
         return False
     contracted = equation.params["dimension_numbers"][0][0]
     products = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracted))
-    return 0 < products <= cost.SCORE_PRODUCTS
+    read = max(cost.count(a.type.shape) for a in equation.operands)
+    return 0 < products <= cost.SCORE_PRODUCTS and cost.is_many_scores(cost.count(equation.results[0].type.shape), read)
 
 
 def is_mapped(equation: Equation) -> bool:

@@ -113,7 +113,7 @@ def _expand(a: Value) -> Array:
 def _by_loops(a: Value) -> Array:
     shape = type_of(a).shape
     factor = _blocked(a) if is_static(shape) and shape[-1] > BLOCK else _columns(a, a, np.int32(0))
-    return _or_all_nan(factor)
+    return or_all_nan(factor)
 
 
 def _blocked(a: Value) -> Array:
@@ -158,7 +158,7 @@ def _positive(pivot: Value) -> Array:
     return select(gt(pivot, number(0, pivot)), pivot, nan_like(pivot))
 
 
-def _or_all_nan(factor: Value) -> Any:
+def or_all_nan(factor: Value) -> Any:
     """All NaN in lanes that failed: what failed once has reached the last diagonal element."""
     shape = type_of(factor).shape
     n = shape[-1]

@@ -7,6 +7,7 @@ triangle, and what remains loses their product.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,8 @@ from rune.ops.reduction import argmax
 if TYPE_CHECKING:
     from rune.array import Array
 
+Eliminate = Callable[[Value, Value], Sequence[Value]]
+
 BLOCK = 32
 
 
@@ -56,7 +59,7 @@ def by_loops(a: Value) -> list[Array]:
     m, n = type_of(a).shape[-2:]
     count = smaller(m, n)
     if is_static((m, n)) and count > BLOCK:
-        return _blocked(a, count)
+        return by_blocks(a, count, BLOCK, lambda panel, start: _eliminated(panel, start, BLOCK))
     return _eliminated(a, np.int32(0), count)
 
 
@@ -123,31 +126,36 @@ def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def _blocked(a: Value, count: Size) -> list[Array]:
+def by_blocks(a: Value, count: Size, block: int, eliminate: Eliminate) -> list[Array]:
+    """lu, pivots, permutation by blocks of so many columns.
+
+    eliminate: a function of a panel [*B, M, block] and the row where it starts
+    """
     *lead, m, n = type_of(a).shape
-    reach = next_multiple(count, BLOCK)
+    reach = next_multiple(count, block)
     height, width = max(m, reach), max(n, reach)
     order = iota(shape=(*lead, height, 1), axis=len(lead), dtype=dtypes.i32)
     pivots = full(np.int32(0), (*lead, reach, 1))
 
     def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
-        start = mul(k, np.int32(BLOCK))
-        done, swaps, permutation = _eliminated(window(work, -1, start, BLOCK), start, BLOCK)
+        start = mul(k, np.int32(block))
+        done, swaps, permutation = eliminate(window(work, -1, start, block), start)
         permuted = put(permuted_rows(work, permutation), -1, start, done)
-        swaps = reshape(swaps, shape=(*lead, BLOCK, 1))
+        swaps = reshape(swaps, shape=(*lead, block, 1))
         return [_updated(permuted, start, done), put(pivots, -2, start, swaps), permuted_rows(order, permutation)]
 
-    lu, pivots, order = steps(reach // BLOCK, step, grown(a, height, width), pivots, order)
+    lu, pivots, order = steps(reach // block, step, grown(a, height, width), pivots, order)
     pivots = reshape(part(pivots, -2, 0, count), shape=(*lead, count))
     return [corner(lu, m, n), pivots, reshape(part(order, -2, 0, m), shape=(*lead, m))]
 
 
 def _updated(work: Value, start: Value, done: Value) -> Value:
     """Rows of U right of the block, and what is below them less L times these rows."""
-    end = add(start, np.int32(BLOCK))
-    block_rows = window(work, -2, start, BLOCK)
+    block = type_of(done).shape[-1]
+    end = add(start, np.int32(block))
+    block_rows = window(work, -2, start, block)
     right = ge(columns(type_of(block_rows).shape), end)
-    triangle = window(done, -2, start, BLOCK)
+    triangle = window(done, -2, start, block)
     solved = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
     work = put(work, -2, start, select(right, solved, block_rows))
     multipliers = keep(ge(rows(type_of(done).shape), end), done)

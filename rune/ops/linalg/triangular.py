@@ -14,6 +14,7 @@ Source:     Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & High
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +59,8 @@ from rune.ops.movement import concatenate, reverse
 
 if TYPE_CHECKING:
     from rune.array import Array
+
+Forward = Callable[[Value, Value, bool], Any]
 
 BLOCK = 32  # rows of a diagonal block
 WIDE = 128  # and of those of more than 512 rows
@@ -137,18 +140,30 @@ def _expand(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
 
 
 def _by_loops(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
-    if not lower:
-        last = type_of(a).ndim - 1
-        flipped = _forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
-        return reverse(flipped, axes=(last - 1,))
-    return _forward(a, b, unit_diagonal)
+    return from_first(_forward, a, b, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def from_first(forward: Forward, a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Any:
+    """The solution by what solves lower triangles: an upper one is turned round.
+
+    forward: a function of a, b, and whether the diagonal is of ones
+    """
+    if lower:
+        return forward(a, b, unit_diagonal)
+    last = type_of(a).ndim - 1
+    flipped = forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
+    return reverse(flipped, axes=(last - 1,))
 
 
 def _forward(a: Value, b: Value, unit: bool) -> Any:
     n = type_of(a).shape[-1]
     if is_static((n,)) and n > LARGE:
-        return _in_blocks(a, b, unit)
+        return in_blocks(a, b, BLOCK if n <= 512 else WIDE, lambda blocks: _inverted(blocks, unit))
     return _by_rows(a, b, unit)
+
+
+def _inverted(blocks: Value, unit: bool) -> Array:
+    return _by_rows(blocks, eye(type_of(blocks).shape, type_of(blocks).dtype), unit)
 
 
 def _by_rows(a: Value, b: Value, unit: bool) -> Array:
@@ -166,13 +181,16 @@ def _by_rows(a: Value, b: Value, unit: bool) -> Array:
     return out
 
 
-def _in_blocks(a: Value, b: Value, unit: bool) -> Value:
+def in_blocks(a: Value, b: Value, block: int, invert: Callable[[Value], Value]) -> Value:
+    """The solution block after block, by products with inverses of the diagonal blocks.
+
+    invert: a function of diagonal blocks [..., block, block]
+    """
     n, count = type_of(a).shape[-1], type_of(b).shape[-1]
-    block = BLOCK if n <= 512 else WIDE
     size = next_multiple(n, block)
     padded = lower_triangle(grown_by_identity(a, size))
     sides = grown(b, size, count)
-    inverses = _diagonal_inverses(padded, block, unit)
+    inverses = _diagonal_inverses(padded, block, invert)
 
     def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(block))
@@ -184,15 +202,14 @@ def _in_blocks(a: Value, b: Value, unit: bool) -> Value:
     return corner(out, n, count)
 
 
-def _diagonal_inverses(a: Value, block: int, unit: bool) -> Value:
+def _diagonal_inverses(a: Value, block: int, invert: Callable[[Value], Value]) -> Value:
     """Inverses of the diagonal blocks. Shapes: [*B, N, N] -> [*B, N, block]."""
     *lead, n, _ = type_of(a).shape
     count, first = n // block, len(lead)
     grid = reshape(a, shape=(*lead, count, block, count, block))
     numbers = [iota(shape=type_of(grid).shape, axis=first + i, dtype=dtypes.i32) for i in (0, 2)]
     blocks = reduce_sum(keep(eq(*numbers), grid), axes=(first + 2,))
-    inverses = _by_rows(blocks, eye((*lead, count, block, block), type_of(a).dtype), unit)
-    return reshape(inverses, shape=(*lead, n, block))
+    return reshape(invert(blocks), shape=(*lead, n, block))
 
 
 def _written_out(a: Value, b: Value, lower: bool, unit: bool) -> Any:

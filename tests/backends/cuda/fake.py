@@ -201,6 +201,7 @@ class FakeCuda(Kernels):
         self.enqueued = self.done = 0
         self.fault: Code | None = None  # what every call answers from now on
         self.conditions: dict[int, bool] = {}
+        self.without_node: dict[int, Any] = {}  # conditions whose node is to come, and its graph
         self.context, self.lock = Context(number, stack or Stack()), threading.RLock()
         self.stream = 7 + number
         self.home, self.leaked = threading.current_thread(), 0
@@ -423,8 +424,9 @@ class FakeCuda(Kernels):
 
     def cuGraphConditionalHandleCreate(self, graph: Any, context: int, default: int, flags: int) -> int:
         assert context == self.context.handle
-        self.conditions[len(self.conditions)] = False
-        return len(self.conditions) - 1
+        handle = len(self.conditions)
+        self.conditions[handle], self.without_node[handle] = False, graph
+        return handle
 
     def cuGraphAddKernelNode(self, graph: Any, before: list[Any], count: int, p: Any) -> int:
         function, (values, types) = p.func, p.kernelParams
@@ -438,6 +440,7 @@ class FakeCuda(Kernels):
         body: list[Any] = []
         params.conditional.phGraph_out = [body]
         handle, repeats = params.conditional.handle, params.conditional.type == "while"
+        assert self.without_node.pop(handle) is graph, "a condition belongs to one node of its graph"
 
         def conditional() -> None:
             while self.conditions[handle]:

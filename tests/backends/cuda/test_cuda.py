@@ -65,6 +65,20 @@ def nested(x: Any) -> Any:
     return rune.fori_loop(0, 33, step, x)
 
 
+def decided_in_turns(count: int) -> Callable[..., Any]:
+    """A short loop over a long one, a branch, and a while loop whose condition has a branch."""
+
+    def goes_on(c: Any) -> Any:
+        return rune.cond(c[0] % 2 == 0, lambda: c[0] < 5, lambda: rnp.max(rnp.abs(c[1])) < 1e3)
+
+    def step(i: Any, x: Any) -> Any:
+        x = rune.fori_loop(0, 140, lambda j, y: y * 0.9 + rnp.flip(y) * 0.05 + j, x)
+        x = rune.cond(i % 2 == 0, lambda y: rnp.flip(y) + i, lambda y: rnp.cumsum(y, 0), x)
+        return rune.while_loop(goes_on, lambda c: (c[0] + 1, rnp.cumsum(c[1], 1)), (i, x))[1]
+
+    return lambda x: rune.fori_loop(0, count, step, x)
+
+
 def accumulated(x: Any) -> Any:
     total, rows = rune.scan(lambda c, row: (c + row, c * row), x[0], x)
     return rnp.concatenate([rows, total[None]])
@@ -74,6 +88,7 @@ FUNCTIONS = {
     **{f"counted {n}": counted(n) for n in (0, 1, 2, 3, 150, 151)},
     **{f"while {n}": doubled_until(n) for n in (0, 1, 2, 5, 6)},
     **{f"switch {k}": lambda x, k=k: chosen(k, x) for k in (-3, 0, 1, 2, 9)},
+    **{f"decided in {n} turns": decided_in_turns(n) for n in (1, 2, 3, 4)},
     "nested": nested,
     "scan": accumulated,
     "python": calls_python,

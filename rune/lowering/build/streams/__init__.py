@@ -30,6 +30,7 @@ from rune.lowering.build.streams.results import results
 from rune.lowering.build.streams.scores import largest, point, raised, values
 from rune.lowering.build.streams.staging import Filling, filling
 from rune.lowering.build.streams.sums import added, corrected, gathered, initial, totals, weights
+from rune.lowering.build.streams.units import UnitTile
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Barrier, For, If, Kind, Let, Stmt
 from rune.lowering.kernels import Kernel, Statement, Stream
@@ -95,13 +96,16 @@ def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     has_peak = frame.stream.peak is not None
     # All have read the last tile, and see what is stored of this one.
     body: list[Stmt] = [Barrier(), *frame.number()[0], *clamps, *clamp, *frame.count(), *factors.reads]
-    body += () if add_up else following.reads
+    is_fetched = isinstance(frame.tile, UnitTile)
+    body += () if add_up or is_fetched else following.reads
     body += values(frame, frame.stream.scores, points)
     body += [*largest(frame, points), *factors.stores, Barrier(), *raised(frame)] if has_peak else ()
     body += values(frame, frame.stream.weights, points)
     body += weights(frame, points)
     if add_up:
         body += [*(() if has_peak else factors.stores), Barrier(), *following.reads, *add_up]
+    elif is_fetched:
+        body += [Barrier(), *following.reads]
     if following.stores and (frame.panels.are_shared or not add_up):
         body.append(Barrier())
     return [*body, *following.stores]

@@ -41,7 +41,9 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
     room = target.shared_bytes // 2 if target.shared_bytes > GROUP_BYTES else target.shared_bytes
     for tile in fitting:
         if _bytes(tile, stream) <= room:
-            return _in_parts(unit_tile(tile, stream, target) or tile, kernel, stream, target)
+            on_units = unit_tile(tile, stream, target)
+            chosen = on_units if on_units is not None and _bytes(on_units, stream) <= room else tile
+            return _in_parts(chosen, kernel, stream, target)
     bare = [Tile(axis, *shape) for shape in shapes]
     return next((t for t in bare if t.rows < 2 * rows and _bytes(t, stream) <= target.shared_bytes), bare[-1])
 

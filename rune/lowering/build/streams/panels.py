@@ -9,7 +9,7 @@ next to each other read different banks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from rune import dims
 from rune.dims import Dim, Size, is_static
@@ -115,6 +115,14 @@ def mentions(index: Size, axis: Axis) -> bool:
 def panels_of(kernel: Kernel, stream: Stream, row_axis: Axis, rows: int, keys: int) -> Panels:
     """The panels of a stream whose tiles have so many rows and keys."""
     return _Search(kernel, stream, row_axis, rows, keys).panels()
+
+
+def set_apart(panels: Panels) -> Panels:
+    """The panels with those of sums apart from those of dots, which are filled again sooner."""
+    apart = {n: replace(p, name=f"{n}_factors") if p in panels.keys else p for n, p in panels.of_sums.items()}
+    once = {_meaning(p): p for p in reversed(apart.values())}
+    of_sums = {n: once[_meaning(p)] for n, p in apart.items()}
+    return replace(panels, factors=tuple(dict.fromkeys(of_sums.values())), of_sums=of_sums)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ Both products of a stream are products of halves in panels: scores of rows and k
 which lie in shared memory as halves row by row, times lines of keys. A thread has the rows, keys
 and columns that kernel/matrices.py gives it; peaks and sums are as in other streams.
 
-Only where every product is one of halves that are read as they are, and where a peak is taken.
-What is beyond the ends is zero, and no score of it counts.
+Only where every product is one of halves that are read as they are. What is beyond the ends is
+zero, and no score of it counts. Panels are fetched, without a way through registers: keys for the
+next tile while this one is added up, so that sums have panels of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build import loops
 from rune.lowering.build.streams.frame import Frame, Place
-from rune.lowering.build.streams.panels import Panel, Panels
+from rune.lowering.build.streams.panels import Panel, Panels, set_apart
 from rune.lowering.build.streams.tile import Tile, columns_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
@@ -65,11 +66,10 @@ class UnitTile(Tile):
 
 def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
     """The tile on units of a target, if they can do all its products."""
-    panels = tile.panels
+    panels = set_apart(tile.panels)
     dots = [p for p in (*stream.scores, *stream.weights) if isinstance(p, Reduce)]
     wide_sums = [s for s in stream.sums if s.columns]
-    are_staged = len(panels.of_dots) == 2 * len(dots) and len(panels.of_sums) == len(wide_sums) > 0
-    if stream.peak is None or not are_staged or panels.are_shared:
+    if not dots or len(panels.of_dots) != 2 * len(dots) or len(panels.of_sums) != len(wide_sums):
         return None
     narrow = {p: _narrowed(p) for p in (*panels.rows, *panels.of_keys)}
     halves = {None if p is None else p.value.dtype for p in narrow.values()}

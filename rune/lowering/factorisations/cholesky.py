@@ -1,0 +1,67 @@
+"""cholesky by blocks of columns, where threads work in groups.
+
+    for each block of columns
+      panel = A's columns - L L's rows of the block       a product
+      block = factor_block of the panel's own rows         one group
+      columns of L = panel / blockᵀ                        a thread for each row
+
+Where loops would start some kernels for each column, which take longer to start than to run, these
+are as many for each block. Complex and open sizes stay with the loops.
+
+Invariant: the factor, to rounding, of ops/linalg/cholesky.py; NaN where that is NaN.
+Source:    Golub & Van Loan 4e, §4.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.values import Value
+from rune.lowering.factorisations.panels import block_of, factor_block, solve_rows
+from rune.ops.arithmetic import add, ge, mul, sub
+from rune.ops.linalg.cholesky import dense_cholesky, or_all_nan
+from rune.ops.matrix_helpers import (
+    adjoint,
+    columns,
+    corner,
+    grown_by_identity,
+    is_static,
+    keep,
+    matmul,
+    next_multiple,
+    put,
+    rows,
+    steps,
+    window,
+    zeros,
+)
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+
+def by_blocks(shared_bytes: int, a: Value, **params: object) -> Array:
+    """The factor of [*B, N, N], where a group has so much memory."""
+    type = type_of(a)
+    if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or not type.shape[-1]:
+        assert dense_cholesky.expand is not None
+        return dense_cholesky.expand(a, **params)
+    n = type.shape[-1]
+    block = block_of(n, type.dtype, shared_bytes)
+    size = next_multiple(n, block)
+    padded = grown_by_identity(a, size)
+
+    def step(k: Value, out: Value) -> list[Value]:
+        start = mul(k, np.int32(block))
+        behind = matmul(out, adjoint(window(out, -2, start, block)))
+        panel = sub(window(padded, -1, start, block), behind)
+        divided = solve_rows(panel, factor_block(window(panel, -2, start, block)))
+        is_below = ge(rows(type_of(panel).shape), add(columns(type_of(panel).shape), start))
+        return [put(out, -1, start, keep(is_below, divided))]
+
+    (out,) = steps(size // block, step, zeros(padded))
+    return or_all_nan(corner(out, n, n))

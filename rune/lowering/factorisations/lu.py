@@ -1,0 +1,33 @@
+"""lu where threads work in groups: the columns of a block are eliminated by one group.
+
+All else is that of ops/linalg/lu_expand.py: rows are gathered, the rows of U right of the block are
+divided by its triangle (triangular.py), and what remains loses their product.
+
+Source: Golub & Van Loan 4e, §3.4; LAPACK's getrf.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.values import Value
+from rune.lowering.factorisations.panels import BLOCKS, eliminate_columns
+from rune.ops.linalg.lu import dense_lu
+from rune.ops.linalg.lu_expand import by_blocks
+from rune.ops.matrix_helpers import is_static
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+BLOCK = BLOCKS[-1]
+
+
+def eliminated(_: int, a: Value, **params: object) -> list[Array]:
+    """lu, pivots and permutation of [*B, M, N]."""
+    type = type_of(a)
+    if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or 0 in type.shape:
+        assert dense_lu.expand is not None
+        return dense_lu.expand(a, **params)
+    return by_blocks(a, min(type.shape[-2:]), BLOCK, eliminate_columns)

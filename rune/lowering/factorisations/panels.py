@@ -1,0 +1,260 @@
+"""Kernels for a block of columns, whose matrices lie in memory that a group shares.
+
+    factor_block      the Cholesky factor of [K, K], by one group
+    solve_rows        rows x of [N, K] with x Lᵀ = a, for a factor L [K, K]: a thread for each row
+    eliminate_columns a panel [M, K] with its rows exchanged by pivots, by one group
+
+A group shares a block as columns of K + 1 elements, so that neighbouring threads, which hold
+neighbouring rows, read different banks. All is computed in the order of the columns, and so is the
+same in every run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.lower import Written
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.dims import product
+from rune.lowering.extremes import best_of
+from rune.lowering.written import Loops
+
+BLOCKS = (64, 32)  # columns
+THREADS = 256  # of a group that factors a block
+ROWS = 64  # of a group that solves for them, each of a thread
+
+
+def block_of(columns: int, dtype: np.dtype, shared_bytes: int) -> int:
+    """The columns of a block for a matrix of so many, where a group has so much memory."""
+    fitting = [k for k in BLOCKS if (k + ROWS) * (k + 1) * dtype.itemsize <= shared_bytes]
+    return fitting[0] if fitting and columns > BLOCKS[-1] else BLOCKS[-1]
+
+
+# --- the factor of a block ----------------------------------------------------------------------
+
+
+def _factor_type(a: ArrayType) -> ArrayType:
+    return a.strong()
+
+
+def _factor_reference(a: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(a)
+    for j in range(a.shape[-1]):
+        before = out[..., j, None, :j]
+        column = a[..., j:, j] - np.sum(out[..., j:, :j] * before, axis=-1)
+        pivot = column[..., :1]
+        with np.errstate(invalid="ignore"):
+            root = np.sqrt(np.where(pivot > 0, pivot, np.nan).astype(a.dtype))
+        out[..., j:, j] = column / root
+        out[..., j, j] = root[..., 0]
+    return out
+
+
+def _factor_loops(a: ArrayType) -> Loops:
+    lanes, k, short = product(a.shape[:-2]), a.shape[-1], dtypes.short(a.dtype)
+    assert isinstance(k, int)
+    line, across = k + 1, THREADS // k
+    row, column = f"t % {k}", f"{across}*q + t // {k}"
+    cell = f"{line}*({column}) + {row}"
+    return Loops(f"""{{
+      for a in {lanes} grid {{
+        alloc block: {short}[{k * line}] shared
+        alloc pivots: {short}[{k}] shared
+        for t in {THREADS} workgroup {{
+          for q in {k // across} serial {{
+            store block[{cell}] = x0[{k * k}*a + {k}*({row}) + {column}]
+          }}
+          barrier
+          for j in {k} serial {{
+            pivot: {short} = block[{line}*j + j]
+            root: {short} = sqrt(select(pivot > {short}(0_i32), pivot, nan_{short}))
+            if index(t) < {k}_i64 {{
+              v: {short} = select(index(t) == index(j), root, block[{line}*j + t] / root)
+              store pivots[t] = select(index(t) < index(j), {short}(0_i32), v)
+              store y0[{k * k}*a + {k}*t + j] = pivots[t]
+            }}
+            barrier
+            less: {short} = {short}(0_i32) - pivots[{row}]
+            for q in {k // across} serial {{
+              if (index({column}) > index(j)) & (index({row}) >= index({column})) {{
+                update block[{cell}] add= (less * pivots[{column}])
+              }}
+            }}
+            barrier
+          }}
+        }}
+      }} }}""")
+
+
+factor_block = Primitive("factor_block", "linalg", _factor_type, _factor_reference, lower=Written(_factor_loops))
+
+
+# --- rows that a factor divides -----------------------------------------------------------------
+
+
+def _solve_type(a: ArrayType, factor: ArrayType) -> ArrayType:
+    return a.strong()
+
+
+def _solve_reference(a: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(a)
+    for j in range(a.shape[-1]):
+        behind = np.sum(out[..., :j] * factor[..., None, j, :j], axis=-1)
+        out[..., j] = (a[..., j] - behind) / factor[..., None, j, j]
+    return out
+
+
+def _solve_loops(a: ArrayType, factor: ArrayType) -> Loops:
+    lanes, n, k, short = product(a.shape[:-2]), a.shape[-2], a.shape[-1], dtypes.short(a.dtype)
+    line, element = k + 1, f"{ROWS}*q + t"
+    cell = f"{line}*(({element}) // {k}) + ({element}) % {k}"
+    is_row, place = f"index({ROWS}*g + ({element}) // {k}) < index({n})", f"({n})*{k}*a + {ROWS * k}*g + {element}"
+    return Loops(f"""{{
+      for a in {lanes} grid {{ for g in {-(-n // ROWS)} grid {{
+        alloc factor: {short}[{k * line}] shared
+        alloc rows: {short}[{ROWS * line}] shared
+        for t in {ROWS} workgroup {{
+          for q in {k * k // ROWS} serial {{
+            store factor[{cell}] = x1[{k * k}*a + {element}]
+          }}
+          for q in {k} serial {{
+            if {is_row} {{
+              store rows[{cell}] = x0[{place}]
+            }}
+          }}
+          barrier
+          if index({ROWS}*g + t) < index({n}) {{
+            for j in {k} serial {{
+              var x: {short} = rows[{line}*t + j]
+              for l in {k} serial {{
+                if index(l) < index(j) {{
+                  x = x - (rows[{line}*t + l] * factor[{line}*j + l])
+                }}
+              }}
+              store rows[{line}*t + j] = x / factor[{line}*j + j]
+            }}
+          }}
+          barrier
+          for q in {k} serial {{
+            if {is_row} {{
+              store y0[{place}] = rows[{cell}]
+            }}
+          }}
+        }}
+      }} }} }}""")
+
+
+solve_rows = Primitive("solve_rows", "linalg", _solve_type, _solve_reference, lower=Written(_solve_loops))
+
+
+# --- columns that are eliminated ----------------------------------------------------------------
+
+
+def _eliminated_types(a: ArrayType, start: ArrayType) -> tuple[ArrayType, ArrayType, ArrayType]:
+    *lead, m, k = a.shape
+    numbers = ArrayType((*lead, k), dtypes.i32)
+    return a.strong(), numbers, numbers.with_shape((*lead, m))
+
+
+def _eliminated_reference(a: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    *lead, m, k = a.shape
+    lu, pivots = a.copy(), np.zeros((*lead, k), np.int32)
+    order = np.broadcast_to(np.arange(m, dtype=np.int32), (*lead, m)).copy()
+    for lane in np.ndindex(*lead):
+        work, rows = lu[lane], order[lane]
+        for j in range(k):
+            here = int(start) + j
+            chosen = here + int(np.argmax(np.abs(work[here:, j])))
+            work[[here, chosen]], rows[[here, chosen]] = work[[chosen, here]], rows[[chosen, here]]
+            pivots[(*lane, j)] = chosen
+            work[here + 1 :, j] /= work[here, j] or 1
+            work[here + 1 :, j + 1 :] -= work[here + 1 :, j, None] * work[here, j + 1 :]
+    return lu, pivots, order
+
+
+def _eliminated_loops(a: ArrayType, start: ArrayType) -> Loops:
+    lanes, m, k, short = product(a.shape[:-2]), a.shape[-2], a.shape[-1], dtypes.short(a.dtype)
+    assert isinstance(m, int)
+    assert isinstance(k, int)
+    element, row, matrix = f"{THREADS}*q + t", f"{THREADS // k}*q + t // {k}", f"{m * k}*a"
+    of_rows, column = -(-m // THREADS), f"t % {k}"
+    return Loops(f"""{{
+      for a in {lanes} grid {{
+        alloc values: {short}[{THREADS}] shared
+        alloc places: i32[{THREADS}] shared
+        alloc top: {short}[{k}] shared
+        for t in {THREADS} workgroup {{
+          for q in {-(-m * k // THREADS)} serial {{
+            if index({element}) < {m * k}_i64 {{
+              store y0[{matrix} + {element}] = x0[{matrix} + {element}]
+            }}
+          }}
+          for q in {of_rows} serial {{
+            if index({element}) < {m}_i64 {{
+              store y2[{m}*a + {element}] = i32(index({element}))
+            }}
+          }}
+          barrier
+          for j in {k} serial {{
+            here: i32 in 0..{m - 1} = x1[0] + i32(index(j))
+            var best: {short} = {short}(0_i32)
+            var where: i32 = -1_i32
+            for q in {of_rows} serial {{
+              if (index({element}) < {m}_i64) & (i32(index({element})) >= here) {{
+                v: {short} = abs(y0[{matrix} + {k}*({element}) + j])
+                if (where < 0_i32) | ((v > best) | ((v != v) & (best == best))) {{
+                  best = v
+                  where = i32(index({element}))
+                }}
+              }}
+            }}
+            store values[t] = best
+            store places[t] = where
+            barrier
+            {best_of(THREADS, short, "(v > u) | ((v != v) & (u == u))")}
+            chosen: i32 in 0..{m - 1} = places[0]
+            if index(t) < {k}_i64 {{
+              first: {short} = y0[{matrix} + {k}*here + t]
+              second: {short} = y0[{matrix} + {k}*chosen + t]
+              store y0[{matrix} + {k}*here + t] = second
+              store y0[{matrix} + {k}*chosen + t] = first
+              store top[t] = second
+            }}
+            if index(t) < 1_i64 {{
+              earlier: i32 = y2[{m}*a + here]
+              later: i32 = y2[{m}*a + chosen]
+              store y2[{m}*a + here] = later
+              store y2[{m}*a + chosen] = earlier
+              store y1[{k}*a + j] = chosen
+            }}
+            barrier
+            pivot: {short} = top[j]
+            safe: {short} = select(pivot == {short}(0_i32), {short}(1_i32), pivot)
+            for q in {-(-m * k // THREADS)} serial {{
+              if ((index({row}) < {m}_i64) & (i32(index({row})) > here)) & (index({column}) > index(j)) {{
+                less: {short} = {short}(0_i32) - (y0[{matrix} + {k}*({row}) + j] / safe)
+                update y0[{matrix} + {k}*({row}) + {column}] add= (less * top[{column}])
+              }}
+            }}
+            barrier
+            for q in {of_rows} serial {{
+              if (index({element}) < {m}_i64) & (i32(index({element})) > here) {{
+                store y0[{matrix} + {k}*({element}) + j] = y0[{matrix} + {k}*({element}) + j] / safe
+              }}
+            }}
+            barrier
+          }}
+        }}
+      }} }}""")
+
+
+eliminate_columns = Primitive(
+    "eliminate_columns",
+    "linalg",
+    _eliminated_types,
+    _eliminated_reference,
+    lower=Written(_eliminated_loops),
+    multiple_results=True,
+)

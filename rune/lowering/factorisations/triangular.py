@@ -1,0 +1,52 @@
+"""triangular_solve where threads work in groups: a thread for each right-hand side, or by blocks.
+
+A matrix of one block is divided out by one kernel (panels.py). Of a larger one the same kernel
+inverts all diagonal blocks at once; the rest is products, block after block.
+
+Source: Du Croz & Higham 1992, IMA J. Numer. Anal. 12(1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.values import Value
+from rune.lowering.factorisations.panels import block_of, solve_rows
+from rune.ops.arithmetic import add
+from rune.ops.linalg.triangular import dense_solve, from_first, in_blocks
+from rune.ops.matrix_helpers import corner, eye, grown, grown_by_identity, is_static, lower_triangle, swapped
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+
+def by_blocks(shared_bytes: int, a: Value, b: Value, *, lower: bool, unit_diagonal: bool, parts: int) -> Array:
+    """The solution of [*B, N, N] for [*B, N, K], where a group has so much memory."""
+    types = type_of(a), type_of(b)
+    is_real = all(t.dtype in (dtypes.f32, dtypes.f64) and is_static(t.shape) for t in types)
+    if not is_real or 0 in (*types[0].shape, *types[1].shape):
+        assert dense_solve.expand is not None
+        return dense_solve.expand(a, b, lower=lower, unit_diagonal=unit_diagonal, parts=parts)
+    block = block_of(types[0].shape[-1], types[0].dtype, shared_bytes)
+
+    def forward(a: Value, b: Value, unit: bool) -> Any:
+        n, count = type_of(a).shape[-1], type_of(b).shape[-1]
+        if n > block:
+            return in_blocks(a, b, block, lambda blocks: _inverted(blocks, unit))
+        divided = solve_rows(swapped(grown(b, block, count)), _lower(grown_by_identity(a, block), unit))
+        return corner(swapped(divided), n, count)
+
+    return from_first(forward, a, b, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def _inverted(blocks: Value, unit: bool) -> Any:
+    """The inverses of lower triangles."""
+    type = type_of(blocks)
+    return swapped(solve_rows(eye(type.shape, type.dtype), _lower(blocks, unit)))
+
+
+def _lower(a: Value, unit: bool) -> Value:
+    """The triangle that is read, with its diagonal."""
+    return add(lower_triangle(a, -1), eye(type_of(a).shape, type_of(a).dtype)) if unit else a

@@ -1,0 +1,105 @@
+"""Factors of large products of half types are kept in memory, where units for matrices read them.
+
+Before   %2: bf16[8192,2048] = mul %0, %1
+         %4: bf16[8192,512] = dot_general %2, %3
+After    %5: bf16[8192,2048] = mul %0, %1
+         %2: bf16[8192,2048] = in_memory %5
+         %4: bf16[8192,512] = dot_general %2, %3
+
+Other products compute a cheap factor again wherever they use it, which costs less than to write
+it. Units multiply what was copied to shared memory as it is: a factor that has to be computed, or
+rounded from f32, leaves the whole product to ordinary arithmetic, which takes ten times as long. So
+does one that is made in one order and read in another, where no stride leads from one element to
+the next: heads that are joined to rows.
+
+Invariant: the same values.
+Cost: linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+
+from rune.core.lower import Contraction
+from rune.core.program import Equation, Program, Var
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size, coefficient, flat_index, symbols
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.align_rows import FETCHED, THROUGH_REGISTERS
+from rune.lowering.kernelize.product_time import LAUNCH, MEMORY
+from rune.lowering.kernelize.scores import is_mapped
+from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.ops.contraction import free_axes
+from rune.ops.memory import in_memory
+
+FEWEST = 16  # rows, columns, and products of a sum that units are worth
+
+
+def feed_units(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
+    """The program with the factors of large products of half types in memory.
+
+    streamed: values that streams compute again, and their results
+    """
+    if not any(operation == "multiply" for operation, _ in target.native):
+        return program
+    definitions = {v: e for e in program.equations for v in e.results}
+    factors: set[Var] = set()
+    for equation in program.equations:
+        if equation.results and equation.results[0] not in streamed:
+            factors.update(_factors(equation, definitions, target))
+    if not factors:
+        return program
+    body: list[Equation] = []
+    for equation in program.equations:
+        body += _kept(equation) if not factors.isdisjoint(equation.results) else (equation,)
+    return program.with_equations(body, program.outputs)
+
+
+def _kept(equation: Equation) -> tuple[Equation, Equation]:
+    """An equation of one result, and that result in memory under its name."""
+    (result,) = equation.results
+    computed = Var(result.type)
+    kept = Equation(in_memory, (computed,), {}, (result,))
+    return replace(equation, results=(computed,)), replace(kept, frame=equation.frame)
+
+
+def _factors(equation: Equation, definitions: Definitions, target: Target) -> Iterator[Var]:
+    """The values that a product asks for in memory."""
+    operands = [x for x in equation.operands if isinstance(x, Var)]
+    if not isinstance(equation.primitive.lower, Contraction) or len(operands) != 2:
+        return
+    if not all(("multiply", x.type.dtype) in target.native for x in operands):
+        return
+    computed = [v for x in operands if (v := _computed(x, definitions)) is not None]
+    if computed and _pays(equation, [v.type for v in computed], target):
+        yield from computed
+
+
+def _computed(x: Var, definitions: Definitions) -> Var | None:
+    """What of a factor is computed where it is read, or lies there without strides; if anything."""
+    indices = generic(x.type.shape)
+    base, at = trace(x, indices, definitions)
+    if not isinstance(base, Var) or not _has_strides(flat_index(at, base.type.shape), indices):
+        return x
+    return base if base in definitions and is_mapped(definitions[base]) else None
+
+
+def _has_strides(place: Size, indices: Sequence[Dim]) -> bool:
+    """Whether a place in memory is a sum of these indices, each times a number."""
+    return all(coefficient(place, s.name) is not None for index in indices for s in symbols(index))
+
+
+def _pays(equation: Equation, computed: list[ArrayType], target: Target) -> bool:
+    """Whether units gain more than the factors' way through memory costs."""
+    (contracting, _), batch = equation.params["dimension_numbers"]
+    sides = zip(equation.operands, equation.params["dimension_numbers"][0], batch, strict=True)
+    free = [cost.count(tuple(x.type.shape[a] for a in free_axes(x.type.ndim, c, b))) for x, c, b in sides]
+    sums = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracting))
+    if min(*free, sums) < FEWEST:
+        return False
+    products = cost.count(equation.results[0].type.shape) * sums
+    traffic = sum(2 * cost.count(t.shape) * t.dtype.itemsize for t in computed)
+    gain = products / target.cores * (1 / THROUGH_REGISTERS - 1 / FETCHED)
+    return gain > len(computed) * LAUNCH + traffic / (MEMORY * target.cores)
