@@ -15,7 +15,6 @@ import gc
 import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,6 +31,7 @@ from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
+from rune.records import dataclass
 from rune.sharding import picture
 from rune.sharding.memory import Blocks, Spread, is_readable, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding

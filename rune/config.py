@@ -26,13 +26,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from rune import locks, profiling
 from rune.absent import of as _absent
 from rune.errors import ArgumentError
 from rune.options import Config, Value, from_environment
+from rune.records import dataclass
 
 _NAMES = tuple(f.name for f in fields(Config))
 T = TypeVar("T")

@@ -6,7 +6,9 @@ import itertools
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from rune.records import dataclass
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ import string
 import typing as _typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from rune.array import Array
 from rune.config import setting
 from rune.errors import ArgumentError
 from rune.profiling import Profile, gathering
+from rune.records import dataclass
 from rune.sharding import Sharding, picture
 from rune.transforms.callback import debug_callback
 from rune.transforms.checkpoint.residuals import print_saved_residuals, saved_residuals

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -25,6 +24,7 @@ import numpy as np
 
 from rune import config
 from rune.errors import DtypeError, PromotionError, user_frame
+from rune.records import dataclass
 
 bool_ = np.dtype(np.bool_)
 i4, i8, i16, i32, i64 = (np.dtype(t) for t in (ml_dtypes.int4, np.int8, np.int16, np.int32, np.int64))

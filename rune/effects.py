@@ -27,10 +27,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from rune.errors import UnhandledEffect
+from rune.records import dataclass
 
 R = TypeVar("R")
 

@@ -6,7 +6,6 @@ value, so that functions which hold one are equal, and are traced once, if the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -16,6 +15,7 @@ from rune import tree
 from rune.array import Array
 from rune.core.types import ArrayType
 from rune.errors import DtypeError, ShapeError
+from rune.records import dataclass
 from rune.transforms.arguments import value_leaves
 from rune.typing import ArrayLike
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from dataclasses import dataclass
 from types import FrameType
+
+from rune.records import dataclass
 
 __all__ = ["Frame", "pass_over"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import pi
 
 import numpy as np
@@ -21,6 +20,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
+from rune.records import dataclass
 from rune.transforms.arguments import value_leaves
 from rune.tree import structure
 from rune.typing import ArrayLike

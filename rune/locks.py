@@ -16,12 +16,14 @@ are not made free in a child, so a fork waits until they are.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import weakref
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial, reduce
 from importlib import import_module
 from operator import methodcaller
@@ -79,8 +81,20 @@ loading = held(threading.RLock())  # while a library is loaded and made ready
 
 def load(name: str) -> ModuleType:
     """Import a module on first use, by its whole name. Errors: those of importing it."""
-    with loading:
+    with loading, _without_collections():
         return import_module(name)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """What modules make stays: to look through it for garbage is a tenth of the time they take."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 def _acquire() -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 Value = bool | int | float | str | Hashable | None
 

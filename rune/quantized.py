@@ -15,7 +15,7 @@ Derivatives are those with respect to activations and scales; rounding has none.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from rune.core.types import Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops import conventions as c
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array

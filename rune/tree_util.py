@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing as _typing
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune import tree
 from rune.absent import of as _absent
+from rune.records import dataclass
 from rune.tree import (
     DictKey,
     FlattenedIndexKey,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import gc
 import itertools
 import os
 import subprocess
@@ -383,3 +384,15 @@ def test_an_interrupt_while_a_child_frees_locks_leaves_none_of_other_threads_tak
 
     assert came
     assert not is_taken
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_loading_a_module_leaves_the_collector_as_it_was(is_on: bool):
+    before = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        with pytest.raises(ModuleNotFoundError):
+            locks.load("rune.no_such_module")
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if before else gc.disable)()

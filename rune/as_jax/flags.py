@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 from rune import config, settings
 from rune.backends import Device, device_named, platform_name
 from rune.errors import ArgumentError
+from rune.records import dataclass
 from rune.transforms import late_modules
 from rune.transforms.inspect.cache_misses import explain_cache_misses as explained
 

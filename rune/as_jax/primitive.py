@@ -9,7 +9,6 @@ be anywhere. A lowering is a function of values: one that writes MLIR has nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune.as_jax.avals import type_of
@@ -25,6 +24,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule, TransformError, at_line
 from rune.ops.movement import move_axis
+from rune.records import dataclass
 from rune.transforms.arguments import unshared, value_leaves
 from rune.transforms.custom.rules import as_arrays
 from rune.transforms.derivatives.tangents import is_layout

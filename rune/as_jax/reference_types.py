@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 import rune
 from rune.core.types import ArrayType, Shape
+from rune.records import dataclass
 from rune.transforms.references import Ref
 
 

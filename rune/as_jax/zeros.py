@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType, Shape
+from rune.records import dataclass
 from rune.transforms.derivatives.tangents import float0_zeros, zeros
 from rune.tree_util import register_pytree_node
 

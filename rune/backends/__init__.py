@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from rune.backends.shared.work import WorkStats
 from rune.errors import ArgumentError, DeviceError
 from rune.lowering.codegen.target import Target
 from rune.options import variable_of
+from rune.records import dataclass
 
 
 class BackendFile(Protocol):

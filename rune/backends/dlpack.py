@@ -13,12 +13,12 @@ from __future__ import annotations
 import ctypes
 import sys
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
+from rune.records import dataclass
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 VERSION = (1, 1)

@@ -10,7 +10,6 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -24,6 +23,7 @@ from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
 from rune.lowering.pipeline import lower
 from rune.ops import add
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

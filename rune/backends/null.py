@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from rune.core.types import ArrayType
 from rune.errors import CheckError, DeletedArrayError
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 TARGET = checking_target("null", "computes nothing, checks plans")
 

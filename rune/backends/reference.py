@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -38,6 +37,7 @@ from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.steps import transform_sizes
+from rune.records import dataclass
 
 TARGET = checking_target("reference", "NumPy interpreter of kernel code, every check on")
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from rune import dtypes, tree
 from rune.array import Array, as_array
 from rune.config import setting
 from rune.errors import TransformError
+from rune.records import dataclass
 from rune.sharding import P
 from rune.transforms.arguments import put_on
 from rune.transforms.checks.failures import last_failure, of_lanes

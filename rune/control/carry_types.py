@@ -10,7 +10,6 @@ dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune import dtypes, tree
@@ -20,6 +19,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops import convert
+from rune.records import dataclass
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
 

@@ -19,13 +19,14 @@ Such a record serves for types, for values and for flags alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Generic, Self, TypeVar
 
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.records import dataclass
 
 T = TypeVar("T")  # a value, a type or a flag
 

@@ -9,7 +9,7 @@ flags over the carries. It takes few rounds, at most one for each carry, since f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
@@ -20,6 +20,7 @@ from rune.core.program import Atom, Program
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add
+from rune.records import dataclass
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
 from rune.transforms.programs.memo import per_program

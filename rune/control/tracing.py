@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
 from rune.ops import add, convert
+from rune.records import dataclass
 from rune.transforms.arguments import function_name
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.effect_boundaries import recorder

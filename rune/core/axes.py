@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from rune.core.abstract_mesh import Name
@@ -21,6 +20,7 @@ from rune.core.primitive import Collective, Primitive
 from rune.core.program import Equation, Program
 from rune.dims import Size
 from rune.errors import UnboundAxisError
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ is imported only when a graph is drawn: `import rune` is 10 ms faster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rune.core.printer import Names
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.core.program import Atom, Equation, Program, Var

@@ -20,12 +20,13 @@ any primitive:
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from rune.core.primitive import Direct, Primitive, Rule
 from rune.core.program import Equation, Program
+from rune.records import dataclass
 
 
 class Runs(Enum):

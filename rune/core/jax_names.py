@@ -13,10 +13,11 @@ Each is a mixin without fields: what it gives, it reads off the fields of rune's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rune.errors import Frame
+from rune.records import dataclass
 
 Effects = frozenset["Effect"]
 Params = Mapping[str, Any]

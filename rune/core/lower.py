@@ -33,12 +33,12 @@ element and says where its value comes from:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from rune.core.source import Source as KernelSource
 from rune.core.types import ArrayType
 from rune.dims import Size
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ not, so that a type answers as JAX's does where there is no mesh.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rune.core.abstract_mesh import AbstractMesh
 from rune.core.partition_spec import PartitionSpec
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from rune.core.types import NONE, ArrayType, Axes, Shape
 from rune.dims import Dim, Size, symbol
 from rune.dims import parse as parse_size
 from rune.errors import CheckError, DimensionError
+from rune.records import dataclass
 
 T = TypeVar("T")
 

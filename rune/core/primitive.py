@@ -49,13 +49,14 @@ A primitive is called like a function: `sin(x)` binds it in the current context.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from rune.core.interpreter import bind
 from rune.core.jax_names import Names, own_params
 from rune.core.lower import Lowering
+from rune.records import dataclass
 
 
 class Effect(Enum):

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from rune.core.printer import program_text
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import Frame
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.core.primitive import Primitive

@@ -121,7 +121,8 @@ def _key(program: Program, numbered: dict[Program, int]) -> tuple[Hashable, ...]
     numbers: dict[Var, int] = {}
 
     def bound(variables: tuple[Var, ...]) -> tuple[ArrayType, ...]:
-        numbers.update((v, len(numbers) + i) for i, v in enumerate(variables))
+        first = len(numbers)  # which grows as they are entered
+        numbers.update((v, first + i) for i, v in enumerate(variables))
         return tuple(v.type for v in variables)
 
     def read(atoms: tuple[Atom, ...]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NoReturn
 
 from rune import dims
@@ -21,6 +21,7 @@ from rune.core.program import Program
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size, substitute
 from rune.errors import DimensionError
+from rune.records import dataclass
 
 Sizes = Mapping[str, Size]
 

@@ -11,13 +11,13 @@ In C it is a function, which is called once: exported folders compile it, no dev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 from rune import dims
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 LANGUAGES = ("cuda", "opencl", "c")  # CUDA C and OpenCL C by the names of their devices, and C
 _DIMENSIONS = 3

@@ -9,7 +9,7 @@ line. Nothing is computed and no array is allocated.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from rune.core.values import Value
 from rune.core.varying import typed_equation
 from rune.dims import UndecidedComparison
 from rune.errors import TransformError, user_frame
+from rune.records import dataclass
 
 FlatFunction = Callable[..., Sequence[Any]]
 

@@ -12,7 +12,6 @@ a number. A source that can only be iterated makes a stream, whose state is how 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, SupportsInt
 
 from rune import processes, random
@@ -36,6 +35,7 @@ from rune.data.stages import (
     Workers,
 )
 from rune.errors import ArgumentError, BoundsError, user_frame
+from rune.records import dataclass
 
 
 @dataclass(frozen=True)

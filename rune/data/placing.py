@@ -7,7 +7,6 @@ the copy of an element when it is taken, and not before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from rune.backends.shared.protocol import CopiesAside
 from rune.core.types import ArrayType
 from rune.data.stages import Where
 from rune.numpy import from_dlpack
+from rune.records import dataclass
 from rune.sharding import NamedSharding
 from rune.transforms.compile.placement import device_put, place_of
 from rune.transforms.sharding.assemble import make_array_from_process_local_data

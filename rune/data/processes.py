@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
@@ -37,6 +37,7 @@ from rune.data.shared_memory import Slot, Spans, extent, new_slot, opened, pickl
 from rune.data.threads import AHEAD, Scope
 from rune.errors import DataError, Frame
 from rune.frames import is_passed_over
+from rune.records import dataclass
 from rune.tracebacks import users_frames
 
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"

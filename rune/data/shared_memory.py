@@ -12,9 +12,10 @@ import pickle
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
+
+from rune.records import dataclass
 
 LONG = 1 << 15  # bytes of an array that are worth it
 _MOUNT = "/dev/shm"  # of Linux; elsewhere the folder of temporary files

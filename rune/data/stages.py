@@ -10,11 +10,12 @@ work        Map, Enumerate, Batch, Prefetch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from rune.backends import Device
 from rune.errors import Frame
+from rune.records import dataclass
 from rune.sharding import Sharding
 
 Remainder = Literal["drop", "keep", "pad"]

@@ -14,12 +14,13 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
 from rune.errors import DataError
+from rune.records import dataclass
 
 T = TypeVar("T")  # a task
 R = TypeVar("R")  # a result

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import reduce
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
@@ -43,6 +42,7 @@ from rune.dims.factors import (
 )
 from rune.dims.messages import no_number, no_value, undecided
 from rune.errors import DimensionError
+from rune.records import dataclass
 
 T = TypeVar("T")
 _MAX_DIVISION_STEPS = 32

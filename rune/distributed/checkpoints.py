@@ -17,7 +17,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +31,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError, DistributedError
 from rune.processes import agree, converse, current, turn
+from rune.records import dataclass
 from rune.sharding import Sharding
 from rune.sharding.shards import Shard
 from rune.transforms.arguments import array_leaves

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.drawing.axes import decades, ticks
 from rune.drawing.svg import COLOURS, LETTER, Picture, legend, line, path, picture, text
+from rune.records import dataclass
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 560, 240, 70, 34, 14, 36  # [px]
 MOST_POINTS = 2000  # of a line; of more, each drawn point stands for several

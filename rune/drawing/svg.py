@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from rune.records import dataclass
 
 LETTER, SMALL = 6.7, 6.05  # width of a letter at font sizes 11 and 10 [px]
 # Told apart on white and on black, also by people who see few colours (after Okabe and Ito, 2008).

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.drawing.axes import ticks
 from rune.drawing.svg import COLOURS, LETTER, Picture, legend, line, picture, shortened, text
+from rune.records import dataclass
 
 WIDTH, LANE, GAP, TOP, AREA = 760, 16, 8, 34, 36  # [px]
 DEEPEST = 6  # lanes of a row; deeper bars are not drawn

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.exporting.file import Stored, encode
 from rune.files.atomic import replacing
+from rune.records import dataclass
 from rune.transforms.arguments import key_path, value_leaves
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.custom.vjp import custom_vjp

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from rune.exporting.source import Folder, source
 from rune.exporting.trace import exported_function
 from rune.exporting.trees import register_node
 from rune.files.file import mapped
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from rune.exporting.trees import from_json, to_json
 from rune.exporting.weights import Content, refuse
 from rune.files.notes import loads
 from rune.files.stored import Unreadable
+from rune.records import dataclass
 from rune.tree.treedef import TreeDef
 from rune.version import __version__
 

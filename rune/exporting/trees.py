@@ -13,10 +13,10 @@ name, in the process that writes and in the one that reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NoReturn
 
 from rune.errors import ArgumentError, CheckError
+from rune.records import dataclass
 from rune.tree.registry import DICT, LIST, NONE, ORDERED, TUPLE, kinds
 from rune.tree.treedef import LEAF, TreeDef, node_of
 

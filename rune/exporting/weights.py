@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -17,6 +16,7 @@ from rune.core.types import ArrayType
 from rune.errors import CheckError
 from rune.files import safetensors
 from rune.files.stored import Entry, Form, decoded, encoded, stored_form
+from rune.records import dataclass
 
 _DIGEST = "sha256"
 

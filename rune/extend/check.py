@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, MissingRule, RuneError
+from rune.records import dataclass
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.compile.jit import jit
 from rune.transforms.derivatives.directional import jvp

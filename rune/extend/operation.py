@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import tree
@@ -30,6 +29,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule, at_line
 from rune.extend.signatures import Docstring, Signature, require_callable, require_operands
 from rune.ops.movement import repeat_lane
+from rune.records import dataclass
 from rune.transforms.arguments import array_leaves
 from rune.transforms.batching.vmap import batch_flat
 from rune.transforms.compile.placement import placement

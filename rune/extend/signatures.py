@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 
 class HasForm(Protocol):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.types import ArrayType
 from rune.files.stored import Form, Unreadable, checked_shape
+from rune.records import dataclass
 from rune.tree import TreeDef
 
 KEY, VERSION = "rune", 1

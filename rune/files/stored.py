@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.types import ArrayType
+from rune.records import dataclass
 
 _PACKED = frozenset({dtypes.i4, dtypes.u4})
 _STANDS_FOR: dict[np.dtype, tuple[np.dtype, tuple[int, ...]]] = {

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +24,7 @@ from rune.files.file import open as open_file
 from rune.files.notes import Foreign, Leaf
 from rune.files.stored import Entry, Form, Unreadable, encoded, is_stored_by_elements, stored_form
 from rune.ops.promote import opened
+from rune.records import dataclass
 from rune.sharding.shardings import Block
 from rune.transforms.compile.placement import wheres
 from rune.transforms.eval_shape import described

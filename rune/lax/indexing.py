@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from rune.numpy.arguments import shape_of, value
 from rune.ops import IndexDims
 from rune.ops.scalars import int_bounds
 from rune.ops.scatters import multiply_at
+from rune.records import dataclass
 from rune.typing import ArrayLike
 
 Axes = tuple[int, ...]

@@ -8,7 +8,6 @@ Source: XLA operation semantics, RaggedDot and ScaledDot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune import dtypes, ops
@@ -18,6 +17,7 @@ from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
 from rune.lax.products import DotDimensionNumbers, PrecisionLike, dot_general
 from rune.numpy.arguments import laid_out, value
+from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 

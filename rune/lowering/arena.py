@@ -15,13 +15,13 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rune import dims
 from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Value
+from rune.records import dataclass
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 MOST_COMPARED = 2048  # blocks that are compared each with each, which packs them best

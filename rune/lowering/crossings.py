@@ -16,7 +16,6 @@ import hashlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from rune import locks, processes
 from rune.errors import DistributedError
 from rune.lowering.meetings import Arrays, CollectiveCall
 from rune.lowering.trades import Group, traded
+from rune.records import dataclass
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of a function: another in each process
 

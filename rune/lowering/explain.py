@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rune.core.graph import Graph
 from rune.core.program import Program
 from rune.dims import Size
 from rune.errors import ArgumentError
+from rune.lowering import late_modules
 from rune.lowering.build.schedule import Schedule
 from rune.lowering.codegen.target import Target
-from rune.lowering.costs import Cost, cost
-from rune.lowering.graphs import kernels_graph, plan_graph
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernels import KernelProgram
@@ -27,6 +26,10 @@ from rune.lowering.plan import Plan
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
 from rune.profiling import counted
+from rune.records import dataclass
+
+if TYPE_CHECKING:
+    from rune.lowering.costs import Cost
 
 STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
 PREDICTIONS = "predictions"  # of times: not a stage, since it follows from the code and the device
@@ -96,13 +99,14 @@ class Lowered:
             case "simplified":
                 return self.simplified.graph()
             case "kernels":
-                return kernels_graph(self.kernels)
+                return late_modules.graphs().kernels_graph(self.kernels)
             case "plan":
-                return plan_graph(self.plan)
+                return late_modules.graphs().plan_graph(self.plan)
         raise ArgumentError(f"explain: cannot draw {stage!r} (stages: {', '.join(GRAPHS)})")
 
     def predictions(self) -> dict[str, Cost]:
         """What a launch of each kernel is predicted to take, by what is tabled of the device."""
+        cost = late_modules.costs().cost
         return {name: cost(code, self.target) for name, code in self.plan.kernels.items()}
 
     def steps(self) -> tuple[StepCost, ...]:

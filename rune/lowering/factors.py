@@ -12,7 +12,6 @@ reflections_product [batch, m, n], [batch, n] -> [batch, m, k]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.linalg import lu_numpy, qr_numpy
 from rune.ops.linalg.cholesky import factored
 from rune.ops.linalg.triangular import solve_in_numpy
+from rune.records import dataclass
 
 ROUTINES = ("cholesky", "triangular_solve", "lu", "geqrf", "reflections_product")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +32,7 @@ from rune.lowering.passes import Pass
 from rune.ops import add
 from rune.ops.branch import branch
 from rune.ops.loop import COUNTER, LoopParams, loop
+from rune.records import dataclass
 
 T = TypeVar("T")
 # The value of a token is never read; it orders calls only by being passed along.

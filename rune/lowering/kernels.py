@@ -28,7 +28,7 @@ Not said here: loop order, tiling, which axes become vectors (build); offsets (m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from rune.errors import Frame
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import Body
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

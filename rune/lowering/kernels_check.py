@@ -10,7 +10,7 @@ That indices stay within bounds is left to the interpreter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 import numpy as np
@@ -47,6 +47,7 @@ from rune.lowering.kernels import (
 )
 from rune.lowering.kernels_text import kernel_sizes
 from rune.lowering.written import code_of
+from rune.records import dataclass
 
 
 @dataclass(slots=True)

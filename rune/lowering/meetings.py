@@ -21,7 +21,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
@@ -31,6 +31,7 @@ from rune import locks
 from rune.core.primitive import Collective
 from rune.core.types import ArrayType
 from rune.errors import CollectiveError
+from rune.records import dataclass
 
 R = TypeVar("R")
 Arrays = list[np.ndarray]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rune import dims, dtypes
 from rune.core.sizes import SizeSource, size_sources
@@ -33,6 +33,7 @@ from rune.lowering.kernels_text import program_sizes
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, is_one_place, shared_donations
 from rune.lowering.size_values import value_limits
 from rune.ops.loop import COUNTER
+from rune.records import dataclass
 
 Chain = list[Value]  # values that use one piece of memory in turn
 

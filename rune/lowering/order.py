@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Choose, KernelProgram, KernelStep, Repeat, Value
+from rune.records import dataclass
 
 
 @dataclass(slots=True)

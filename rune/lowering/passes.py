@@ -7,11 +7,11 @@ fails, the error names the pass and shows the value before and after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rune.core.program import Program, map_subprograms
 from rune.errors import CheckError
+from rune.records import dataclass
 
 A = TypeVar("A")
 

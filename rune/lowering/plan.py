@@ -16,7 +16,7 @@ the pairs that a kernel's `aliases` declare.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rune.core.sizes import SizeSource
@@ -25,6 +25,7 @@ from rune.dims import Size
 from rune.errors import Frame
 from rune.lowering.kernel.nodes import KernelCode
 from rune.profiling import counted
+from rune.records import dataclass
 
 
 class Space(StrEnum):

@@ -13,7 +13,7 @@ Cost: quadratic in the number of values. Offsets of symbolic sizes must be prova
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from rune import dims, dtypes
@@ -37,6 +37,7 @@ from rune.lowering.plan import (
     slots_of,
 )
 from rune.lowering.source_calls import is_source, kernel_of
+from rune.records import dataclass
 
 
 def check_sizes(plan: Plan) -> None:

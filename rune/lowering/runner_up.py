@@ -14,7 +14,6 @@ Cost:      about 20 ms for each schedule; MOST of them, and all neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rune.errors import RuneError
 from rune.lowering.build import build, has_schedules
@@ -24,6 +23,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.costs import Cost, cost
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import optimised
+from rune.records import dataclass
 
 MOST = 32  # candidates other than neighbours
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from rune.dims import Size, product
@@ -26,6 +25,7 @@ from rune.lowering.kernels import Kernel, KernelProgram, Statement, evaluations,
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans
 from rune.lowering.source_calls import is_source
 from rune.lowering.traffic import traffic
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ Operations in MPICH", 2005.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from rune import processes
 from rune.errors import DistributedError
 from rune.lowering.meetings import Arrays, CollectiveCall
 from rune.ops.among import in_tree
+from rune.records import dataclass
 
 SMALL_BYTES = 32 << 10  # sums of no more are made by everyone: one message, and not two
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]

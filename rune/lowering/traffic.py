@@ -11,13 +11,13 @@ Invariant: never less than what is touched, but for the bounds of symbolic sizes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from rune.dims import Size, product
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import Access, Fetch, For, KernelCode, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import bodies, expressions, loads_in, names_in, size_names, walk_expr
 from rune.lowering.kernelize.cost import estimate
+from rune.records import dataclass
 
 # What an index may mention -> the loops on which its value depends, with their extents.
 Scope = Mapping[str, Mapping[str, Size]]

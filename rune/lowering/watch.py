@@ -16,7 +16,7 @@ none of its operands has a NaN, or an infinity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from rune.ops.branch import branch
 from rune.ops.family import fit, reduce_sum, reshape, size_value
 from rune.ops.loop import LoopParams, loop
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
+from rune.records import dataclass
 
 COMPUTING = frozenset("arithmetic transcendental rounding reduction cumulative contraction conversion".split())
 STATE = (ArrayType((), dtypes.i32), ArrayType((), dtypes.i32))  # site, what was found there

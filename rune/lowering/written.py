@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.core.lower import Written
 from rune.core.program import Equation
@@ -22,6 +21,7 @@ from rune.lowering.kernel.parse import parse_body
 from rune.lowering.kernel.rewrite import Body, fresh, names_bound, rename, rename_size
 from rune.lowering.kernels import Buffer, Kernel
 from rune.lowering.kernels_text import kernel_sizes, type_sizes
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import typing as _typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +27,7 @@ from rune.random.keys import split, static_shape
 from rune.random.normals import PARTS
 from rune.random.sampler import floating
 from rune.random.streams import take_key
+from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike, DTypeLike

@@ -8,7 +8,6 @@ Products and sums are f32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import rune.numpy as rnp
@@ -16,6 +15,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.records import dataclass
 from rune.transforms.custom.shares import summed
 from rune.transforms.custom.vjp import custom_vjp
 from rune.typing import ArrayLike, DTypeLike

@@ -5,7 +5,6 @@ Source: Python array API standard 2025.12, "Inspection APIs".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from rune.array import default_place
 from rune.backends import Device, device_named
 from rune.numpy.types import finfo, isdtype
 from rune.ops.complex_numbers import real_dtype
+from rune.records import dataclass
 from rune.typing import DTypeLike
 
 _STANDARD: dict[str, np.dtype] = {

@@ -13,7 +13,6 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from rune.numpy.arguments import laid_out, listed, rank, refuse, together
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
+from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 

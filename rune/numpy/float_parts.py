@@ -8,7 +8,6 @@ Source: IEEE 754-2019, section 3.4 (binary interchange formats).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from rune.numpy.composites import composite
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import broadcast_together, constant
+from rune.records import dataclass
 from rune.typing import ArrayLike
 
 

@@ -7,7 +7,6 @@ means for that is here, too: which ones name a view, and which are out of bounds
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, TypeGuard
 
@@ -16,6 +15,7 @@ import numpy as np
 from rune.array import Array
 from rune.errors import BoundsError
 from rune.numpy.creation import arange
+from rune.records import dataclass
 
 # What NumPy answers with a view of all elements (reshape and ravel where it can, boxes always).
 MOVEMENTS = frozenset(

@@ -11,7 +11,6 @@ Source: Hyndman & Fan, "Sample Quantiles in Statistical Packages", The American 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from rune.ops.conventions import Axis
 from rune.ops.family import size_value, wide
 from rune.ops.promote import as_type, broadcast_to, constant
 from rune.ops.sorting import search_sorted, take_last
+from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike
 

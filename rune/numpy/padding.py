@@ -6,7 +6,6 @@ Axes go one after the other, so that corners continue what the axes before have 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from rune.numpy.sequences import linspace
 from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops import promote
+from rune.records import dataclass
 from rune.typing import ArrayLike
 
 _STATISTICS = {"maximum": amax, "mean": mean, "median": median, "minimum": amin}

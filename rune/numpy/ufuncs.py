@@ -8,7 +8,6 @@ nothing is known of its laws.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -24,6 +23,7 @@ from rune.ops.conventions import Axis
 from rune.ops.family import size_value
 from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
+from rune.records import dataclass
 from rune.transforms.arguments import SignatureOfWrapped
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape

@@ -14,8 +14,9 @@ Source: Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from rune.records import dataclass
 
 Word = TypeVar("Word")
 Words = Sequence[Any]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rune.core.interpreter import type_of
@@ -29,6 +29,7 @@ from rune.ops.family import broadcast, reduce_sum, reshape, wide, zeros_of
 from rune.ops.memory import in_memory
 from rune.ops.movement import concatenate, inverse, move_axis, pad, slice_, transpose
 from rune.ops.sliding import reach, windows
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array

@@ -7,13 +7,13 @@ result, (out feature, in feature, *spatial) of the kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.ops.movement import inverse
 from rune.ops.sliding import reach, window_count
+from rune.records import dataclass
 
 Ints = tuple[int, ...]
 Pads = tuple[tuple[Size, Size], ...]

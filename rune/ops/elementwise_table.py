@@ -7,10 +7,9 @@ promotion, lax's refusal to promote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.core.primitive import Primitive, Rule
 from rune.ops import arithmetic, extrema, transcendental
+from rune.records import dataclass
 
 # What a function takes without promotion.
 FLOATS = "floats"

@@ -14,7 +14,7 @@ Source: XLA operation semantics, Gather and Scatter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Size, less, symbol
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.family import require
+from rune.records import dataclass
 
 Axes = tuple[int, ...]
 

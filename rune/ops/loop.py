@@ -15,7 +15,7 @@ Invariant: evaluating a loop means what the equation it came from means.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from rune.core.values import Value
 from rune.dims import Size, symbol
 from rune.ops.arithmetic import add, mul, sub
 from rune.ops.family import fit, reshape, size_value
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array

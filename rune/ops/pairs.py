@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -23,6 +22,7 @@ from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.ops import arithmetic as a
 from rune.ops import transcendental as t
+from rune.records import dataclass
 
 Real = Any  # an array, a tracer, or a rank-0 NumPy constant
 Pair = tuple[Real, Real]

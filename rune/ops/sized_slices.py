@@ -5,8 +5,6 @@ A window out of bounds is moved inside when it is read, and is not written at al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rune import tree
@@ -14,6 +12,7 @@ from rune.core.interpreter import type_of
 from rune.core.values import Operand
 from rune.dims import Size, UndecidedComparison
 from rune.errors import ArgumentError, AxisError
+from rune.records import dataclass
 
 
 @tree.register_dataclass(data_fields=["start"], meta_fields=["size", "stride"])

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.ops.scalars import int_bounds
 from rune.ops.sized_slices import Slice, within
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array

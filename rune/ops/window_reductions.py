@@ -11,7 +11,6 @@ that equals it. (Where a window holds NaN, to the first NaN.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from rune.ops.movement import pad
 from rune.ops.reduction import argmax, argmin, expand_axes, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod
 from rune.ops.scalars import order_limits
 from rune.ops.sliding import reach, window_count, windows
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array

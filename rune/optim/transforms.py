@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import rune.numpy as rnp
@@ -12,6 +11,7 @@ from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.leaves import T, Tree, in_dtypes, square_of
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING
 
 from rune import locks
@@ -18,6 +18,7 @@ from rune.profiling import late_modules
 from rune.profiling.events import Event, Kind, Row, here
 from rune.profiling.memory import Allocation, Level, Memory
 from rune.profiling.texts import aligned, bytes_text, counted, time_text
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

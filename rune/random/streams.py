@@ -16,7 +16,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, NoReturn
 
 from rune import dtypes, effects, ops
@@ -27,6 +27,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, Frame, UnhandledEffect, user_frame
 from rune.ops.random import random_fold_in
 from rune.random.keys import Key, as_keys, is_keys, key, single_key
+from rune.records import dataclass
 from rune.transforms.derivatives.linearize import Partial
 from rune.typing import ArrayLike
 

@@ -1,20 +1,47 @@
-"""rune.scipy: SciPy's names with JAX's rules."""
+"""rune.scipy: SciPy's names with JAX's rules. A module is loaded when it is first asked for."""
 
 import typing as _typing
 
+from rune import locks as _locks
 from rune.absent import of as _absent
-from rune.scipy import cluster as cluster
-from rune.scipy import fft as fft
-from rune.scipy import integrate as integrate
-from rune.scipy import interpolate as interpolate
-from rune.scipy import linalg as linalg
-from rune.scipy import ndimage as ndimage
-from rune.scipy import optimize as optimize
-from rune.scipy import signal as signal
-from rune.scipy import sparse as sparse
-from rune.scipy import spatial as spatial
-from rune.scipy import special as special
-from rune.scipy import stats as stats
 
-if not _typing.TYPE_CHECKING:
-    __getattr__ = _absent(__name__)
+if _typing.TYPE_CHECKING:
+    from rune.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
+else:
+    _missing = _absent(__name__)
+
+    def __getattr__(name: str):
+        # `rune.lax` and `rune.nn` use special functions alone.
+        return _locks.load(f"rune.scipy.{name}") if name in __all__ else _missing(name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
+
+__all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+]

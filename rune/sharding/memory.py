@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -20,6 +19,7 @@ from rune.backends import Device
 from rune.backends.shared.protocol import Buffer
 from rune.core.types import ArrayType
 from rune.errors import DistributedError
+from rune.records import dataclass
 from rune.sharding.meshes import Mesh
 from rune.sharding.shardings import Block, NamedSharding
 

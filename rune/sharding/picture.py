@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rune.backends import Device
 from rune.errors import ArgumentError
+from rune.records import dataclass
 from rune.sharding.shardings import Block, Sharding
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from rune.backends import Device, device_of
@@ -19,6 +18,7 @@ from rune.core.partition_spec import PartitionSpec
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.records import dataclass
 from rune.sharding.meshes import Mesh
 
 Block = tuple[slice, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rune.backends import Device
+from rune.records import dataclass
 from rune.sharding.shardings import Block
 
 if TYPE_CHECKING:

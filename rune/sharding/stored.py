@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.core.abstract_mesh import AxisType
 from rune.core.axes import Name
 from rune.core.partition_spec import PartitionSpec
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.options import variable_of
+from rune.records import dataclass
 from rune.sharding.memory import Spread, spread
 from rune.sharding.meshes import Mesh
 from rune.sharding.shardings import NamedSharding, Sharding

@@ -6,7 +6,6 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -18,6 +17,7 @@ from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
 from rune.ops.promote import operand, refuse_mask, stands_for_array
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Nothing is computed and no array is allocated; the function is traced and its pr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from rune.dims import Size, product
 from rune.errors import ArgumentError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
+from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.transforms import references
 from rune.transforms.arguments import (

@@ -13,10 +13,10 @@ import dataclasses
 import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 C = TypeVar("C", bound=type)
 Children = Sequence[Any]

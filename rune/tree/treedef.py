@@ -9,10 +9,11 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from rune.errors import ArgumentError
+from rune.records import dataclass
 from rune.tree.registry import DICT, LIST, NONE, ORDERED, TUPLE, Kind, keys_of, keystr, kinds
 
 

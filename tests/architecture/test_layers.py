@@ -61,6 +61,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.processes", "rune.drawing"),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
     ("rune.scopes", "rune.frames"),
+    ("rune.records",),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}
@@ -221,9 +222,11 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
         "rune/core/leaks.py",  # looks at every module, and asks none for anything
         "rune/frames.py",  # asks whether code is a cell of a notebook
         "rune/locks.py",
+        "rune/lowering/late_modules.py",  # what predicts costs and draws
         "rune/numpy/mutable_boxes.py",
         "rune/optim/deprecated/__init__.py",  # goes with 0.2.0 (decision 0082)
         "rune/profiling/late_modules.py",  # what draws and writes profiles
+        "rune/scipy/__init__.py",
         "rune/tracebacks.py",
         "rune/transforms/late_modules.py",
         "rune/tree_files.py",
@@ -237,6 +240,24 @@ def test_a_lookup_among_the_loaded_modules_is_seen(code: str, tmp_path: Path):
     path.write_text(f"def namespace():\n    return {code}\n")
 
     assert [(load.target, load.line) for load in late_loads(Source(path))] == [("rune", 2)]
+
+
+SELDOM = (
+    "rune.backends.cpu.calls.describe",
+    "rune.backends.cpu.crew.run",
+    "rune.lowering.costs",
+    "rune.lowering.graphs",
+    "rune.scipy.stats",
+)
+
+
+def test_a_first_call_loads_nothing_that_few_programs_need():
+    code = "import sys, rune; rune.jit(rune.lax.sin)(1.0); print(sorted(set(sys.modules) & set(sys.argv[1:])))"
+
+    done = subprocess.run([sys.executable, "-c", code, *SELDOM], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert set(SELDOM) <= KNOWN
+    assert done.stdout.strip() == "[]"
 
 
 def test_importing_the_package_imports_no_driver():

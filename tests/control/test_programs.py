@@ -6,7 +6,8 @@ golden text shows one idea; the programs also run elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from rune.control import parse_program
 from rune.core.check import check_program
 from rune.core.dead_code import prune
 from rune.core.higher import subprograms
-from rune.core.program import Program
+from rune.core.program import Program, Var
 from rune.core.same import program_key, same_program
+from rune.core.words import program_words
 from rune.errors import CheckError
 from tests.support.arrays import array
 from tests.support.close import near
@@ -342,6 +344,58 @@ def test_programs_that_differ_in_a_branch_are_not_the_same():
 
     assert same_program(choose(rnp.cos), choose(rnp.cos))
     assert not same_program(choose(rnp.cos), choose(rnp.tan))
+
+
+def of_many_values(a: Any, b: Any, c: Any) -> Any:
+    x, y = rnp.sin(a), rnp.cos(b) * c
+    z, w = rnp.exp(c), x + y
+    return x, y, rune.lax.top_k(rnp.stack([z, w, y]), 2), rune.scan(lambda s, _: (s * z, s + w), y, None, 3), w - a
+
+
+def reading_others(program: Program) -> Iterator[Program]:
+    """The program with one operand or result in place of another, for all that have its type."""
+    bound: list[Var] = list(program.inputs)
+    for number, equation in enumerate(program.equations):
+        for place, old in enumerate(equation.operands):
+            for new in (v for v in bound if v is not old and v.type is old.type):
+                operands = (*equation.operands[:place], new, *equation.operands[place + 1 :])
+                changed = replace(equation, operands=operands)
+                body = (*program.equations[:number], changed, *program.equations[number + 1 :])
+                yield program.with_equations(body, program.outputs)
+        bound += equation.results
+    for place, old in enumerate(program.outputs):
+        for new in (v for v in bound if v is not old and v.type is old.type):
+            yield program.with_equations(
+                program.equations, (*program.outputs[:place], new, *program.outputs[place + 1 :])
+            )
+
+
+@pytest.mark.parametrize("key", [program_key, program_words])
+def test_programs_that_read_another_value_anywhere_have_another_key(key: Callable[[Program], object]):
+    program = rune.make_program(of_many_values)(1.0, 2.0, 3.0)
+    others = list(reading_others(program))
+
+    assert len(others) > 50
+    assert key(program) is not None
+    assert len({key(p) for p in (program, *others)}) == 1 + len(others)
+
+
+def chosen(which: int) -> Callable[..., Any]:
+    """The body of a loop that ends with one value or with another, by a Python number."""
+
+    def step(state: tuple[Any, ...], _: Any) -> Any:
+        a, b, c = state
+        x, y = rnp.sin(a), rnp.cos(b)
+        return (x, y, rnp.exp([c, y][which])), None
+
+    return step
+
+
+def test_loops_whose_bodies_are_written_alike_but_read_other_values_are_two():
+    start = 1.0, 2.0, 3.0
+    lasts = [rune.scan(chosen(which), start, None, 1)[0][2] for which in (0, 1)]
+
+    near([np.exp(3.0), np.exp(np.cos(2.0))], lasts, relative=1e-6, why="roundings of f32")
 
 
 def test_equal_parameters_of_different_types_are_different_programs():

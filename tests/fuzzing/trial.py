@@ -31,6 +31,7 @@ WAYS: tuple[Way, ...] = (
     Way("arguments that nobody holds", 1, ways.some, ways.alone),
     Way("other dtypes", 1.5, ways.some, ways.of_other_types),
     Way("in a scan", 2, ways.some, ways.in_a_loop),
+    Way("found on disk", 1.5, ways.some, ways.kept_on_disk),
     Way("from a file", 2, ways.some, ways.from_a_file),
     Way("declared sizes", 5, generate.symbolic, ways.at_all_sizes),
     Way("automatic sizes", 1.5, generate.symbolic, ways.at_automatic_sizes),

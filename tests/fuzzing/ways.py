@@ -130,6 +130,17 @@ def compiled(program: Program, seed: int, device: str = "cpu:0", **options: Any)
     same(program, wanted, f(*args))
 
 
+def kept_on_disk(program: Program, seed: int) -> None:
+    """Compiled for one function, and found by what the program says for the next: the same bits."""
+    args = program.arguments(seed)
+    wanted = expected(program, args)
+    with rune.configure(check_stages=False):
+        first, second = (rune.jit(program.function(), device="cpu:0")(*args) for _ in range(2))
+    same(program, wanted, second)
+    for name, x, y in zip(program.results, first, second, strict=True):
+        agree(name, x, y, 0.0)
+
+
 def from_a_file(program: Program, seed: int) -> None:
     """Exported, read back and compiled, where a file can hold it: the same program and values."""
     args = program.arguments(seed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 import rune
@@ -17,6 +17,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError
 from rune.exporting import Exported as Stored
+from rune.records import dataclass
 from rune.transforms.compile.jit import Jitted
 from rune.transforms.eval_shape import ShapeDtypeStruct
 

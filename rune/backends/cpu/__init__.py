@@ -15,16 +15,16 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from rune import dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
-from rune.backends.cpu.crew.run import Crew, crew_for, meet_address
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.fft.library import transform_address
 from rune.backends.cpu.gemm import library, strided
@@ -42,8 +42,10 @@ from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 if TYPE_CHECKING:
+    from rune.backends.cpu.crew.run import Crew
     from rune.backends.shared.timing import Meter
 
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
@@ -61,6 +63,27 @@ def probe() -> tuple[list[Target], str | None]:
     if host_abi.abi() is None:
         return [], f"the layout of arrays in NumPy {np.__version__} is not known"
     return [_target(share) for share in _shares()], None
+
+
+@functools.cache
+def _crew() -> ModuleType:
+    """Devices that meet in native code: for the first collective."""
+    return locks.load("rune.backends.cpu.crew.run")
+
+
+@functools.cache
+def _kept() -> ModuleType:
+    """Compiled plans on disk: for the first program that has words."""
+    return locks.load("rune.backends.cpu.kept")
+
+
+def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
+    """Whether native code makes its calls."""
+    return isinstance(executable, CpuExecutable) and executable.runs_natively
+
+
+def _meet_address() -> int:
+    return _crew().meet_address()
 
 
 @functools.cache
@@ -143,7 +166,9 @@ class CpuBackend:
             return factor_library.library(dtype, target.cores, pool)
 
         routines = (dot, strided_dot, transform, factors)
-        self.host = steps.Host(compiler.machine(), abi, target.cores, parallel, *routines, meet=meet_address)
+        self.host = steps.Host(
+            compiler.machine(), abi, target.cores, parallel, *routines, meet=lambda: _crew().meet_address()
+        )
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""
@@ -166,20 +191,29 @@ class CpuBackend:
         """
         return CpuExecutable(plan, self.host, self.work)
 
+    def keep(self, key: bytes, executable: Executable) -> None:
+        """Have another process find a compiled plan under the words of its program."""
+        assert isinstance(executable, CpuExecutable)
+        _kept().keep(key, executable, self.host)
+
+    def kept(self, key: bytes, lower: Callable[[], Plan]) -> CpuExecutable | None:
+        """The compiled plan that an earlier process has kept under these words."""
+        return _kept().load(key, self.host, lower, self.work)
+
     def adopted(self, executable: Executable) -> CpuExecutable | None:
         """The same code, counted as work of this device, where both use one core."""
         # The code of several cores calls its own device's pool.
-        if type(executable) is not CpuExecutable or not executable.cores == 1 == self.target.cores:
+        if not _is_plain(executable) or not executable.cores == 1 == self.target.cores:
             return None
         return executable.on(self.work)
 
     def is_brief(self, executable: Executable) -> bool:
         """Whether a run is over at once, and calls no Python."""
-        return type(executable) is CpuExecutable and executable.is_brief
+        return _is_plain(executable) and executable.is_brief
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
         """The executables as a crew of native threads, where they are of the processor."""
-        return crew_for(executables, grid)
+        return _crew().crew_for(executables, grid)
 
     @property
     def has_clock(self) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ from rune import dtypes
 from rune.backends.cpu import compiler
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _LETTER = {dtypes.f32: "s", dtypes.f64: "d"}

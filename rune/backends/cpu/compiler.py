@@ -17,7 +17,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rune import locks
@@ -26,6 +25,7 @@ from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.refusal import refusal
 from rune.errors import OutOfMemory
 from rune.lowering.codegen.llvm import Machine
+from rune.records import dataclass
 
 if TYPE_CHECKING:  # LLVM is loaded by its first use
     from llvmlite.binding.module import ModuleRef
@@ -127,6 +127,8 @@ class Code:
 
     engine: Any
     text: str
+    image: bytes  # object code, ...
+    addresses: Sequence[int]  # ... and what its symbols stand for, in order
 
     def address(self, name: str) -> int:
         """Where a function begins."""
@@ -159,9 +161,16 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     _require_room(name, ROOM_BYTES + ROOM_FACTOR * len(text))
     with _lock(), deferred():
         try:
-            return Code(_linked(_object(key, text, effort), addresses), text)
+            image = _object(key, text, effort)
+            return Code(_linked(image, addresses), text, image, addresses)
         except RuntimeError as error:
             raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
+
+
+def link(image: bytes, addresses: Sequence[int]) -> Code:
+    """Object code of an earlier process, with its symbols bound to addresses of this one."""
+    with _lock(), deferred():
+        return Code(_linked(image, addresses), "", image, addresses)
 
 
 def _require_room(name: str, nbytes: int) -> None:

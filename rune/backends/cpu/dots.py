@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -34,14 +34,19 @@ class Run(Protocol):
 Address = Callable[[np.dtype, list[Product]], int]  # of a routine, ready for these products
 
 
-def compile_dots(plan: Plan, addresses: dict[str, Address]) -> None:
+def compile_dots(plan: Plan, addresses: Mapping[str, Address]) -> None:
     """Have all that the products of a plan need compiled at once; `addresses` by routine."""
+    for (routine, dtype), listed in products_of(plan, addresses).items():
+        addresses[routine](dtype, listed)
+
+
+def products_of(plan: Plan, routines: Container[str]) -> dict[tuple[str, np.dtype], list[Product]]:
+    """The products of a plan by routine and dtype."""
     products: dict[tuple[str, np.dtype], list[Product]] = defaultdict(list)
     for step in all_steps(plan):
-        if isinstance(step, Call) and step.routine in addresses:
+        if isinstance(step, Call) and step.routine in routines:
             products[step.routine, step.outputs[0].type.dtype].append(_product(step))
-    for (routine, dtype), listed in products.items():
-        addresses[routine](dtype, listed)
+    return products
 
 
 def _product(step: Call) -> Product:

@@ -18,12 +18,17 @@ Factors = Callable[[np.dtype], Library]  # the functions of a dtype
 
 def compile_factors(plan: Plan, functions: Factors) -> None:
     """Have the functions that a plan calls compiled at once."""
+    for dtype, listed in factors_of(plan).items():
+        functions(dtype).need(listed)
+
+
+def factors_of(plan: Plan) -> dict[np.dtype, list[Factor]]:
+    """The factorisations of a plan by dtype."""
     factors: dict[np.dtype, list[Factor]] = defaultdict(list)
     for step in all_steps(plan):
         if isinstance(step, Call) and is_factor(step):
             factors[_dtype(step)].append(factor_of(step))
-    for dtype, listed in factors.items():
-        functions(dtype).need(listed)
+    return factors
 
 
 def write_factor(run: Run, step: Call, functions: Factors) -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 Rule = Callable[..., Any]
 

@@ -7,10 +7,10 @@ Words    in memory: of @run, and of steps that are in functions of their own (st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.records import dataclass
 
 
 class Frame(Protocol):

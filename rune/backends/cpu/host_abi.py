@@ -10,10 +10,11 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from rune.records import dataclass
 
 _C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _METH_FASTCALL = 0x0080

@@ -10,7 +10,7 @@ Calls of kinds that were met before come to `@run` at once (calls/), when all ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.backends.cpu import steps
 from rune.backends.cpu.costs import cost_of
@@ -23,6 +23,7 @@ from rune.backends.cpu.transforms import compile_transforms
 from rune.lowering.codegen.llvm import Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.plan import Branch, Loop, Plan
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

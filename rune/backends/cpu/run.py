@@ -10,28 +10,62 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import call
+from typing import TypeVar
 
 import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler, host_abi, steps
-from rune.backends.cpu.calls import describe
+from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.crew.talk import talk_of
-from rune.backends.cpu.plan import render_plan
+from rune.backends.cpu.plan import Rendering, render_plan
 from rune.backends.shared import callbacks, host_memory, shortage
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
+from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
+from rune.dims import Size
 from rune.errors import LayoutError, OutOfMemory
-from rune.lowering.plan import Plan
+from rune.lowering.plan import Plan, all_steps
+from rune.records import dataclass
+
+T = TypeVar("T")
 
 BRIEF_COST = 30_000.0  # estimated instructions up to which other threads may wait for a call
 KEPT_LAYOUTS = 1024  # distinct symbolic sizes whose shapes are kept
 _NO_ARENA = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What calls need to know of a plan.
+
+    cost: estimated instructions; None where sizes or data decide
+    """
+
+    name: str
+    arguments: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+    arena_bytes: Size
+    size_sources: tuple[SizeSource, ...]
+    donations: tuple[tuple[int, int], ...]
+    cost: float | None
+    calls_python: bool
+
+
+def form_of(plan: Plan, rendering: Rendering) -> Form:
+    """The form of a plan."""
+    calls_python = any(map(callbacks.is_callback, all_steps(plan)))
+    sizes = plan.arena_bytes, plan.size_sources
+    return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, rendering.cost, calls_python)
+
+
+def _itself(value: T) -> T:
+    return value
 
 
 class CpuExecutable:
@@ -40,17 +74,35 @@ class CpuExecutable:
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
     def __init__(self, plan: Plan, host: steps.Host, work: Work):
-        self.plan, self.work, self.cores = plan, work, host.cores
         self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
-        host = replace(host, call_back=self._callbacks.address)
-        self.rendering = render_plan(plan, host)
-        self.code = compiler.compile_module(plan.name, self.rendering.text)
-        self.native = host_abi.native_function(plan.name, self.code.address("entry"))
+        rendering = render_plan(plan, replace(host, call_back=self._callbacks.address))
+        self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
+        self._begin(form_of(plan, rendering), compiler.compile_module(plan.name, rendering.text), host.cores, work)
+
+    def _begin(self, form: Form, code: compiler.Code, cores: int, work: Work) -> None:
+        """Be ready for calls."""
+        self.form, self.code, self.cores, self.work = form, code, cores, work
+        self.native = host_abi.native_function(form.name, code.address("entry"))
         self._call = self.native.call
-        self._axes = [(s.argument, s.axis) for s in plan.size_sources]
+        self._axes = [(s.argument, s.axis) for s in form.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
-        self._fixed = None if self._axes else _layout(plan, {})
+        self._fixed = None if self._axes else _layout(form, {})
         self._arenas: list[np.ndarray] = []
+
+    @property
+    def plan(self) -> Plan:
+        """What is run."""
+        return self._lower()
+
+    @property
+    def rendering(self) -> Rendering:
+        """The plan as text."""
+        return self._rendered()
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether Python functions are steps of the plan."""
+        return self.form.calls_python
 
     def on(self, work: Work) -> CpuExecutable:
         """The same code with its arenas, as the work of another device."""
@@ -69,7 +121,7 @@ class CpuExecutable:
             results, arena = self.memory(arguments, donated)
             self.checked(self._call, arguments, (*results, arena))
             self.give_back(arena)
-            if self._callbacks.are_there:
+            if self.calls_python:
                 callbacks.raise_pending()
             return results
         finally:
@@ -112,12 +164,13 @@ class CpuExecutable:
 
         They do not raise what a Python function that the plan calls has raised.
         """
-        if self._callbacks.are_there or not self.runs_natively:
+        if self.calls_python or not self.runs_natively:
             return None
-        sizes = size_values(self.plan, [a.shape for a in arguments])
-        layout = _layout(self.plan, sizes)
-        ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
-        code = describe.Code(
+        form = self.form
+        sizes = size_values(self.plan, [a.shape for a in arguments]) if form.size_sources else {}
+        layout = _layout(form, sizes)
+        ordered = tuple(sizes[s.name] for s in form.size_sources)
+        code = Code(
             self.code.address("run"),
             ordered,
             layout.arena_bytes,
@@ -127,19 +180,19 @@ class CpuExecutable:
             self.work.addresses(),
             self,
         )
-        takes = tuple(_memory(concrete_type(t, sizes)) for t in self.plan.arguments)
+        takes = tuple(_memory(concrete_type(t, sizes)) for t in form.arguments)
         gives = tuple(map(_memory, layout.types))
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
         # Each has the very type of the result.
-        lenders = {result: argument for argument, result in self.plan.donations}
+        lenders = {result: argument for argument, result in form.donations}
         return Prepared(code, takes, gives, makers, tuple(map(lenders.get, range(len(gives)))))
 
     @property
     def is_brief(self) -> bool:
         """Whether the plan is over so soon that other Python threads may wait for it."""
-        cost = self.rendering.cost
-        return cost is not None and cost <= BRIEF_COST and not self._callbacks.are_there
+        cost = self.form.cost
+        return cost is not None and cost <= BRIEF_COST and not self.calls_python
 
     def sources(self) -> dict[str, str]:
         """The LLVM IR of each kernel."""
@@ -159,7 +212,7 @@ class CpuExecutable:
 
     def new_arena(self, nbytes: int) -> np.ndarray:
         """Memory for the intermediates of a call. Errors: OutOfMemory."""
-        return host_memory.arena(nbytes, self.plan.name)
+        return host_memory.arena(nbytes, self.form.name)
 
     def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
         """How to allocate results and arena for these arguments; kept for the next call."""
@@ -172,7 +225,7 @@ class CpuExecutable:
             if len(self._layouts) >= KEPT_LAYOUTS:
                 self._layouts.clear()
             values = size_values(self.plan, [a.shape for a in arguments])
-            known = self._layouts[sizes] = _layout(self.plan, values)
+            known = self._layouts[sizes] = _layout(self.form, values)
         return known
 
     def _results(self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout) -> list[Buffer]:
@@ -180,7 +233,7 @@ class CpuExecutable:
         if not donated:
             return [make() for make in layout.makers]
         uses = Counter(map(id, arguments))
-        lent = {r: arguments[a] for a, r in self.plan.donations if a in donated and _is_only(arguments[a], uses)}
+        lent = {r: arguments[a] for a, r in self.form.donations if a in donated and _is_only(arguments[a], uses)}
         return [
             _taken_over(lent[number], type) if number in lent else make()
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
@@ -231,15 +284,15 @@ class Prepared:
     """A plan for native calls: the code, what it takes and gives, makers of large results, and the
     donated argument whose memory each result may take."""
 
-    code: describe.Code
-    takes: tuple[describe.Memory, ...]
-    gives: tuple[describe.Memory, ...]
+    code: Code
+    takes: tuple[Memory, ...]
+    gives: tuple[Memory, ...]
     makers: tuple[Callable[[], np.ndarray] | None, ...]
     lenders: tuple[int | None, ...]
 
 
-def _memory(type: ArrayType) -> describe.Memory:
-    return describe.Memory(type.dtype, static_shape(type))
+def _memory(type: ArrayType) -> Memory:
+    return Memory(type.dtype, static_shape(type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +304,10 @@ class _Layout:
     arena_bytes: int
 
 
-def _layout(plan: Plan, sizes: Mapping[str, int]) -> _Layout:
-    types = tuple(concrete_type(t, sizes) for t in plan.results)
+def _layout(form: Form, sizes: Mapping[str, int]) -> _Layout:
+    types = tuple(concrete_type(t, sizes) for t in form.results)
     makers = tuple(_maker(static_shape(t), t.dtype) for t in types)
-    return _Layout(types, makers, evaluate(plan.arena_bytes, sizes))
+    return _Layout(types, makers, evaluate(form.arena_bytes, sizes))
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[], np.ndarray]:

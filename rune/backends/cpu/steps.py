@@ -17,7 +17,7 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import assert_never
 
@@ -42,6 +42,7 @@ from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
+from rune.records import dataclass
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0

@@ -21,11 +21,11 @@ import re
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from rune import config
 from rune.backends.cpu import compiler, threads_code
+from rune.records import dataclass
 
 T = TypeVar("T")
 

@@ -15,11 +15,11 @@ workers elsewhere: @places says where each last ran, @ids has their thread ids.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 BITS = 20  # of the number of a piece in the ticket
 MOST = (1 << BITS) - 1

@@ -13,7 +13,8 @@ before them, and all behind wait for them; so does one node in WINDOW, which bou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from rune.records import dataclass
 
 WINDOW = 32
 

@@ -20,7 +20,7 @@ them have to run one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import SupportsInt
 
@@ -46,6 +46,7 @@ from rune.lowering.codegen.groups import THREADS, threads_of_group
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.work import most_work
 from rune.lowering.plan import Copy, Launch, Space, Step
+from rune.records import dataclass
 
 UNROLLED = 128  # kernels that a loop may become
 MOST_BLOCKS = 2**31 - 1

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import locks
 from rune.backends.cuda.by_bindings import call
@@ -21,6 +21,7 @@ from rune.backends.shared.executor import size_bytes, static_shape
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import DeviceBuffer, QueuedBackend
 from rune.core.types import ArrayType
+from rune.records import dataclass
 
 NO_STREAM = -1  # DLPack's word for memory that nobody has to wait for
 

@@ -9,13 +9,13 @@ serve in turn (`Marks`): one that is recorded again tells of the later call, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from rune import locks
 from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.graph import Table
 from rune.backends.shared.call_list import CallList, Notes, helpers
+from rune.records import dataclass
 
 EVENTS = 16
 _OLDEST = 12000  # the version of CUDA whose functions are asked for

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -41,6 +41,7 @@ from rune.lowering.codegen.cuda_c import dialect_for
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.plan import Plan, Space
+from rune.records import dataclass
 
 M = TypeVar("M")
 

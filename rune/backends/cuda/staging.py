@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from rune import locks
 from rune.backends.cuda.driver import Driver, Event, Stream
 from rune.backends.shared.pool import PoolStats
+from rune.records import dataclass
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
 MOST = 4  # pieces of each size to the device

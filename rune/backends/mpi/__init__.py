@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
@@ -21,6 +20,7 @@ import numpy as np
 from rune import locks
 from rune.errors import DistributedError
 from rune.processes import Message
+from rune.records import dataclass
 
 MESSAGE, FAILURE, DEPARTURE = 1, 2, 3  # tags
 BUSY = 2e-4  # s in which a process looks without a pause: an exchange of small messages takes less

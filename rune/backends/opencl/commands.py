@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.backends.opencl.functions import Functions, Handle
 from rune.backends.shared.call_list import CallList, Notes, helpers
@@ -19,6 +18,7 @@ from rune.backends.shared.pool import Block
 from rune.dims import Size
 from rune.lowering.codegen.cstyle import Rendered
 from rune.lowering.plan import Space
+from rune.records import dataclass
 
 Memory = tuple[Space, int]
 _HANDLE_BYTES = 8

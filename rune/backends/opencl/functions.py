@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol
+
+from rune.records import dataclass
 
 _NAMES = ("clEnqueueNDRangeKernel", "clEnqueueCopyBuffer", "clSetKernelArg", "clFlush")
 

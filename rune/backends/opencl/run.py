@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -38,6 +37,7 @@ from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Launch, Plan, Space, all_steps
 from rune.lowering.source_calls import is_source
+from rune.records import dataclass
 
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
 _SHORTAGES = (-4, -5, -6)  # CL_MEM_OBJECT_ALLOCATION_FAILURE, of resources, of the host's memory

@@ -9,7 +9,6 @@ have a copy under way, the oldest is waited for.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from rune import locks
 from rune.backends.opencl.run import OpenCLQueue
 from rune.backends.opencl.waiting import Event, wait_for
 from rune.backends.shared.pool import Block, PoolStats
+from rune.records import dataclass
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: small arrays, large arrays [B]
 MOST = 16  # pieces of each size

@@ -23,11 +23,12 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 _MOST_ARGUMENTS = 9
 _HEAD = 2  # words: the first call to make, how many calls there are

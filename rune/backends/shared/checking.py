@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rune import dtypes
@@ -16,6 +16,7 @@ from rune.backends.shared.work import Work, WorkStats
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 
 def checking_target(backend: str, description: str) -> Target:

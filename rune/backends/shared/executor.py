@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from rune import dims
@@ -22,6 +22,7 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError
 from rune.lowering.plan import Branch, Copy, Loop, Plan, Slot, Space, Step, is_one_place, slots_of
 from rune.lowering.size_values import too_large
+from rune.records import dataclass
 
 Shape = tuple[int, ...]
 Number = Any  # an int; a Size in a plan for all sizes, whose numbers a host computes

@@ -9,7 +9,8 @@ are the same. What one group does is never divided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from rune.records import dataclass
 
 Extents = tuple[int, ...]
 

@@ -9,7 +9,7 @@ alias, an offset outside the arena, an unwritten result, an illegal donation, a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice, product
 from typing import NoReturn
 
@@ -40,6 +40,7 @@ from rune.lowering.plan_check import check_sizes
 from rune.lowering.plan_types import check_types
 from rune.lowering.source_calls import is_source
 from rune.lowering.steps import transform_sizes
+from rune.records import dataclass
 
 SAMPLES = 64  # choices of sizes at which a plan is checked, at most
 # Where bytes live: "arena", or an argument or result by number.

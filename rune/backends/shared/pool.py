@@ -24,11 +24,12 @@ import heapq
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from rune import locks
 from rune.errors import Frame, OutOfMemory, user_frame
+from rune.records import dataclass
 
 SMALLEST_BYTES = 256  # of a block: every driver's alignment divides it
 STEPS = 8  # size classes from one power of two to the next: at most 1/8 is wasted

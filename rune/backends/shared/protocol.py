@@ -7,7 +7,6 @@ A backend compiles a whole plan: `record(plan)` renders and compiles its kernels
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +15,7 @@ from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.work import WorkStats
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.lowering.meetings import Grid
@@ -123,6 +123,19 @@ class SharesCode(Protocol):
 
     def is_brief(self, executable: Executable) -> bool:
         """Whether a run is over before another thread would have begun it, and waits for none."""
+        ...
+
+
+@runtime_checkable
+class KeepsCode(Protocol):
+    """A backend that finds what an earlier process has compiled by the words of a program alone."""
+
+    def keep(self, key: bytes, executable: Executable) -> None:
+        """Keep a compiled plan on disk, if it can be kept."""
+        ...
+
+    def kept(self, key: bytes, lower: Callable[[], Plan]) -> Executable | None:
+        """The executable that was kept under a key. lower: makes its plan, when it is wanted."""
         ...
 
 

@@ -10,7 +10,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -27,6 +26,7 @@ from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, OutOfMemory
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Call, Plan, Space, all_steps, slots_of
+from rune.records import dataclass
 
 
 @dataclass(slots=True, eq=False)  # not frozen: every call makes some, and that costs four times as much

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rune.backends.shared.executor import concrete_type, evaluate, size_bytes
 from rune.backends.shared.pool import SHOWN, Use
 from rune.errors import OutOfMemory
 from rune.lowering.plan import Plan, Space, Step, inner_plans
 from rune.lowering.steps import memory, slots_read, slots_written, step_name
+from rune.records import dataclass
 
 Sizes = Mapping[str, int]
 

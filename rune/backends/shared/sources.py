@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rune.backends.shared.executor import ConcreteStep, evaluate
@@ -16,6 +15,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.plan import Plan, all_steps
 from rune.lowering.source_calls import is_source, kernel_of
+from rune.records import dataclass
 
 # What a device makes of a program.
 P = TypeVar("P")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from rune import profiling
@@ -24,6 +23,7 @@ from rune.lowering.meetings import CollectiveCall
 from rune.lowering.plan import Call, Copy, Launch, Plan, Step, all_steps
 from rune.lowering.steps import StepCost, step_cost, step_name
 from rune.profiling import Kind, StepProfile
+from rune.records import dataclass
 
 Sizes = Mapping[str, int]
 

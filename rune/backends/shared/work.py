@@ -17,11 +17,11 @@ import itertools
 from array import array
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rune import locks
 from rune.counts import value
 from rune.errors import DeviceError
+from rune.records import dataclass
 
 KEPT = 16  # questions that wait until somebody asks
 

@@ -16,7 +16,6 @@ anew; arrays from before raise DeviceError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 _LOADED = Loaded("vulkan")
 _GPU_CORES = 32  # an assumption, since Vulkan does not tell

@@ -16,13 +16,13 @@ import re
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 from rune.backends.vulkan.memory_types import MemoryType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK
+from rune.records import dataclass
 
 VALIDATION = "RUNE_VULKAN_VALIDATION"  # environment variable
 LAYER = "VK_LAYER_KHRONOS_validation"

@@ -13,12 +13,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from rune.backends.shared.executor import Place
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Call
+from rune.records import dataclass
 
 ZERO, TABLE, ARENA, GIVEN = range(4)  # bases; from GIVEN on arguments, then results
 

@@ -10,7 +10,7 @@ Only the host must wait, and so each chunk remembers the last submission that us
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, struct
 from rune.backends.vulkan.memory_types import COHERENT, Types, choose
+from rune.records import dataclass
 
 SLAB_BYTES = 1 << 20
 PIECE_BYTES = 1 << 25  # of one staged copy

@@ -14,7 +14,8 @@ types for other ends: protected, lazily allocated, or uncached by the device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from rune.records import dataclass
 
 NEAR, VISIBLE, COHERENT, CACHED = 1, 2, 4, 8  # VK_MEMORY_PROPERTY_*; near: DEVICE_LOCAL
 _PLAIN = NEAR | VISIBLE | COHERENT | CACHED

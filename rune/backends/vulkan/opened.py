@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.memory import VulkanMemory
 from rune.backends.vulkan.pipeline import Pipelines
+from rune.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,6 @@ import itertools
 import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,6 +43,7 @@ from rune.backends.vulkan.memory import VulkanMemory, address_of, bytes_of
 from rune.backends.vulkan.pipeline import PUSHED_BYTES, Pipeline, Pipelines
 from rune.backends.vulkan.schedule import Schedule
 from rune.backends.vulkan.stamps import PlayTimed, Stamps, Timer
+from rune.records import dataclass
 
 SUBMITTED = 1024  # command buffers in one submission
 EXPANDED = 1 << 14  # command buffers in one list; what is longer the host submits in turns

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -53,6 +52,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
+from rune.records import dataclass
 
 IN_FLIGHT = 32
 _BACKLOG = 64  # submissions of one call that may be pending

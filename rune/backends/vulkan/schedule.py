@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.backends.shared.executor import Concrete, ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
@@ -43,6 +43,7 @@ from rune.lowering.codegen.spirv import SpirvKernel
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.work import most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+from rune.records import dataclass
 
 UNROLLED = 256  # launches in the command buffer of a loop's steps
 GATED = 256  # launches behind one gate; of more, the host decides

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from rune.backends.shared.timing import Meter
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, check, struct
 from rune.backends.vulkan.items import Run
+from rune.records import dataclass
 
 
 class Stamps:

@@ -16,7 +16,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -41,6 +40,7 @@ from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, LLVMPIP
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory

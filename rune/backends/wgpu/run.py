@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
+from rune.records import dataclass
 
 _INDICES = 1 << 31  # indices are 32-bit
 POSITIONS = 1 << 32  # and so are positions in a buffer [bytes], without a sign

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any, Protocol
 
 from rune.backends.shared.call_list import Notes
+from rune.records import dataclass
 
 KEPT = 32  # scripts of one plan
 LONGEST = 4096  # commands of a script

@@ -14,7 +14,7 @@ loop that may not end runs only if some lane chose it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, SupportsInt
 
 import numpy as np
@@ -57,6 +57,7 @@ from rune.dims import Size
 from rune.ops import convert, eq, le, max, min, reduce_or, select
 from rune.ops.branch import cond_as_branch
 from rune.ops.family import fit, not_linear, zeros_of
+from rune.records import dataclass
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.checkpoint.saved_values import Keeps, Replay

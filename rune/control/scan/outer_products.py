@@ -12,7 +12,7 @@ Invariant: the same sums, in another order.     Cost: memory for the factors of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.array import Array
@@ -22,6 +22,7 @@ from rune.core.program import Atom, Equation, Program, Var
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add, dot_general, transpose
+from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]

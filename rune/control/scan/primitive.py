@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rune.array import Array
@@ -47,6 +47,7 @@ from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
 from rune.ops.loop import scan_as_loop
 from rune.ops.movement import move_axis, repeat_lane
+from rune.records import dataclass
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened

@@ -23,7 +23,6 @@ checkpoint is written to a row after the slots, which nobody reads: this needs n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ from rune.ops import (
     shr,
     sub,
 )
+from rune.records import dataclass
 
 BITS = 31  # of a step's number, an i32
 

@@ -6,8 +6,6 @@ compiled for many numbers of steps; the steps beyond the count leave the carry a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rune.control.branch.primitive import cond
@@ -24,6 +22,7 @@ from rune.core.program import Program
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops import add, convert, lt
+from rune.records import dataclass
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer

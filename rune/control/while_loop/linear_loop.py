@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import add, lt
 from rune.ops.movement import move_axis, repeat_lane
+from rune.records import dataclass
 from rune.transforms.batching.vmap import batch_flat
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial

@@ -9,7 +9,7 @@ of steps, which nobody knew before, and which the linear part is run with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
@@ -27,6 +27,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops import add, eq
 from rune.ops.family import zeros_of
+from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
 

@@ -15,7 +15,7 @@ Rules that bind the primitive take it as their first argument, `while_`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rune import dtypes
@@ -51,6 +51,7 @@ from rune.dims import Size
 from rune.ops import reduce_or
 from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
+from rune.records import dataclass
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened

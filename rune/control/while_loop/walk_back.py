@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
 from rune.ops.family import zeros_of
+from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
 # The loops here carry a whole stack. If they are differentiated in their turn, each checkpoint

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import dtypes
 from rune.backends.shared.executor import Place
@@ -19,6 +19,7 @@ from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
+from rune.records import dataclass
 
 _FLOATS, _WORDS = [dtypes.f32, dtypes.f64], [dtypes.i32, dtypes.u32]
 _THREADS = 256  # of a block at most, where the kernel leaves the choice

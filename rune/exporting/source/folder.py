@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rune.errors import ArgumentError
 from rune.exporting.source import c, cuda, opencl, spirv, wgsl
 from rune.exporting.source.job import Job, Request, job
 from rune.lowering.codegen.target import Target
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

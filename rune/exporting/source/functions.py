@@ -11,12 +11,13 @@ the folder's, but for those that the linker sees.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune.backends.shared.executor import Place
 from rune.core.source import Bound
 from rune.dims import Size
 from rune.exporting.source.steps import in_c, pointer
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rune.exporting.trace import exported_function
 from rune.lowering.codegen.target import Target
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 from rune.transforms.arguments import as_value
 from rune.transforms.eval_shape import described
 

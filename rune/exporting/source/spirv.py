@@ -7,7 +7,7 @@ which never change; push constants say where the row is. All buffers are memory 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import dtypes
 from rune.backends.shared.executor import Place
@@ -17,6 +17,7 @@ from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c,
 from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
+from rune.records import dataclass
 
 _WORDS, _ROW = [dtypes.i32, dtypes.u32], 65535
 # Vulkan 1.2 with bufferDeviceAddress and 64-bit integers; bytes and shorts need their features.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from rune.backends.shared.executor import ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
@@ -20,6 +20,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lowering.codegen.infix import index_text
 from rune.lowering.plan import Call, Copy, Launch, Space
+from rune.records import dataclass
 
 INDENT = "  "
 

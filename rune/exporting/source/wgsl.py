@@ -7,7 +7,7 @@ where its parameters begin, is made when the device is opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import dtypes
 from rune.backends.shared.executor import Place
@@ -21,6 +21,7 @@ from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.plan import Launch
+from rune.records import dataclass
 
 _WORDS = [dtypes.i32, dtypes.u32]
 _BUFFERS = 8  # that a launch may bind on every device

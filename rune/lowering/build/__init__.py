@@ -18,7 +18,7 @@ Cost: linear in the size of the kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.errors import ArgumentError
 from rune.lowering.build import loops
@@ -58,6 +58,7 @@ from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernels import Axis, Kernel, Stream
 from rune.lowering.kernels_text import kernel_sizes
 from rune.lowering.written import code_of, kernel_params
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

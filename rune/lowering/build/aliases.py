@@ -11,12 +11,11 @@ Invariant: a pair that is named here may be one allocation; it need not be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.dims import Size, product
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernels import Axes, Buffer, Kernel, Scan, Write, expressions, inner_axes
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

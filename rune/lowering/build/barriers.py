@@ -19,7 +19,7 @@ always show.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -27,6 +27,7 @@ from rune.errors import CheckError
 from rune.lowering.kernel.expr import Const, Expr, Index, Load, Op
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, If, KernelCode, Kind, Stmt, Store
 from rune.lowering.kernel.rewrite import Body, bodies, expressions, rename_size, size_names, walk, walk_expr
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ what is left to decide here is how much of a dot one point computes, and who sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.lowering.codegen.target import Target
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ order are fetched: nobody waits for them before the next barrier.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from rune import dims
@@ -24,6 +24,7 @@ from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, with_sizes
 from rune.lowering.kernels import Axis
+from rune.records import dataclass
 
 PIECE_BYTES = 16  # that a thread reads at once
 FETCH_BYTES = 4  # of the least piece that devices fetch

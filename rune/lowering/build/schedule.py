@@ -31,9 +31,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Accumulate, Barrier, For, If, Kind, Let, Stmt, Var
 from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
+from rune.records import dataclass
 
 RUN = 4  # columns of a thread that are neighbours, at most
 LANES = (4, 8)  # threads that run in step, by rows and columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from rune.dims import Size, Symbol
@@ -29,6 +29,7 @@ from rune.lowering.kernel.rewrite import names_in
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.product_time import DEPTHS, GROUPS, SIDES, Group, Product, cycles
 from rune.lowering.kernels import Axis, Kernel, Reduce
+from rune.records import dataclass
 
 FEWEST = 32  # rows, columns, and products of a sum that are worth shared memory
 

@@ -16,13 +16,13 @@ Invariant: parts are combined in one fixed order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.conditions import less
 from rune.lowering.kernel.expr import Expr, Load, Local, Op
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, If, Let, Stmt, Store
+from rune.records import dataclass
 
 FEW = 32  # parts that each thread adds up by itself
 

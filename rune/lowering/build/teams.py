@@ -25,7 +25,7 @@ Invariant: every sum adds up the same values, products rounded no more than in f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -45,6 +45,7 @@ from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernels import Axis, Kernel
+from rune.records import dataclass
 
 LINE = matrices.TEAM_DEPTH  # elements of a line of a panel
 LEAST_BUFFERS = 4  # one is read, one may still be, one is filled, and one is there

@@ -18,7 +18,7 @@ Source: G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA", 2
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -33,6 +33,7 @@ from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
 from rune.lowering.kernels import Axis, Kernel, expressions
+from rune.records import dataclass
 
 THREADS = 256  # of a group
 

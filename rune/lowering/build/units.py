@@ -19,7 +19,7 @@ Invariant: every sum adds up the same values, products rounded no more than in f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from rune.lowering.kernel import matrices
 from rune.lowering.kernel.expr import Cast, Expr, Load, Op
 from rune.lowering.kernel.nodes import Factor, For, Kind, MatrixProduct, Stmt
 from rune.lowering.kernels import Axis, Kernel, Reduce
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -38,6 +38,7 @@ from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If,
 from rune.lowering.kernel.rewrite import bodies, fresh, names_bound, rename, replace_symbols, walk
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
+from rune.records import dataclass
 
 Point = Sequence[Stmt]
 MOST_ELEMENTS = 32  # of a thread in a loop that is written out

@@ -5,7 +5,7 @@ Every rendered expression can stand as an operand: a name, a call, a literal, or
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
 from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
+from rune.records import dataclass
 
 # Of operands for which C defines them; the result of narrow ones is an int.
 _PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}

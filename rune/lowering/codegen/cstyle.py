@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -58,6 +58,7 @@ from rune.lowering.kernel.nodes import (
 )
 from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, perfect_nest, updated, walk
 from rune.lowering.legalize.scalars import attach_functions
+from rune.records import dataclass
 
 _KEYWORDS = frozenset(
     """auto bool break case char const continue default do double else enum extern false float for

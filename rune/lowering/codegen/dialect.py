@@ -7,7 +7,7 @@ and built-in functions stand here. Format strings take their operands as {0}, {1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rune import dtypes
 from rune.lowering.codegen.target import Native, every
 from rune.lowering.scalar.number import Ability
 from rune.lowering.scalar.table import COMPARISONS, PARTIAL
+from rune.records import dataclass
 
 # What all of them spell alike, by signs, casts and conditions.
 _ALL_FLOATS = COMPARISONS | PARTIAL.keys() | set("add sub mul div neg".split())

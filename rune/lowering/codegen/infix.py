@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term, product
 from rune.lowering.codegen.index_width import lifted, may_be_zero
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import For, If, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import Body
+from rune.records import dataclass
 
 
 def bare(text: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.dims import Size, product
 from rune.lowering.codegen.llvm_body import Body
@@ -29,6 +29,7 @@ from rune.lowering.codegen.llvm_values import Env, Memory
 from rune.lowering.kernel.expr import Cast, Const, Expr, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import expressions, names_assigned, perfect_nest, size_names, walk, walk_expr
+from rune.records import dataclass
 
 # The most registers that one vector takes, where loops run inside lanes.
 MOST_REGISTERS = 4

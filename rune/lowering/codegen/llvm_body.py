@@ -7,7 +7,7 @@ one vector for each, summed up by halves when the loop ends: the order depends o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -41,6 +41,7 @@ from rune.lowering.kernel.nodes import (
     Var,
 )
 from rune.lowering.kernel.rewrite import names_assigned
+from rune.records import dataclass
 
 # Per kernel, on the stack of the thread that runs it.
 MAX_SCRATCH_BYTES = 1 << 20

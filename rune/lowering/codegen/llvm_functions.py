@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from rune.lowering.codegen.llvm_types import round_to
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
+from rune.records import dataclass
 
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
 # Long enough to be called where there are many.

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -27,6 +26,7 @@ from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import expressions, names_assigned, names_bound, names_used, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
+from rune.records import dataclass
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes

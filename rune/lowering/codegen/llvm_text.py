@@ -11,9 +11,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune.lowering.codegen.llvm_names import FLOATS, bits_type, float_constant, lanes_of, scalar_of, suffix, with_scalar
+from rune.records import dataclass
 
 Number = int | float
 

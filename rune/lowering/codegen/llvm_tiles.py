@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from rune import dims
@@ -28,6 +28,7 @@ from rune.lowering.codegen.llvm_values import Env, Lanes
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import For, KernelCode, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import expressions, size_names, walk, walk_expr
+from rune.records import dataclass
 
 LEAST_EXTENT = 32  # of both axes, for tiles to be worth their code
 

@@ -9,7 +9,7 @@ lanes are alive: loads touch memory for those only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rune.lowering.codegen.llvm_strides import load_apart, step_of
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, register_type
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

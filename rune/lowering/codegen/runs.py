@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from rune.dims import Size
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import Let, Stmt, Store
 from rune.lowering.kernel.rewrite import loads_in
+from rune.records import dataclass
 
 Most = Callable[[np.dtype], int]  # elements of one access
 

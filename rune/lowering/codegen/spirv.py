@@ -19,7 +19,6 @@ Not done: VECTOR loops run in order, as lanes are threads here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rune import dims, dtypes
 from rune.dims import Size, product
@@ -45,6 +44,7 @@ from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.legalize.scalars import attach_functions
+from rune.records import dataclass
 
 ENTRY = "main"
 _THREADS = 256  # of a group, where the kernel leaves the choice

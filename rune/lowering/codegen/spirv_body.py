@@ -7,7 +7,7 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard
 
 import numpy as np
@@ -45,6 +45,7 @@ from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS
+from rune.records import dataclass
 
 ATOMICS = {
     ("add", dtypes.i32): Op.AtomicIAdd,

@@ -10,7 +10,7 @@ Types are named as in `KINDS`: "bool", "i8" to "i64" (integers have no sign; ope
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from rune.lowering.codegen.spirv_words import (
     text_words,
 )
 from rune.lowering.codegen.target import Target
+from rune.records import dataclass
 
 Key = tuple[object, ...]
 

@@ -10,7 +10,7 @@ has its id. Decorations stand behind what they are about. Only instructions of s
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rune.lowering.codegen.spirv_words import (
     split,
     words_text,
 )
+from rune.records import dataclass
 
 _NO_RESULT = frozenset(
     {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from rune import dtypes
 from rune.lowering.scalar.number import Ability
 from rune.lowering.scalar.table import ROWS
+from rune.records import dataclass
 
 # The dtypes that lowering/legalize computes with in place of one that a renderer lacks.
 LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import dtypes
 from rune.dims import Size, product
@@ -66,6 +66,7 @@ from rune.lowering.kernel.rewrite import (
     walk_expr,
 )
 from rune.lowering.legalize.scalars import attach_functions
+from rune.records import dataclass
 
 THREADS = 64  # of a workgroup, where the kernel leaves the choice
 

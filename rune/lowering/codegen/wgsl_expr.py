@@ -10,7 +10,7 @@ Every rendered expression can stand as an operand: a name, a call, a literal, or
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, ROWS, SIGNS
+from rune.records import dataclass
 
 # The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
 REGISTERS: dict[np.dtype, str] = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rune import dims
 from rune.dims import Size
@@ -21,6 +20,7 @@ from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import Body, perfect_nest, symbols_used
 from rune.lowering.kernelize.cost import estimate
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -38,6 +37,7 @@ from rune.lowering.costs.registers import registers
 from rune.lowering.costs.totals import Totals, totals
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, KernelCode
 from rune.lowering.kernel.rewrite import walk
+from rune.records import dataclass
 
 OVERLAP = 1 / 8  # of the time of what does not bound
 AHEAD = 4.0  # rounds whose loads wait together, since a compiler goes ahead

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.lowering.costs.launch import Launch
 from rune.lowering.costs.records import DeviceRecord
+from rune.records import dataclass
 
 _ALLOCATED = 256  # registers are given to subgroups in pieces of so many
 

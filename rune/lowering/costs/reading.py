@@ -11,7 +11,7 @@ branches count as taken. Loops in the lanes of a processor's vectors have as man
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from rune.lowering.kernel.nodes import (
 )
 from rune.lowering.kernel.rewrite import expressions, names_in, size_names, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
+from rune.records import dataclass
 
 ADDRESS = 1 / 3  # instructions for the address of an access: most differ from another by a constant
 DIVISION, SHIFT = 4.0, 1.0  # instructions of a // or % in an index, and of one by a power of two

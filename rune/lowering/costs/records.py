@@ -9,11 +9,11 @@ unit and one of its cycles; whatever all units share is counted for the device a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from rune import dtypes
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ touch nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rune.lowering.kernel.memory import size_of
 from rune.lowering.kernel.rewrite import expr_sizes, names_in, walk_expr
 from rune.lowering.kernel.scalar import SCALAR_MEANING, bitcast, convert
 from rune.lowering.kernelize.cost import estimate
+from rune.records import dataclass
 
 SAMPLES = 16  # subgroups
 LONGEST = 1 << 12  # rounds of a loop that are all looked at

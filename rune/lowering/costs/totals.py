@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rune import dtypes
 from rune.lowering.costs.reading import Block, Touch
 from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.kernel.nodes import AddressSpace
+from rune.records import dataclass
 
 ROUND = 2.0  # instructions of a round of a loop: to count, and to ask whether it ends
 UNROLLED = 4  # rounds of an inner loop that a compiler writes out

@@ -7,10 +7,11 @@ errs on the safe side. Answers are kept per loop object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, Kind
 from rune.lowering.kernel.rewrite import buffer_written, buffers_read, names_bound, names_used, walk
+from rune.records import dataclass
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NoReturn
 
 import numpy as np
@@ -63,6 +63,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.kernel.types import type_error
+from rune.records import dataclass
 
 # Of one expression; longer ones are bound by Let, so that walks need no care.
 MAX_DEPTH = 64

@@ -17,12 +17,11 @@ bound by Let, so that no walk over them needs deep recursion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rune import dtypes
 from rune.dims import Dim, Size
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

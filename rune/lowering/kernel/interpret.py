@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -57,6 +57,7 @@ from rune.lowering.kernel.rewrite import (
     walk,
 )
 from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert_unguarded
+from rune.records import dataclass
 
 SUBGROUPS = "subgroups"  # the level of threads of which 32 neighbours count as one
 LANES = 1 << 18  # values that one operation handles at once

@@ -8,7 +8,6 @@ for those that disturb each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from rune.dims import Dim, FloorDiv, Mod, Size, Symbol
 from rune.lowering.kernel.nodes import Access, KernelCode, Param
 from rune.lowering.kernel.races import Fault, Lane, Storage
 from rune.lowering.kernel.rewrite import buffers_written
+from rune.records import dataclass
 
 
 def _first(flags: np.ndarray) -> Lane:

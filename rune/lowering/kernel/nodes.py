@@ -27,13 +27,13 @@ allocation, and every point reads its own element before it writes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from rune.dims import Size
 from rune.lowering.kernel.expr import Expr, Local
+from rune.records import dataclass
 
 # Reduction operators and their identities are given in kernel/check.py's table COMBINE.
 COMBINES = ("add", "mul", "max", "min", "and", "or", "xor")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -42,6 +42,7 @@ from rune.lowering.kernel.nodes import (
 from rune.lowering.kernel.notation import read_const
 from rune.lowering.kernel.rewrite import Body
 from rune.lowering.scalar.table import OPERATIONS, SIGNS, result_dtype
+from rune.records import dataclass
 
 _DTYPES = "|".join(map(re.escape, dtypes.FROM_SHORT))
 _TOKEN = re.compile(

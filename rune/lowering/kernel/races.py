@@ -7,11 +7,13 @@ whoever removes the Interval from `Storage.touched`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 import numpy as np
+
+from rune.records import dataclass
 
 # Markers in place of a member's number: nobody, or several of them.
 _NONE, _SEVERAL = -1, -2

@@ -16,7 +16,7 @@ Cost: about linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.core.higher import subprograms
@@ -53,6 +53,7 @@ from rune.lowering.written import written_kernel
 from rune.ops.branch import branch, is_control
 from rune.ops.family import broadcast
 from rune.ops.loop import LoopParams
+from rune.records import dataclass
 
 MAX_NAME = 4  # operations in the name of a kernel
 

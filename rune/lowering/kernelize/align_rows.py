@@ -19,7 +19,7 @@ Cost: linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from rune.lowering.kernelize.two_step import apply
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.memory import in_memory
 from rune.ops.movement import inverse, pad, slice_, transpose
+from rune.records import dataclass
 
 PIECE_BYTES, LINE_BYTES = 16, 128
 # Multiply-adds of a multiprocessor in a cycle, measured on an H100: through registers, and fetched.

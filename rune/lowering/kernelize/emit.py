@@ -14,7 +14,7 @@ A guard is the condition under which a value is wanted; loads below it read memo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rune.lowering.kernelize.roots import dot_operands, reduced_sizes
 from rune.lowering.kernelize.views import Indices, Resolved, comparisons, rename, resolve
 from rune.lowering.kernels import Axis, Buffer, Reduce, Statement
 from rune.ops.family import wide
+from rune.records import dataclass
 
 MAX_DEPTH = 5  # of an expression, before it is bound
 Key = tuple[Var, Indices, Expr | None]

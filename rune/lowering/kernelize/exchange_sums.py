@@ -14,7 +14,7 @@ Cost: linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rune import dtypes
 from rune.core.lower import Contraction
@@ -28,6 +28,7 @@ from rune.ops.contraction import dot_general, free_axes
 from rune.ops.movement import transpose
 from rune.ops.reduction import reduce_sum
 from rune.ops.transcendental import exp
+from rune.records import dataclass
 
 Axes = tuple[int, ...]
 

@@ -16,7 +16,7 @@ Source: the distributive law; for softmax, Rabe & Staats 2021, arXiv:2112.05682.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rune import dtypes
 from rune.core.lower import Reduction
@@ -28,6 +28,7 @@ from rune.lowering.kernelize.two_step import apply
 from rune.ops.arithmetic import convert, div, mul, neg
 from rune.ops.family import broadcast, reshape, wide
 from rune.ops.transcendental import exp
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.core.program import Var
 from rune.dims import Size
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
+from rune.records import dataclass
 
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
 SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.WRITTEN, Kind.CONTROL})

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
+
+from rune.records import dataclass
 
 SIDES = (2, 4, 8)  # rows and columns of a thread
 GROUPS = ((16, 16), (8, 16), (16, 8), (8, 8), (4, 8))  # threads along rows and columns

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 from rune import dims
@@ -27,6 +27,7 @@ from rune.lowering.kernelize.stored import Stored, memory_operands
 from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
 from rune.ops.branch import is_control
 from rune.ops.contraction import free_axes
+from rune.records import dataclass
 
 Request = tuple[Atom, Indices]
 

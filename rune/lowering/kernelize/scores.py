@@ -17,7 +17,6 @@ Cost: about linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from rune import dims, dtypes
@@ -29,6 +28,7 @@ from rune.lowering.kernelize.tracing import Definitions, generic
 from rune.lowering.kernelize.views import resolve
 from rune.ops.contraction import free_axes
 from rune.ops.memory import in_memory
+from rune.records import dataclass
 
 Axes = tuple[int, ...]
 

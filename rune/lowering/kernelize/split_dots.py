@@ -17,7 +17,7 @@ Source: M. Osama, D. Merrill, C. Cecka, M. Garland, J. Owens, "Stream-K", 2023 (
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dtypes
 from rune.core.lower import Contraction
@@ -29,6 +29,7 @@ from rune.lowering.kernelize.two_step import Parallelism, apply, identity, part_
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
+from rune.records import dataclass
 
 SIDE, LARGE = 16, 64  # of the smallest and of large tiles that groups of threads compute
 GROUPS_PER_CORE = 2

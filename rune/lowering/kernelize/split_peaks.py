@@ -16,7 +16,7 @@ Cost: linear in the number of equations, for each peak that is split.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from rune.ops.arithmetic import convert, eq, mul, select, sub
 from rune.ops.family import broadcast, reduce_sum, wide
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import exp
+from rune.records import dataclass
 
 
 def split_peaks(program: Program, target: Target) -> Program:

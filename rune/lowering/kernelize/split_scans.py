@@ -17,7 +17,7 @@ Source: reduce, then scan, then distribute: Blelloch, "Prefix sums and their app
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.group_scans import THREADS, TILE, scan_by_groups
 from rune.lowering.kernelize.two_step import apply, identity, split_axis
 from rune.ops.family import view_of, wide
+from rune.records import dataclass
 
 REDUCE = {"add": ops.reduce_sum, "mul": ops.reduce_prod, "max": ops.reduce_max, "min": ops.reduce_min}
 ROUNDS = 4  # tiles that one group scans one after the other, where that saves two kernels

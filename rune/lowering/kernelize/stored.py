@@ -16,7 +16,7 @@ reshapes another value is that value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View, Written
 from rune.core.program import Atom, Equation, Program, Var
@@ -29,6 +29,7 @@ from rune.ops.branch import is_control
 from rune.ops.loop import put_row
 from rune.ops.memory import in_memory
 from rune.ops.windows import dynamic_update_slice
+from rune.records import dataclass
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
 Demand = dict[tuple[int, int], int]  # (consumer, path): points of evaluation

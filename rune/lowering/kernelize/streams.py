@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from rune.lowering.kernelize.views import Indices
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
 from rune.ops.arithmetic import add, div, mul, neg, select, sub
 from rune.ops.transcendental import exp
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernelize import cost
 from rune.ops.arithmetic import convert
 from rune.ops.family import wide
+from rune.records import dataclass
 
 Axes = tuple[int, ...]
 

@@ -7,11 +7,12 @@ What is left are the conditions that must be computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.program import Equation, Literal
 from rune.dims import Dim, Size, at_most, less, substitute, symbol, symbols
+from rune.records import dataclass
 
 Indices = tuple[Size, ...]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size, evaluate, flat_index, product, substitute
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.records import dataclass
 
 Axes = tuple[int, ...]
 Digits = tuple[tuple[Size, Size], ...]  # (size, step), innermost first

@@ -9,7 +9,7 @@ the group is written.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import dims
 from rune.core.lower import Contraction, Cumulative, Reduction, Scatter
@@ -37,6 +37,7 @@ from rune.lowering.kernelize.views import Indices
 from rune.lowering.kernelize.write_stream import StreamWriter
 from rune.lowering.kernels import Axis, Buffer, Fill, Kernel, Reduce, Scan, Write
 from rune.ops.family import wide
+from rune.records import dataclass
 
 NAMES = {"add": "sum", "mul": "prod", "and": "all", "or": "any"}
 

@@ -7,7 +7,6 @@ weights are written in terms of it; degrees (streams.py) say how sums answer whe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rune.core.lower import Contraction
 from rune.core.program import Var
@@ -20,6 +19,7 @@ from rune.lowering.kernelize.stored import Stored
 from rune.lowering.kernelize.views import Indices
 from rune.lowering.kernels import Axes, Axis, Peak, Stream, Sum
 from rune.ops.family import wide
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

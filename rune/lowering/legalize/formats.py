@@ -11,7 +11,6 @@ denormals: the smallest numbers of each format are made by multiplying integers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from rune.lowering.kernel.expr import Cast, Expr, Op, const
 from rune.lowering.legalize.recorder import Bound, Recorded
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.table import result_dtype
+from rune.records import dataclass
 
 Bind = Callable[[Expr], Expr]  # gives a name to an expression that is used several times
 

@@ -23,7 +23,7 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ from rune.ops.loop import LoopParams, loop, put_row
 from rune.ops.parts import PARTS
 from rune.ops.random import key_of_words, key_word
 from rune.ops.windows import dynamic_update_slice
+from rune.records import dataclass
 
 Params = Mapping[str, Any]
 PART = {**COMPLEX_PART, **dict.fromkeys(dtypes.KEYS, dtypes.u32)}  # the dtype of a part

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op, const
 from rune.lowering.kernel.nodes import Assign, For, If, Kind, Let, Stmt, Var
 from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import result_dtype
+from rune.records import dataclass
 
 
 @dataclass(slots=True)

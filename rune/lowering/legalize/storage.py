@@ -16,7 +16,7 @@ Cost:      linear in the code.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from rune.lowering.legalize.formats import FORMATS, bits_of, decode, encode, nex
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
 from rune.lowering.scalar.table import OPERATIONS
+from rune.records import dataclass
 
 NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -52,6 +52,7 @@ from rune.lowering.kernel.rewrite import (
     with_sizes,
 )
 from rune.lowering.passes import Pass
+from rune.records import dataclass
 
 # An expression at one place in the code: its number, and how often what it reads has changed.
 Key = tuple[int, tuple[tuple[str, int], ...]]

@@ -17,7 +17,7 @@ Cost:      linear in the code times the depth of its loops.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.dims import Size
@@ -41,6 +41,7 @@ from rune.lowering.kernel.rewrite import (
     with_operands,
 )
 from rune.lowering.passes import Pass
+from rune.records import dataclass
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ Cost:      linear in the code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, If, KernelCode, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import Body, expressions, map_bodies, names_bound, unique_names, walk, walk_expr
 from rune.lowering.passes import Pass
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

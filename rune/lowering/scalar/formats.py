@@ -5,9 +5,8 @@ Source: coefficients by tools/minimax.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.lowering.scalar.number import Number
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

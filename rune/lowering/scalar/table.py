@@ -13,7 +13,6 @@ complex numbers here: lowering/legalize has made them pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -22,6 +21,7 @@ from rune import dtypes
 from rune.lowering.scalar import ciphers, divisions, errors, exponential, floats, fused, integers, powers, trigonometric
 from rune.lowering.scalar.number import Ability, Number
 from rune.ops.ciphers import GENERATORS, WORD_NAMES, Generator
+from rune.records import dataclass
 
 Dtypes = frozenset[np.dtype]
 Write = Callable[..., Number]  # one Number for each operand

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +22,7 @@ from rune import dtypes
 from rune.lowering.scalar.exponential import nearest, power_of_two
 from rune.lowering.scalar.formats import format_of
 from rune.lowering.scalar.number import Ability, Number, Pair, Variable, halves, horner, residual, root, select
+from rune.records import dataclass
 
 SIN_F32 = (-0.1666666666385861, 0.008333331875458027, -0.0001984008696421174, 2.7249940337260114e-06)
 COS_F32 = (0.04166666666432331, -0.0013888887672447259, 2.480060048441923e-05, -2.7300962286282263e-07)

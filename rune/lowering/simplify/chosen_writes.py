@@ -18,7 +18,6 @@ Cost:      linear in the number of equations, and in the lengths of chains of wr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune import dims
@@ -43,6 +42,7 @@ from rune.ops import (
     select,
     stop_gradient,
 )
+from rune.records import dataclass
 
 Params = Mapping[str, Any]
 # What a value is computed by, of what, with which parameters; nothing is for an input.

@@ -10,13 +10,13 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
 from rune.core.same import same_program
 from rune.core.side_effects import effect_of
 from rune.lowering.passes import Pass
 from rune.ops.loop import loop
+from rune.records import dataclass
 
 
 def eliminate_common(program: Program) -> Program:

@@ -9,7 +9,6 @@ Keys are read as they are (u32, i32, f32), each time anew: as words without sign
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.lowering.kernel.matrices import SUBGROUP
 from rune.lowering.written import Loops
+from rune.records import dataclass
 
 BITS = 8  # of a digit, at most
 FEWEST = 5  # of a digit: as many digits as threads in a subgroup

@@ -18,7 +18,6 @@ Merrill, "Onesweep: a faster least significant digit radix sort for GPUs", 2022,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from rune.lowering.sorting.digits import (
     scan_steps,
 )
 from rune.lowering.written import Loops
+from rune.records import dataclass
 
 # What a pass writes: the keys, positions that it makes itself, or operand 1, the positions so far.
 KEY, POSITIONS, ORDER = "key", "positions", "order"

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from rune.lowering.sorting.groups import KEY, ORDER, sort_by_groups
 from rune.lowering.written import Loops
 from rune.ops.reduction import cumsum
 from rune.ops.sorting import positions_like
+from rune.records import dataclass
 
 DIGITS = 1 << BITS
 WORD = 32  # bits of a word

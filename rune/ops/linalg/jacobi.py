@@ -12,7 +12,6 @@ Source: Golub & Van Loan 4e, §8.5 (rotations, the parallel ordering); Brent & L
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +57,7 @@ from rune.ops.matrix_helpers import (
 from rune.ops.memory import in_memory
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array

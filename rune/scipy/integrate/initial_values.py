@@ -7,7 +7,6 @@ Under jit use odeint.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.promote import promoted
+from rune.records import dataclass
 from rune.scipy.integrate.dormand_prince_853 import DORMAND_PRINCE_853
 from rune.scipy.integrate.runge_kutta import (
     BOGACKI_SHAMPINE,

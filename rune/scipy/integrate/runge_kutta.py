@@ -7,10 +7,10 @@ step: the method's own continuous extension.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.records import dataclass
 from rune.typing import ArrayLike
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 10.0

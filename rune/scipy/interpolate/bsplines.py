@@ -5,7 +5,6 @@ Source: de Boor 2001, A Practical Guide to Splines, chapters IX, X and XIII.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import rune.numpy as rnp
@@ -14,6 +13,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
+from rune.records import dataclass
 from rune.scipy.interpolate.piecewise import points_at, rising_samples, unchecked
 from rune.scipy.special.arguments import reals, seen
 from rune.typing import ArrayLike

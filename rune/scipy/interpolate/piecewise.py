@@ -8,7 +8,7 @@ their values are known others are refused; what traced ones give that do not ris
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
+from rune.records import dataclass
 from rune.scipy.special.arguments import reals, seen
 from rune.typing import ArrayLike
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -14,6 +13,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axis
 from rune.ops.promote import promoted
+from rune.records import dataclass
 from rune.scipy.interpolate.bsplines import make_interp_spline
 from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
 from rune.scipy.special.arguments import reals, seen

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import rank, require_room, static_int, value
+from rune.records import dataclass
 from rune.scipy.linalg import binomials
 from rune.typing import ArrayLike, DTypeLike
 

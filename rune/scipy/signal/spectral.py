@@ -10,7 +10,7 @@ least squares, Griffin & Lim 1984, IEEE Trans. ASSP 32(2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from rune.numpy.sorting import sort
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
+from rune.records import dataclass
 from rune.scipy.signal.trends import detrend as without_trend
 from rune.scipy.signal.window_shapes import Window, chosen_window
 from rune.transforms.arguments import required_number

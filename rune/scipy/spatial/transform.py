@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +15,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
+from rune.records import dataclass
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, DTypeLike
 

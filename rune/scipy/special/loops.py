@@ -9,13 +9,13 @@ both; that loop is a `Limit` again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.control import while_loop
+from rune.records import dataclass
 from rune.scipy.special.arguments import as_array
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.custom.rules import SymbolicZero

@@ -7,7 +7,6 @@ between bounds that double until they enclose it and are then halved, lane by la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
 from rune.control import while_loop
+from rune.records import dataclass
 from rune.scipy.special.arguments import rounded, undefined
 from rune.scipy.stats.family import Function, arranged, known, widened
 from rune.typing import ArrayLike

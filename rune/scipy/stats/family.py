@@ -9,7 +9,6 @@ dtype and shape, at points inside of the support, so that no derivative meets a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError
+from rune.records import dataclass
 from rune.scipy.special.arguments import reals, rounded, undefined
 from rune.typing import ArrayLike
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import rune.numpy as rnp
@@ -12,6 +11,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
+from rune.records import dataclass
 from rune.scipy.special.arguments import reals
 from rune.scipy.special.error_functions import ndtr
 from rune.scipy.special.sums import logsumexp

@@ -7,7 +7,6 @@ nan_policy is SciPy's: "propagate" (a NaN makes its slice NaN) or "omit" (as if 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
@@ -15,6 +14,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops import cummax
+from rune.records import dataclass
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, Axis, DTypeLike
 

@@ -11,7 +11,7 @@ together, then the devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from rune import tree
@@ -21,6 +21,7 @@ from rune.core.axes import LaneAxis, Name
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError
+from rune.records import dataclass
 from rune.sharding import Mesh, PartitionSpec
 from rune.sharding.meshes import default_devices
 from rune.transforms.arguments import named

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops import convert, iota
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
+from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import array_leaves, is_float0, is_object, named, refuse_other
 from rune.transforms.batching.across import numbers, over_lanes_of_devices

@@ -14,7 +14,7 @@ recomputation is a step apart, after the cotangents that it needs (`prevent_cse`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 from rune import config, tree
@@ -28,6 +28,7 @@ from rune.core.staging import stage
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.branch import apart_as_branch
+from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import (
     array_leaves,

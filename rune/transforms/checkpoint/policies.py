@@ -11,13 +11,13 @@ The policies of this file are values: equal ones are equal in text and in every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import dot_general
+from rune.records import dataclass
 from rune.transforms.arguments import function_name
 
 Saves = Callable[..., bool]

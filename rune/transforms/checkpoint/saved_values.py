@@ -14,7 +14,7 @@ Invariant: what must not happen twice, a side effect, is among what is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
@@ -23,6 +23,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import Stage
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.programs.memo import per_program
 

@@ -13,7 +13,6 @@ whose steps are computed only to be dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from rune.dtypes import stored_words
 from rune.errors import Frame, KeyReuseError, user_frame
 from rune.ops.loop import while_as_loop
 from rune.ops.random import random_bits, random_clone, random_split
+from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
 NOTED = (random_bits, random_split, random_clone)

@@ -20,7 +20,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from rune import config, dims, tree
@@ -31,6 +31,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size, UndecidedComparison
 from rune.dims.guards import Questions, watched
 from rune.errors import DimensionError, RuneError, user_frame, with_context
+from rune.records import dataclass
 from rune.transforms.arguments import leaf_path
 from rune.transforms.inspect.cache_misses import Key
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from keyword import iskeyword
 from typing import Any
 
@@ -26,6 +26,7 @@ from rune.core.staging import Stage
 from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, DimensionError, ShapeError
+from rune.records import dataclass
 from rune.transforms.arguments import leaf_path
 
 Bound = int | str

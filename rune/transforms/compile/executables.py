@@ -18,18 +18,20 @@ import numpy as np
 from rune import config, counts, locks, profiling
 from rune.array import CPU, Array, Place, check_range, free_on, put
 from rune.backends import Device, device_named
-from rune.backends.shared.protocol import Executable
+from rune.backends.shared.protocol import Executable, KeepsCode
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.transforms import late_modules
+from rune.transforms.compile.kept_programs import key_of
 from rune.transforms.compile.lending import lending
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
 
 if TYPE_CHECKING:
     from rune.lowering.explain import Lowered
+    from rune.lowering.plan import Plan
 
 CODE_BYTES = 64 << 10  # estimate for machine code and what LLVM or a driver holds for it, ...
 TEXT_COPIES = 3  # ... and this for each byte of its source
@@ -54,6 +56,8 @@ def _compiled(
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
     with profiling.span(f"compile {program.name}", profiling.Kind.COMPILE, device=device.name):
+        if not check and not profile and not schedules:
+            return _kept_or_compiled(program, device, donated)
         lowered = lowered_by(program, device, donated, schedules, check=check)
         if check:
             late_modules.plan_check().check_plan(lowered.plan)
@@ -61,8 +65,31 @@ def _compiled(
             executable = late_modules.timing().record(lowered, device.name, device.backend)
         else:
             executable = device.backend.record(lowered.plan)
+    return _counted(program, executable)
+
+
+def _counted(program: Program, executable: Executable) -> Executable:
     # The executable lives as long as the program, which holds it.
     count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, executable.sources().values())))
+    return executable
+
+
+def _kept_or_compiled(program: Program, device: Device, donated: tuple[int, ...]) -> Executable:
+    """The executable that an earlier process has kept, else one that is kept for the next."""
+    backend, key, settings = device.backend, key_of(program, device, donated), config.current()
+
+    def lower() -> Plan:
+        with config.setting(reproducible=settings.reproducible, search=settings.search):
+            return lowered_by(program, device, donated, ()).plan
+
+    if key is None or not isinstance(backend, KeepsCode):
+        return _counted(program, backend.record(lower()))
+    earlier = backend.kept(key, lower)
+    if earlier is not None:
+        count_bytes(program, CODE_BYTES)
+        return earlier
+    executable = _counted(program, backend.record(lower()))
+    backend.keep(key, executable)
     return executable
 
 

@@ -15,7 +15,7 @@ keeps its hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
 from typing import Any, TypeVar, cast
@@ -26,12 +26,14 @@ from rune import config, counts, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
 from rune.backends import Device, cpu
 from rune.backends.cpu.calls import describe
-from rune.backends.cpu.calls.describe import Build, Check, Code, Fetch, Kept, NativeCall, Node, Player, Result
+from rune.backends.cpu.calls.code import Code, Memory
+from rune.backends.cpu.calls.describe import Build, Check, Fetch, Kept, NativeCall, Node, Player, Result
 from rune.backends.shared.executor import static_shape
 from rune.backends.shared.protocol import Buffer, Playable
 from rune.core.interpreter import dispatch
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
 from rune.tree.treedef import TreeDef
 
@@ -205,7 +207,7 @@ class _Walk:
         elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donated:
             self.add(fetch, parent, key, Check.DONATED, value.type)
             # Its buffer is gone; what native code takes is compared in each call.
-            self.buffers.append(describe.Memory(value.type.dtype, static_shape(value.type)))
+            self.buffers.append(Memory(value.type.dtype, static_shape(value.type)))
         elif type(value) is Array and value.place.device is None:
             self.add(fetch, parent, key, Check.ARRAY, value.type)
             self.buffers.append(value.buffer)
@@ -234,7 +236,7 @@ class _Walk:
         """Add a node."""
         self.nodes.append(Node(*fields))
 
-    def fits(self, memories: Sequence[describe.Memory]) -> bool:
+    def fits(self, memories: Sequence[Memory]) -> bool:
         """Whether the leaves are what the plan takes, without conversion."""
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(memories):
@@ -256,7 +258,7 @@ class _Walk:
         checks = [n.check for n in self.nodes if n.check >= Check.ARRAY]
         return [leaf if leaf is not None and checks[leaf] is Check.DONATED else None for leaf in leaves]
 
-    def nodes_for(self, memories: Sequence[describe.Memory]) -> tuple[Node, ...]:
+    def nodes_for(self, memories: Sequence[Memory]) -> tuple[Node, ...]:
         """The nodes, with what the plan takes."""
         remaining, nodes = iter(memories), []
         for n in self.nodes:

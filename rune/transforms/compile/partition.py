@@ -22,7 +22,6 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
@@ -33,6 +32,7 @@ from rune.core.side_effects import effect_of
 from rune.core.staging import Stage
 from rune.core.values import Value
 from rune.errors import DeviceError
+from rune.records import dataclass
 from rune.transforms.compile.transfer import devices_within, to_device
 from rune.transforms.programs.memo import per_program
 

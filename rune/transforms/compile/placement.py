@@ -9,7 +9,6 @@ The same function decides for eager operations and for compiled programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DeviceError, ShapeError
 from rune.ops.promote import opened
+from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from rune.sharding.context import on_devices
 from rune.sharding.memory import Spread, spread

@@ -11,7 +11,6 @@ on several devices is lowered in its parts, which `rune.explain` shows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from rune import dims, tree
@@ -24,6 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
+from rune.records import dataclass
 from rune.sharding.shardings import SingleDeviceSharding
 from rune.transforms.arguments import value_leaves
 from rune.transforms.compile.executables import Schedules, compiled, device_for, lowered_by

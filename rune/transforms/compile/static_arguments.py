@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from rune import tree
 from rune.backends import Device
 from rune.errors import ArgumentError
+from rune.records import dataclass
 from rune.transforms.arguments import as_value, function_name, require_callable, value_leaves
 
 Names = int | str | Iterable[int | str] | None

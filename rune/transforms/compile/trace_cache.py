@@ -16,7 +16,7 @@ import gc
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from rune import config, counts, effects, locks, tree
@@ -28,6 +28,7 @@ from rune.core.interpreter import Axis, Tracer
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.inspect.cache_misses import Key
 

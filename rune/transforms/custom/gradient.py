@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rune import tree
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.values import Value
 from rune.errors import TransformError
+from rune.records import dataclass
 from rune.transforms.arguments import as_value, function_name, value_leaves
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.derivatives.flat_functions import Flat

@@ -11,7 +11,6 @@ The rule runs where the derivative is taken, so it may call the function itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
@@ -26,6 +25,7 @@ from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
+from rune.records import dataclass
 from rune.transforms.arguments import array_leaves, key_path, unshared
 from rune.transforms.batching.vmap import batch_flat, batch_program
 from rune.transforms.custom.rules import (

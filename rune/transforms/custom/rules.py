@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -27,6 +27,7 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
+from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import array_leaves, function_name, is_same_static, put_on
 from rune.transforms.derivatives.flat_functions import Flat

@@ -14,7 +14,6 @@ fwd and bwd.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
@@ -32,6 +31,7 @@ from rune.errors import TransformError
 from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
+from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import array_leaves, key_path
 from rune.transforms.batching.vmap import batch_flat, batch_program

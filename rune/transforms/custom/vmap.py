@@ -13,7 +13,6 @@ Under several vmaps the innermost asks the rule, and the next one batches what t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import tree
@@ -27,6 +26,7 @@ from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
+from rune.records import dataclass
 from rune.transforms.arguments import array_leaves, as_value
 from rune.transforms.custom.rules import Arguments, CustomFunction, Rule, run_rule, transpose_of_program
 from rune.transforms.derivatives.held_programs import jvp_program

@@ -10,7 +10,6 @@ Cost: a program is rewritten once for each pattern of zeros; the result lives as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rune.array import Array
@@ -20,6 +19,7 @@ from rune.core.program import Program
 from rune.core.staging import Staged, stage
 from rune.core.values import Value
 from rune.ops.family import zeros_like, zeros_of
+from rune.records import dataclass
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial, linear_map
 from rune.transforms.derivatives.transpose import backward

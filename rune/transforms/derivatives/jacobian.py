@@ -7,7 +7,6 @@ tangents of the arguments, or backwards, transposed, to the cotangents of the re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from rune.dims import less, product
 from rune.errors import TransformError
 from rune.ops import cast, eq, iota, reshape
 from rune.ops.movement import move_axis, repeat_lane
+from rune.records import dataclass
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.batching.vmap import batch_flat
 from rune.transforms.custom.vjp import custom_lin

@@ -9,7 +9,6 @@ traced for that program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.linearize import LinearMap
 from rune.tree import TreeDef

@@ -8,7 +8,6 @@ known values that the map reads are its residuals.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
 from rune.core.staging import Stage, Staged
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.transforms.derivatives.jvp import jvp_flat
 
 # A value computed from numbers alone by at most this many steps of these families is computed again

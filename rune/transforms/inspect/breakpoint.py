@@ -13,7 +13,6 @@ import linecache
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO, TypeVar
 
@@ -21,6 +20,7 @@ from rune import tree
 from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
 from rune.frames import cell_name, is_passed_over
+from rune.records import dataclass
 from rune.transforms.callback import debug_callback
 from rune.tree import TreeDef
 

@@ -6,7 +6,7 @@ In a notebook the stages are laid out by `explain_view.py`, and graphs of them a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.core.graph import Graph
 from rune.core.program import Program
@@ -15,6 +15,7 @@ from rune.lowering.explain import STAGES, Costs, Lowered, costs_text
 from rune.lowering.plan import Plan
 from rune.lowering.runner_up import Comparison, compared
 from rune.profiling import Profile
+from rune.records import dataclass
 from rune.sharding import PartitionSpec
 from rune.transforms.compile.partition import Partition
 from rune.transforms.compile.run import OnMesh

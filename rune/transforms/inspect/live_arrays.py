@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
 
 from rune import profiling
 from rune.array import Array
 from rune.backends import platform_name
 from rune.backends.shared import allocations
 from rune.profiling import aligned, bytes_text, counted, late_modules
+from rune.records import dataclass
 from rune.sharding.memory import Blocks
 
 SHOWN = 40  # rows that are printed

@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rune import dims
 from rune.drawing.svg import LETTER, SMALL, Picture, picture, text
@@ -19,6 +18,7 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.plan import Branch, Launch, Loop, Plan, Slot, Space, inner_plans
 from rune.lowering.steps import memory, slots_read, slots_written, step_name
 from rune.profiling import bytes_text
+from rune.records import dataclass
 
 # Pixels. At 45 degrees, names one line apart need columns of 17.
 LEFT, TOP, WIDTH, HEIGHT, LINE = 76, 8, 720, 190, 13

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rune.lowering.explain import Lowered
 from rune.lowering.plan import all_steps
 from rune.lowering.steps import step_name
 from rune.profiling import PlanProfile, Profile, StepProfile, aligned, time_text
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

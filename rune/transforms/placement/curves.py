@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

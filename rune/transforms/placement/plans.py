@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rune import tree
 from rune.backends import Device
@@ -17,6 +16,7 @@ from rune.core.values import Value
 from rune.errors import ArgumentError, DeviceError
 from rune.lowering.pipeline import stages
 from rune.profiling import aligned, time_text
+from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding
 from rune.transforms.arguments import function_name, key_path, require_callable, value_leaves
 from rune.transforms.effect_boundaries import recorder

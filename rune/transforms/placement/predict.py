@@ -9,7 +9,6 @@ branches the slowest. Not counted: routines other than matrix products, and movi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
@@ -24,6 +23,7 @@ from rune.lowering.kernels import Kernel, KernelProgram, evaluations, points
 from rune.lowering.plan import Branch, Call, Launch, Loop, Plan, Step, inner_plans
 from rune.lowering.steps import step_cost
 from rune.profiling import time_text
+from rune.records import dataclass
 from rune.sharding import Mesh
 from rune.transforms.placement.records import Group, Link, Measurements, Speed
 from rune.transforms.sharding.exchanges import Exchange

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.profiling import aligned, time_text
+from rune.records import dataclass
 from rune.transforms.placement.curves import Curve
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from rune.backends import Device
@@ -19,6 +19,7 @@ from rune.core.higher import Runs, equation_calls
 from rune.core.lower import Contraction
 from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
+from rune.records import dataclass
 from rune.sharding import Mesh, PartitionSpec
 from rune.transforms.placement.predict import exchange_seconds
 from rune.transforms.placement.records import Measurements, Speed

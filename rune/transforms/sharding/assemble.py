@@ -6,7 +6,6 @@ Of a mesh of several processes each gives the blocks of its own devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from rune.array import Array, as_array, committed_to, on
 from rune.backends import Device
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, ShapeError
+from rune.records import dataclass
 from rune.sharding import NamedSharding, Sharding
 from rune.sharding.memory import Blocks, on_all_devices, spread
 from rune.transforms.compile.placement import device_put

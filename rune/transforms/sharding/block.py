@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.letters import Letters
 from rune.transforms.sharding.reshard import Layout

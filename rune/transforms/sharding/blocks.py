@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rune.core.axes import Name
 from rune.core.types import NONE, ArrayType, Axes
+from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 
 Specs = tuple[PartitionSpec, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.core.axes import Name
 from rune.core.higher import Runs, equation_calls
@@ -13,6 +13,7 @@ from rune.dims import Size
 from rune.errors import Frame
 from rune.lowering.decompose import LIBRARY, decompose
 from rune.lowering.messages import is_collective, merge_all
+from rune.records import dataclass
 from rune.sharding import Mesh
 from rune.transforms.programs.memo import per_program
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.core.lower import Reduction, View
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.values import Value
 from rune.ops.arithmetic import add
 from rune.ops.collectives import psum
+from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 
 

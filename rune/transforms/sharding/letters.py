@@ -10,7 +10,7 @@ and scatters do with axes that indices do not decide on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rune import dims
 from rune.core.lower import (
@@ -33,6 +33,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.ops.collectives import pmax, pmin, psum
 from rune.ops.contraction import Numbers
+from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 
 Letter = int | None  # None: an axis that has to be whole

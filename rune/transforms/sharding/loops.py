@@ -15,7 +15,7 @@ Cost:      a round writes the body once; there are few, at most twice the mesh a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rune.core.dead_code import needed_inputs
@@ -28,6 +28,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.family import zeros_like
 from rune.ops.loop import COUNTER, bind_loop, stage_within
+from rune.records import dataclass
 from rune.transforms.sharding.agreement import agreed, is_exact
 from rune.transforms.sharding.block import Block, Outside
 from rune.transforms.sharding.later_sums import later_sums

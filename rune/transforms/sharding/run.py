@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from rune.core.values import Value
 from rune.errors import CollectiveError, RuneError
 from rune.lowering.crossings import Crossing, Itinerary
 from rune.lowering.meetings import Grid, Table
+from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Blocks, Spread, on_all_devices, spread
 from rune.transforms.compile.executables import compiled

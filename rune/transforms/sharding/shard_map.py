@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 
 from rune import tree
@@ -15,6 +14,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
 from rune.errors import ArgumentError, ShapeError
+from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, get_mesh
 from rune.transforms.arguments import function_name, key_path, named, require_callable
 from rune.transforms.derivatives.flat_functions import Flat, flatten

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rune.lowering.build.schedule import Schedule
+from rune.records import dataclass
 from rune.transforms.tuning.search import Loser, Outcome, reasons
 from rune.transforms.tuning.winners import Winner
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from statistics import median
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from rune.lowering.build.schedule import Schedule
 from rune.lowering.build.space import difference
+from rune.records import dataclass
 
 Run = Callable[[], float]  # runs the kernel, and tells the seconds of one run
 Prepare = Callable[[Schedule], Run]  # Errors: Dropped

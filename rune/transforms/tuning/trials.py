@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from time import perf_counter
 
@@ -32,6 +31,7 @@ from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernels import Kernel
 from rune.lowering.pipeline import optimised
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.search import Dropped, Run
 

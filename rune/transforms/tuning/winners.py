@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 
 from rune import config
@@ -24,6 +24,7 @@ from rune.lowering.explain import DEFAULT, STORED
 from rune.lowering.kernels import Kernel
 from rune.lowering.kernels_text import to_text
 from rune.lowering.pipeline import Stored
+from rune.records import dataclass
 
 MOST = 10_000  # winners in memory
 _known: Bounded[bytes, Winner | None] = Bounded(MOST)

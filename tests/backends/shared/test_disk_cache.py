@@ -322,8 +322,10 @@ def test_the_next_process_compiles_nothing_and_computes_the_same(tmp_path, devic
         return done.stdout.split()
 
     (first, compiled, loaded), (second, missed, loaded_again) = run(), run()
-    assert (second, missed, loaded_again) == (first, "0", compiled)
-    assert (int(compiled) > 0, loaded) == (True, "0")
+    assert (second, missed) == (first, "0")
+    # The CPU asks by the program first, and then not for the code of its plan.
+    assert 0 < int(loaded_again) <= int(compiled)
+    assert loaded == "0"
 
 
 def test_native_code_binds_each_module_to_addresses_of_its_own():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from rune import absent
 from rune.errors import ArgumentError
+from rune.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ Invariant: what is used while other Python code may run is counted, and let go o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from rune.backends.cpu.calls.process import Process, is_null, item, null, true
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 _MOST_COPIED = 256  # arguments that go to the general way over the stack
 _DATA = "@unfit = internal global i8 0"  # its address is the answer UNFIT

@@ -20,7 +20,6 @@ import sysconfig
 from array import array
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -28,7 +27,9 @@ import numpy as np
 
 from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.calls import call, match, results
+from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.calls.process import Process
+from rune.records import dataclass
 
 MOST_NODES = 4096  # of one call: they stand on the stack
 _NEW_FROM_DESCR = 94  # its place in NumPy's table of functions, a part of NumPy's ABI
@@ -55,14 +56,6 @@ class Build(IntEnum):
     """How a node of the result is made."""
 
     LEAF, NONE, TUPLE, LIST, DICT = range(5)
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A dense array: what its dtype object and shape are."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +87,6 @@ class Result:
     memory: Memory | None = None
     maker: Callable[[], np.ndarray] | None = None
     lender: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """What is run: `function` is the address of void(ptr words), arguments to sizes in a row."""
-
-    function: int
-    sizes: tuple[int, ...]
-    arena_bytes: int
-    arenas: list[np.ndarray]
-    arena_maker: Callable[[], np.ndarray]
-    is_brief: bool  # so short that other threads may wait for it
-    counters: tuple[int, int]  # addresses: calls submitted, calls finished
-    owner: object  # keeps the code alive
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ identity, or read at once, is borrowed: nothing runs between fetching and readin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from rune.backends.cpu.calls.process import Process, false, is_null, item, null, true
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 _NODE_WORDS = ("fetch", "parent", "key", "check", "expected", "extra")  # in describe.py's order
 _LARGEST_F32 = float(np.finfo(np.float32).max)

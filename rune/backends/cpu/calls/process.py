@@ -7,10 +7,10 @@ numbers    byte offsets and positions of words, by names in capitals
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rune.backends.cpu.routines import Code
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune.backends.cpu.crew import sums
 from rune.backends.cpu.crew.perform import COPY, SHARE, SUM, ZERO
 from rune.core.types import ArrayType
 from rune.lowering.meetings import CollectiveCall
 from rune.ops.lane_groups import Groups
+from rune.records import dataclass
 
 Params = Mapping[str, Hashable]
 LINE_BYTES = 64  # of a cache: no two places write to one

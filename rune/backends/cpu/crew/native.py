@@ -15,7 +15,6 @@ caller's, the thread is moved (threads_code.py says more).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from rune.backends.cpu import threads_code
@@ -25,6 +24,7 @@ from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, 
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 _DECLARED = """
 declare i32 @pthread_mutex_init(ptr, ptr)

@@ -13,7 +13,6 @@ import ctypes
 import functools
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from rune.backends.shared.protocol import Buffer, Executable
 from rune.errors import CollectiveError, DeviceError
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
+from rune.records import dataclass
 
 LOOKS = 4_000  # looks before a thread goes to sleep, about 100 µs
 ALONE_BYTES = 1 << 16  # of all operands of a message that one device combines for everybody

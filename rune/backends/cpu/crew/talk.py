@@ -7,7 +7,6 @@ that devices in different branches may meet.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from rune.backends.cpu.crew import moves
 from rune.backends.shared.callbacks import function_of, is_callback
@@ -15,6 +14,7 @@ from rune.core.types import ArrayType
 from rune.lowering.host_calls import AsComplex
 from rune.lowering.meetings import CollectiveCall, PlaceCall
 from rune.lowering.plan import Call, Plan, all_steps
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from rune.backends.cpu.routines import Code
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

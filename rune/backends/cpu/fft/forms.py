@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -25,6 +24,7 @@ from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of
 from rune.backends.cpu.gemm.tile import Maker, Shape, maker
 from rune.lowering.codegen.llvm_text import Value
 from rune.ops.fourier.lengths import prime_factors
+from rune.records import dataclass
 
 LONG = 512  # elements of a row from which on it is split
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from rune.backends.cpu.fft.stages import prime_function, stage_function
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.tile import Shape, maker, shape_for
 from rune.lowering.codegen.llvm_names import suffix
+from rune.records import dataclass
 
 PARALLEL_ELEMENTS = 1 << 17  # elements, times the logarithm of a line, from which on cores share
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from rune.backends.cpu.gemm.panels import copy_function, pack_rows_function, squ
 from rune.backends.cpu.gemm.tile import ROWS, Shape, shape_for, tile_function
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
+from rune.records import dataclass
 
+# Pieces that do little but call others: they would gain nothing by more of LLVM's effort.
+DIRECTING = frozenset({"dot", "tiles"})
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 
@@ -59,15 +62,17 @@ class Library:
         """
         places = {name: self.shape.pieces.index(name) for name in names}
         missing = sorted(name for name, place in places.items() if not self.table[place])
-        if not missing:
+        for effort in (0, 2):
+            self._compile([name for name in missing if (name in DIRECTING) == (effort == 0)], effort)
+
+    def _compile(self, names: list[str], effort: int) -> None:
+        if not names:
             return
-        parts = [declarations(self.shape)]
-        for name in missing:
-            parts += piece_text(self.shape, name, self.cores, self.parallel)
-        code = compiler.compile_module("gemm", "\n\n".join(parts))
+        texts = [text for name in names for text in piece_text(self.shape, name, self.cores, self.parallel)]
+        code = compiler.compile_module("gemm", "\n\n".join([declarations(self.shape), *texts]), effort)
         self.codes.append(code)
-        for name in missing:
-            self.table[places[name]] = code.address(name)
+        for name in names:
+            self.table[self.shape.pieces.index(name)] = code.address(name)
 
     def address(self, name: str) -> int:
         """Where a piece begins that is there."""

@@ -12,13 +12,13 @@ has `most` vectors at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
 from rune.lowering.codegen.llvm import Machine
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.records import dataclass
 
 BLOCK_BYTES = 1536  # of one row of a packed block of B
 FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile

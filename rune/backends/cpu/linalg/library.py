@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,7 @@ from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.factors import Factor
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.dense import MOST_ROWS, MOST_SMALL
+from rune.records import dataclass
 
 BLOCK = 32  # rows and columns of a diagonal block, a multiple of any vector's lanes
 PANEL = 64  # right sides that are solved together

@@ -6,10 +6,10 @@ and one of imaginary parts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 Number = tuple[Value, ...]  # its parts, or a divisor in the form that `quotient` takes
 

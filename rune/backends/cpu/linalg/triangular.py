@@ -12,7 +12,6 @@ Source: Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import sum_of_lanes
@@ -20,6 +19,7 @@ from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
 from rune.backends.cpu.linalg.cholesky import scratch, tiles
 from rune.backends.cpu.linalg.moves import by_vectors
 from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
 
 SCRATCH_BYTES = 256 << 10  # of a panel, and of the inverses
 TOGETHER = 4  # rows of a single column's sums

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from rune.backends.cuda.nccl.library import DataType, Operation
 from rune.backends.shared.executor import static_shape
 from rune.core.types import ArrayType
 from rune.lowering.meetings import CollectiveCall
+from rune.records import dataclass
 
 # Of each dtype what NCCL adds up, and how many of them an element is.
 SUMS: Mapping[np.dtype, tuple[DataType, int]] = {

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rune import locks
 from rune.backends.cuda.nccl.library import Library, Refused, Result
+from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from rune.errors import CollectiveError
 from rune.lowering.host_calls import AsComplex
 from rune.lowering.meetings import CollectiveCall, Grid, PlaceCall
 from rune.lowering.plan import Call, Plan, all_steps
+from rune.records import dataclass
 
 
 def crew_for(executables: Sequence[Executable], grid: Grid) -> Crew | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from rune import locks
@@ -20,6 +19,7 @@ from rune.backends.cuda.nccl.communicators import Clique, Communicators
 from rune.backends.cuda.nccl.library import Refused
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
+from rune.records import dataclass
 
 PAUSE = 5e-5  # between two looks [s]
 

@@ -7,7 +7,6 @@ which may serve again at once: whoever takes it next is behind this on the strea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rune.backends.cuda.graph import line
 from rune.backends.cuda.launch import start
@@ -16,6 +15,7 @@ from rune.backends.cuda.nccl.communicators import Clique
 from rune.backends.cuda.nccl.library import DataType, Library, Operation
 from rune.backends.cuda.run import CudaQueue, address
 from rune.backends.shared.pool import Block
+from rune.records import dataclass
 
 _THREADS = 256
 _UNITS = (16, 8, 4, 1)  # bytes that a thread moves at once

@@ -7,7 +7,7 @@ named there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rune.lowering.kernel.expr import Expr, Op, const, of_size
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import rename, replace_symbols
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
+from rune.records import dataclass
 
 THREAD = "thread"
 Part = Let | Reduce

@@ -9,7 +9,7 @@ next to each other read different banks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from rune import dims
 from rune.dims import Dim, Size, is_static
@@ -18,6 +18,7 @@ from rune.lowering.kernel.matrices import NARROW
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let
 from rune.lowering.kernel.rewrite import names_in, rename, replace_symbols, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
+from rune.records import dataclass
 
 PIECE = 4  # elements that a thread reads at once, if it can
 HALVES = 8  # of 16 bits

@@ -8,7 +8,6 @@ panels are filled in a loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rune import dims
 from rune.dims import Size
@@ -19,6 +18,7 @@ from rune.lowering.build.streams.units import FETCHED, UnitTile
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, names_in
+from rune.records import dataclass
 
 MOST_AHEAD = 32  # elements that a thread holds of a panel
 

@@ -6,11 +6,10 @@ with those of the other threads between them, so that it reads several at once; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rune.dims import Size
 from rune.lowering.build.streams.panels import Panels
 from rune.lowering.kernels import Sum
+from rune.records import dataclass
 
 NO_PANELS = Panels()
 NO_PANELS = Panels()

@@ -12,7 +12,7 @@ next tile while this one is added up, so that sums have panels of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -25,6 +25,7 @@ from rune.lowering.kernel import matrices
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local
 from rune.lowering.kernel.nodes import Factor, Kind, Let, MatrixProduct, Stmt, Store
 from rune.lowering.kernels import Axis, Reduce, Stream, Sum
+from rune.records import dataclass
 
 FETCHED = 8  # halves of a piece
 

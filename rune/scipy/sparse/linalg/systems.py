@@ -8,7 +8,6 @@ solves by the same method; nothing looks into the iterations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 import rune.numpy as rnp
@@ -18,6 +17,7 @@ from rune.control import custom_linear_solve
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.flatten_util import Unravel, ravel_pytree
+from rune.records import dataclass
 from rune.transforms.arguments import value_leaves
 from rune.typing import ArrayLike
 

@@ -13,7 +13,8 @@ import pytest
 from rune import dtypes
 from rune.array import CPU, Array
 from rune.backends.cpu.calls import describe
-from rune.backends.cpu.calls.describe import Build, Check, Code, Fetch, Memory, NativeCall, Node
+from rune.backends.cpu.calls.code import Code, Memory
+from rune.backends.cpu.calls.describe import Build, Check, Fetch, NativeCall, Node
 from rune.core.types import ArrayType
 
 
