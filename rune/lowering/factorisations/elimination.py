@@ -12,8 +12,6 @@ NaN counts as largest, and a column of zeros is left as it is, as in ops/linalg/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rune import dtypes
@@ -23,6 +21,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.lowering.extremes import best_of
 from rune.lowering.written import Loops
+from rune.records import dataclass
 
 
 def _types(a: ArrayType, start: ArrayType, *, threads: int) -> tuple[ArrayType, ArrayType, ArrayType]:

@@ -10,12 +10,12 @@ Sizes may be symbolic: `estimate` puts a typical number in the place of each.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rune.dims import Dim, Size, evaluate, symbols
 from rune.lowering.codegen.target import Target
 from rune.lowering.scalar.table import OPERATIONS
+from rune.records import dataclass
 
 LOAD = 2  # an element read from memory
 STORE = 3  # an element written to memory
