@@ -62,6 +62,9 @@ settings.register_profile("thorough", max_examples=1000, deadline=None, suppress
 settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
 
+# What is collected stays, and each look at a million objects takes as long as the imports.
+gc.disable()
+
 # Traces are a hundred thousand objects that stay: at 700 new ones a time, the collector's looks at
 # them were a tenth of the suite's processor time.
 gc.set_threshold(10_000, 10, 10)
@@ -93,6 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Hide a million objects that tests are made of from the collector: they stay anyway."""
     _hide_heap()
+    gc.enable()
 
 
 def _hide_heap() -> None:
