@@ -1,4 +1,4 @@
-"""What every entry into a plan does with its array objects, compiled once for all plans.
+"""What an entry into a plan does with array objects, compiled once for all plans.
 
     i64 unfit_array(ptr argv, i64 count, ptr dtypes, ptr ranks)
         0, or k + 1 if array k is not an exact ndarray of the dtype and rank of the tables,
@@ -8,19 +8,28 @@
         lengths of all arrays in a row
     void read_addresses(ptr argv, i64 count, ptr words)
         where the memory of each array begins
+    ptr enter(ptr self, ptr argv, i64 count)
+        the whole entry into a plan of fixed sizes, which `self` describes: an array of words, its
+        @run, how many arrays a call has and how many of them are arguments, then their dtypes,
+        ranks and lengths
 
-Choosing instructions for them took a third of LLVM's time when they stood in every plan.
+Choosing instructions for an entry of each plan took a third of LLVM's time.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from rune.backends.cpu import compiler
-from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.host_abi import Abi, NativeFunction, native_function
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
+from rune.lowering.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +40,27 @@ class ArrayChecks:
     unfit_array: int
     unfit_shape: int
     read_addresses: int
+    enter: int
+
+
+MISCOUNTED = 0x7FFF  # the answer to another number of arrays
+_HEAD = ("ptr", "i64", "i64")  # what stands in front of the dtypes
+_NAMES = ("unfit_array", "unfit_shape", "read_addresses", "enter")
+
+
+def native_entry(plan: Plan, abi: Abi, run: int) -> NativeFunction:
+    """The Python function that checks arrays for a plan of fixed sizes, and calls its @run."""
+    total, shapes = len(plan.arguments) + len(plan.results) + 1, [t.shape for t in plan.arguments]
+    dtypes, ranks = [id(t.dtype) for t in plan.arguments], [*map(len, shapes)]
+    table = np.array([run, total, len(shapes), *dtypes, *ranks, *itertools.chain(*shapes)], np.int64)
+    return native_function(plan.name, array_checks(abi).enter, table)
 
 
 @functools.cache
 def array_checks(abi: Abi) -> ArrayChecks:
     """The functions, compiled for this layout of array objects."""
     code = compiler.compile_module("array_checks", _text(abi))
-    return ArrayChecks(code, *map(code.address, ("unfit_array", "unfit_shape", "read_addresses")))
+    return ArrayChecks(code, *map(code.address, _NAMES))
 
 
 def _text(abi: Abi) -> str:
@@ -47,6 +70,7 @@ def _text(abi: Abi) -> str:
             define(("i64", "unfit_array", "ptr argv, i64 count, ptr dtypes, ptr ranks"), layout.unfit_array, ""),
             define(("i64", "unfit_shape", "ptr argv, i64 count, ptr ranks, ptr lengths"), layout.unfit_shape, ""),
             define(("void", "read_addresses", "ptr argv, i64 count, ptr words"), layout.read_addresses, ""),
+            define(("ptr", "enter", "ptr self, ptr argv, i64 count"), layout.enter, ""),
         ]
     )
 
@@ -63,12 +87,12 @@ class _Layout:
         def check(k: Value) -> None:
             array = code.load("ptr", code.item(argv, "ptr", k))
             ndarray = Value(code, "i64", f"ptrtoint (ptr {code.at(abi.ndarray).text} to i64)")
-            _require(code, field(code, "i64", array, abi.type).equals(ndarray), k + 1)
+            _require(code, field(code, "i64", array, abi.type).equals(ndarray), lambda: k + 1)
             is_dtype = field(code, "i64", array, abi.descr).equals(code.load("i64", code.item(dtypes, "i64", k)))
             rank = field(code, "i32", array, abi.ndim).cast("sext", "i64")
             is_rank = rank.equals(code.load("i64", code.item(ranks, "i64", k)))
             flags = field(code, "i32", array, abi.flags) & abi.required_flags
-            _require(code, is_dtype & is_rank & flags.equals(abi.required_flags), k + 1)
+            _require(code, is_dtype & is_rank & flags.equals(abi.required_flags), lambda: k + 1)
 
         code.count_up(count.like(0), count, 1, check)
         return count.like(0)
@@ -83,7 +107,7 @@ class _Layout:
             def check_axis(axis: Value) -> None:
                 length = code.load("i64", code.item(shape, "i64", axis))
                 wanted = code.load("i64", code.item(lengths, "i64", start + axis))
-                _require(code, length.equals(wanted), k + 1)
+                _require(code, length.equals(wanted), lambda: k + 1)
 
             code.count_up(count.like(0), rank, 1, check_axis)
             code.store(start + rank, first)
@@ -98,16 +122,43 @@ class _Layout:
 
         code.count_up(count.like(0), count, 1, read)
 
+    def enter(self, code: Code, plan: Value, argv: Value, count: Value) -> Value:
+        abi = self.abi
+
+        def answer(number: Value) -> Value:
+            return code.ask("ptr", code.at(abi.from_long), number)
+
+        def require(holds: Value, number: Value) -> None:
+            _require(code, holds, lambda: answer(number))
+
+        table = field(code, "ptr", plan, abi.data)
+        run, total, arguments = (code.load(t, code.item(table, t, count.like(k))) for k, t in enumerate(_HEAD))
+        dtypes = code.item(table, "i64", count.like(len(_HEAD)))
+        ranks = code.item(dtypes, "i64", arguments)
+        lengths = code.item(ranks, "i64", arguments)
+        require(count.equals(total), count.like(MISCOUNTED))
+        for check, *tables in (("unfit_array", dtypes, ranks), ("unfit_shape", ranks, lengths)):
+            unfit = code.ask("i64", check, argv, arguments, *tables)
+            require(unfit.equals(0), unfit)
+        words = code.row("i64", total + 1)
+        code.tell("void", "read_addresses", argv, total, words)
+        code.store(count.like(0), code.item(words, "i64", total))
+        state = code.ask("ptr", code.at(abi.save_thread))
+        code.tell("void", run, words)
+        code.tell("void", code.at(abi.restore_thread), state)
+        return answer(count.like(0))
+
 
 def field(code: Code, type: str, base: Value, offset: int) -> Value:
     """What lies `offset` bytes into a structure."""
     return code.load(type, code.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}"))
 
 
-def _require(code: Code, holds: Value, answer: Value) -> None:
-    """Return `answer` unless the condition holds."""
+def _require(code: Code, holds: Value, answer: Callable[[], Value]) -> None:
+    """Return what `answer` gives unless the condition holds."""
     good, bad = code.name("good"), code.name("bad")
     code.branch(holds, good, bad)
     with code.region(bad):
-        code.do(f"ret {answer.type} {answer.text}")
+        value = answer()
+        code.do(f"ret {value.type} {value.text}")
     code.label(good)

@@ -1,4 +1,4 @@
-"""Python's entry into a compiled plan: a built-in function over NumPy's arrays.
+"""Python's entry into a compiled plan of open sizes: a built-in function over NumPy's arrays.
 
     @entry(ptr self, ptr argv, i64 count)     checks, then @run (plan.py)
 
@@ -20,15 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rune.backends.cpu.array_checks import array_checks
+from rune.backends.cpu.array_checks import MISCOUNTED, array_checks
 from rune.backends.cpu.host_abi import Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Plan
-
-_MISCOUNTED = 0x7FFF
 
 
 def entry(plan: Plan, abi: Abi, asks: bool) -> str:
@@ -81,7 +79,7 @@ class _Entry:
         plan, writer = self.plan, self.writer
         total = writer.constant("i64", len(plan.arguments) + len(plan.results) + 1)
         count = Value(writer, "i64", "%count")
-        self.require(count.equals(total + self.more), writer.constant("i64", _MISCOUNTED))
+        self.require(count.equals(total + self.more), writer.constant("i64", MISCOUNTED))
         self.require_fit(self.checks.unfit_array, "ptr @dtypes", "ptr @ranks")
         sizes: dict[str, Value] = {}
         for k, source in enumerate(plan.size_sources):

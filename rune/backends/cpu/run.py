@@ -18,6 +18,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler, host_abi, steps
+from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.plan import render_plan
@@ -45,7 +46,7 @@ class CpuExecutable:
         host = replace(host, call_back=self._callbacks.address)
         self.rendering = render_plan(plan, host)
         self.code = compiler.compile_module(plan.name, self.rendering.text)
-        self.native = host_abi.native_function(plan.name, self.code.address("entry"))
+        self.native = self._entry(host.abi)
         self._call = self.native.call
         self._axes = [(s.argument, s.axis) for s in plan.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
@@ -57,6 +58,12 @@ class CpuExecutable:
         twin = copy.copy(self)
         twin.work = work
         return twin
+
+    def _entry(self, abi: host_abi.Abi) -> host_abi.NativeFunction:
+        """Its own entry, or that of all plans of fixed sizes."""
+        if self.rendering.has_entry:
+            return host_abi.native_function(self.plan.name, self.code.address("entry"))
+        return native_entry(self.plan, abi, self.code.address("run"))
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan.
