@@ -49,7 +49,7 @@ from rune.as_jax import SETTINGS
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
-from tests.support.order import by_case
+from tests.support.order import by_case, longest_first
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
@@ -89,8 +89,9 @@ def _nothing_written_beside():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one case stand together."""
-    items[:] = by_case(items)
+    """Tests of one case stand together; of a shared run, those that take long come first."""
+    shared = "PYTEST_XDIST_WORKER" in os.environ
+    items[:] = longest_first(by_case(items)) if shared else by_case(items)
 
 
 def pytest_collection_finish() -> None:
