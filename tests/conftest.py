@@ -49,7 +49,7 @@ from rune.as_jax import SETTINGS
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
-from tests.support.order import by_case
+from tests.support.order import by_case, longest_first
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
@@ -61,6 +61,9 @@ settings.register_profile("quick", max_examples=25, deadline=None, derandomize=T
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
+
+# What is collected stays, and each look at a million objects takes as long as the imports.
+gc.disable()
 
 # Traces are a hundred thousand objects that stay: at 700 new ones a time, the collector's looks at
 # them were a tenth of the suite's processor time.
@@ -86,13 +89,15 @@ def _nothing_written_beside():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one case stand together."""
-    items[:] = by_case(items)
+    """Tests of one case stand together; of a shared run, those that take long come first."""
+    shared = "PYTEST_XDIST_WORKER" in os.environ
+    items[:] = longest_first(by_case(items)) if shared else by_case(items)
 
 
 def pytest_collection_finish() -> None:
     """Hide a million objects that tests are made of from the collector: they stay anyway."""
     _hide_heap()
+    gc.enable()
 
 
 def _hide_heap() -> None:

@@ -78,12 +78,14 @@ def called_once(primitive: Primitive, args: Sequence[object], params: Mapping[st
 
 def subprograms(equation: Equation) -> tuple[Program, ...]:
     """The programs that an equation holds."""
-    return tuple(c.program for c in equation_calls(equation))
+    held = equation_calls(equation)
+    return tuple(c.program for c in held) if held else ()
 
 
 def equation_calls(equation: Equation) -> tuple[Calls, ...]:
     """How an equation runs the programs that it holds."""
-    return calls(equation.primitive, equation.operands, equation.params)
+    primitive = equation.primitive
+    return primitive.calls(*equation.operands, **equation.params) if isinstance(primitive, HigherOrder) else ()
 
 
 def equation_program(equation: Equation) -> Program | None:

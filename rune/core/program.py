@@ -227,13 +227,20 @@ def map_programs(params: Mapping[str, object], change: Callable[[Program], Progr
     def changed(value: Any) -> Any:
         if isinstance(value, Program):
             return change(value)
-        if isinstance(value, tuple) and any(isinstance(v, Program) for v in value):
+        if _holds_programs(value):
             items = tuple(map(changed, value))
             return value if all(a is b for a, b in zip(items, value)) else items
         return value
 
+    if not any(map(_holds_programs, params.values())):
+        return params
     new = {name: changed(value) for name, value in params.items()}
     return params if all(new[name] is value for name, value in params.items()) else new
+
+
+def _holds_programs(value: object) -> bool:
+    """Whether the value of a parameter is a program, or a tuple with one."""
+    return isinstance(value, Program) or (isinstance(value, tuple) and any(isinstance(v, Program) for v in value))
 
 
 def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:

@@ -6,6 +6,7 @@ Others ask rune.core.higher.calls which programs an equation holds, and map_prog
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,7 @@ def keys(node: ast.AST) -> Iterator[ast.expr | None]:
             yield from node.keys
 
 
+@functools.cache  # the tests of all parameters read the same files
 def named(source: Source) -> set[str]:
     """The parameters that hold programs which a file names as keys."""
     return texts(source.tree) & set(OWNERS)

@@ -64,11 +64,17 @@ def offences(source: Source) -> list[str]:
     ]
 
 
-ROOMS: dict[str, list[str]] = {}
-for file in (*sources("rune"), *sources("tests")):
-    ROOMS.setdefault(room(file), []).extend(offences(file))
+def rooms() -> dict[str, list[Source]]:
+    """The files of each room. Whoever only collects these tests parses none of them."""
+    by_room: dict[str, list[Source]] = {}
+    for file in (*sources("rune"), *sources("tests")):
+        by_room.setdefault(room(file), []).append(file)
+    return by_room
+
+
+ROOMS = rooms()
 
 
 @pytest.mark.parametrize("name", sorted(ROOMS))
 def test_a_room_names_its_values_by_nouns(name):
-    assert ROOMS[name] == []
+    assert [offence for file in ROOMS[name] for offence in offences(file)] == []

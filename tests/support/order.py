@@ -2,15 +2,45 @@
 
 Loops of eager calls are remembered while a thousand others have not come between. A file's tests
 stay in their file, whose first test of a case says where the case comes.
+
+Where several processes share a run, files that take long come first, then those of many tests: the
+last ones are short, and no process waits for the other at the end.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
+from pathlib import Path
 
 import pytest
 
 from tests.numpy.spelling import Case
+
+TESTS = Path(__file__).parent.parent
+# More than ten seconds of processor time for few tests, which start processes or compile much.
+LONG = (
+    "test_digits.py",
+    "laws/test_attention.py",
+    "as_jax/surface/functions/test_functions.py",
+    "test_benchmarks.py",
+    "distributed/test_processes.py",
+    "test_notebooks.py",
+    "as_jax/test_programs.py",
+    "laws/test_sorts_and_scatters.py",
+    "test_docs.py",
+    "laws/test_control.py",
+    "laws/test_casts.py",
+    "laws/test_long_axes.py",
+    "laws/test_extents.py",
+    "lowering/test_streams.py",
+    "lowering/test_cuda_c.py",
+    "lowering/test_split_scans.py",
+    "scipy/test_krylov.py",
+    "user_types/test_user_types.py",
+    "test_fuzz.py",
+    "looking/test_screens.py",
+)
 
 
 def by_case(items: Iterable[pytest.Item]) -> list[pytest.Item]:
@@ -18,6 +48,16 @@ def by_case(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     places: dict[Hashable, int] = {}
     keyed = [(places.setdefault(_group(item), n), n, item) for n, item in enumerate(items)]
     return [item for _, _, item in sorted(keyed, key=lambda k: k[:2])]
+
+
+def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The items, those of files that take long in front, then those of files of many tests."""
+    items = list(items)
+    counts = Counter(item.path for item in items)
+    ranks = {TESTS / name: rank for rank, name in enumerate(LONG)}
+    files = sorted(counts, key=lambda path: (ranks.get(path, len(ranks)), -counts[path]))
+    places = {path: place for place, path in enumerate(files)}
+    return sorted(items, key=lambda item: places[item.path])
 
 
 def _group(item: pytest.Item) -> Hashable:

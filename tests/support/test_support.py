@@ -23,7 +23,7 @@ from tests.ops.samples import samples
 from tests.support.close import close, near, same, ulp_distance
 from tests.support.expect import rewritten
 from tests.support.oracle import reference
-from tests.support.order import by_case
+from tests.support.order import LONG, TESTS, by_case, longest_first
 from tests.support.views import evaluate_position, evaluate_view
 
 
@@ -151,3 +151,17 @@ def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
     order = [item.name for item in by_case(items)]
 
     assert order == ["plain", "first", "third", "second", "elsewhere", "last"]
+
+
+# --- the order of files ---------------------------------------------------------------------------
+
+
+def test_the_files_that_take_long_are_there():
+    assert [name for name in LONG if not (TESTS / name).is_file()] == []
+
+
+def test_a_shared_run_takes_long_files_first_and_then_those_of_many_tests():
+    paths = [TESTS / name for name in ("test_a.py", "test_b.py", "test_b.py", LONG[1], "test_c.py", LONG[0])]
+    items: list[Any] = [SimpleNamespace(path=path, number=k) for k, path in enumerate(paths)]
+
+    assert [item.number for item in longest_first(items)] == [5, 3, 1, 2, 0, 4]

@@ -1,4 +1,4 @@
-"""Python's entry into a compiled plan: a built-in function over NumPy's arrays.
+"""Python's entry into a compiled plan of open sizes: a built-in function over NumPy's arrays.
 
     @entry(ptr self, ptr argv, i64 count)     checks, then @run (plan.py)
 
@@ -7,8 +7,8 @@ function is. It reads addresses and sizes from the array objects, whose layout i
 (host_abi.py checks it once), and lets other Python threads run meanwhile. It returns 0, or
 k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range.
 
-What the arguments have to be stands in tables that loops walk: the code is as long for ten
-thousand arguments as for one.
+What the arguments have to be stands in tables, which functions that serve all plans walk
+(array_checks.py): the code is as long for ten thousand arguments as for one.
 
     @prepare(ptr self, ptr argv, i64 count)   the same checks, and the words for @run into one array
                                               more, for native code to call it
@@ -19,16 +19,14 @@ Invariant: memory is touched only after every argument was found to fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
 
+from rune.backends.cpu.array_checks import MISCOUNTED, array_checks
 from rune.backends.cpu.host_abi import Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Plan
-
-_MISCOUNTED = 0x7FFF
 
 
 def entry(plan: Plan, abi: Abi, asks: bool) -> str:
@@ -50,14 +48,11 @@ def _text(name: str, function: _Entry) -> str:
 
 
 def _tables(types: tuple[ArrayType, ...]) -> list[str]:
-    """For every argument its dtype object, its rank, and where its axes begin among all lengths."""
-    shapes = [t.shape for t in types]
-    ranks = [len(shape) for shape in shapes]
-    lengths = [n if isinstance(n, int) else 0 for shape in shapes for n in shape]
+    """For every argument its dtype object and its rank, and the lengths of all axes."""
+    lengths = [n if isinstance(n, int) else 0 for t in types for n in t.shape]
     return [
         _table("dtypes", "ptr", (function_at(id(t.dtype)) for t in types)),
-        _table("ranks", "i64", ranks),
-        _table("starts", "i64", accumulate([0, *ranks[:-1]])),
+        _table("ranks", "i64", (len(t.shape) for t in types)),
         _table("lengths", "i64", lengths),
     ]
 
@@ -74,6 +69,7 @@ class _Entry:
 
     def __init__(self, plan: Plan, abi: Abi, writer: Writer, asks: bool):
         self.plan, self.abi, self.writer, self.asks = plan, abi, writer, asks
+        self.checks = array_checks(abi)
         self.arguments = writer.constant("i64", len(plan.arguments))
         self.zero = writer.constant("i64", 0)
         writer.block = "start"
@@ -83,14 +79,13 @@ class _Entry:
         plan, writer = self.plan, self.writer
         total = writer.constant("i64", len(plan.arguments) + len(plan.results) + 1)
         count = Value(writer, "i64", "%count")
-        self.require(count.equals(total + self.more), writer.constant("i64", _MISCOUNTED))
-        writer.count_up(self.zero, self.arguments, 1, self.check_array)
+        self.require(count.equals(total + self.more), writer.constant("i64", MISCOUNTED))
+        self.require_fit(self.checks.unfit_array, "ptr @dtypes", "ptr @ranks")
         sizes: dict[str, Value] = {}
         for k, source in enumerate(plan.size_sources):
             sizes[source.name] = self.read_size(source, sizes)
             self.check_range(source, sizes, writer.constant("i64", -k - 1))
-        lengths = self.lengths(sizes)
-        writer.count_up(self.zero, self.arguments, 1, lambda k: self.check_shape(k, lengths))
+        self.require_fit(self.checks.unfit_shape, "ptr @ranks", f"ptr {self.lengths(sizes).text}")
         self.run(total, [*sizes.values()])
 
     def run(self, total: Value, sizes: list[Value]) -> None:
@@ -108,11 +103,8 @@ class _Entry:
     def fill(self, words: Value, total: Value, sizes: list[Value]) -> None:
         """Put the addresses and the sizes into words."""
         writer = self.writer
-
-        def address(k: Value) -> None:
-            writer.store(self.field("ptr", self.array(k), self.abi.data), self.item("i64", words, k))
-
-        writer.count_up(self.zero, total, 1, address)
+        reads = function_at(self.checks.read_addresses)
+        writer.do(f"call void {reads}(ptr %argv, i64 {total.text}, ptr {words.text})")
         for k, size in enumerate(sizes, int(total.text)):
             writer.store(size, self.item("i64", words, writer.constant("i64", k)))
 
@@ -139,6 +131,12 @@ class _Entry:
         self.answer(code)
         self.writer.label(good)
 
+    def require_fit(self, check: int, *tables: str) -> None:
+        """Return the number of the first argument that does not fit, from 1 on, if there is one."""
+        arguments = f"ptr %argv, i64 {self.arguments.text}, {', '.join(tables)}"
+        unfit = self.writer.effect("i64", f"call i64 {function_at(check)}({arguments})")
+        self.require(unfit.equals(0), unfit)
+
     def array(self, number: Value) -> Value:
         """The array object with this number."""
         argv = Value(self.writer, "ptr", "%argv")
@@ -159,28 +157,13 @@ class _Entry:
         at = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}")
         return self.writer.load(type, at)
 
-    def check_array(self, number: Value) -> None:
-        """An exact ndarray of the right dtype and rank, contiguous and aligned."""
-        abi, array, code = self.abi, self.array(number), number + 1
-        is_array = self.field("i64", array, abi.type).equals(self.address(abi.ndarray))
-        self.require(is_array, code)
-        is_dtype = self.field("i64", array, abi.descr).equals(self.listed("dtypes", number))
-        rank = self.field("i32", array, abi.ndim).cast("sext", "i64")
-        is_rank = rank.equals(self.listed("ranks", number))
-        flags = self.field("i32", array, abi.flags) & abi.required_flags
-        self.require(is_dtype & is_rank & flags.equals(abi.required_flags), code)
-
-    def address(self, address: int) -> Value:
-        """An address as an integer, in the form that compiler.py makes a symbol of."""
-        return Value(self.writer, "i64", f"ptrtoint (ptr {function_at(address)} to i64)")
-
     def length(self, array: Value, axis: Value) -> Value:
         """The length of one axis."""
         shape = self.field("ptr", array, self.abi.shape)
         return self.writer.load("i64", self.item("i64", shape, axis))
 
     def read_size(self, source: SizeSource, known: Mapping[str, Value]) -> Value:
-        """A size, from the axis that tells it; `check_shape` finds a remainder."""
+        """A size, from the axis that tells it; the check of shapes finds a remainder."""
         argument, axis = (self.zero.like(n) for n in (source.argument, source.axis))
         length = self.length(self.array(argument), axis)
         difference = length - llvm_index.render(self.writer, source.offset, known)
@@ -213,17 +196,6 @@ class _Entry:
                 length = llvm_index.render(writer, n, sizes)
                 writer.store(length, self.item("i64", copy, self.zero.like(k)))
         return copy
-
-    def check_shape(self, number: Value, lengths: Value) -> None:
-        """Every axis has the length of the type."""
-        writer, array, code = self.writer, self.array(number), number + 1
-        expected = self.item("i64", lengths, self.listed("starts", number))
-
-        def check(axis: Value) -> None:
-            wanted = writer.load("i64", self.item("i64", expected, axis))
-            self.require(self.length(array, axis).equals(wanted), code)
-
-        writer.count_up(self.zero, self.listed("ranks", number), 1, check)
 
 
 class _Prepare(_Entry):

@@ -113,7 +113,7 @@ class NativeFunction:
     definition: MethodDefinition
 
 
-def native_function(name: str, address: int, instance: int | None = None, *held: object) -> NativeFunction:
+def native_function(name: str, address: int, instance: object = None, *held: object) -> NativeFunction:
     """The Python function whose C function (self, argv, count) is at `address`.
 
     instance: its `self`

@@ -24,6 +24,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler, pulse
+from rune.backends.cpu.array_checks import CHECKS, array_checks
 from rune.backends.cpu.crew.talk import Talk
 from rune.backends.cpu.dots import products_of
 from rune.backends.cpu.factors import factors_of
@@ -74,7 +75,7 @@ class KeptExecutable(CpuExecutable):
     def __init__(self, form: Form, code: compiler.Code, host: Host, lower: Callable[[], Plan], work: Work):
         self.talk = Talk((), (), True)
         self._lower, self._host = lower, host
-        self._begin(form, code, host.cores, work)
+        self._begin(form, code, host, work)
 
     @property
     def rendering(self) -> Rendering:
@@ -130,6 +131,7 @@ def _entry(form: Form, needs: Needs, words: Sequence[Word], image: bytes) -> byt
         "arena_bytes": form.arena_bytes,
         "donations": form.donations,
         "cost": form.cost,
+        "has_entry": form.has_entry,
         "products": [[name, dtypes.short(d), [*map(astuple, ps)]] for (name, d), ps in needs.products.items()],
         "factors": [[dtypes.short(d), [*map(astuple, fs)]] for d, fs in needs.factors.items()],
         "words": words,
@@ -143,8 +145,8 @@ def _read(entry: bytes) -> tuple[Form, Needs, list[Word], bytes]:
     said = json.loads(entry[_LENGTH.size : _LENGTH.size + length])
     arguments, results = ([_type(*t) for t in said[name]] for name in ("arguments", "results"))
     donations = tuple((argument, result) for argument, result in said["donations"])
-    sizes = said["arena_bytes"], ()
-    form = Form(said["name"], tuple(arguments), tuple(results), *sizes, donations, said["cost"], calls_python=False)
+    sizes, how = (said["arena_bytes"], ()), (said["cost"], False, said["has_entry"])
+    form = Form(said["name"], tuple(arguments), tuple(results), *sizes, donations, *how)
     products = {(name, _DTYPES[d]): [Product(*p) for p in listed] for name, d, listed in said["products"]}
     factors = {_DTYPES[d]: [Factor(*f) for f in listed] for d, listed in said["factors"]}
     return form, Needs(products, factors), [tuple(w) for w in said["words"]], entry[_LENGTH.size + length :]
@@ -169,7 +171,8 @@ def _is_plain(type: ArrayType) -> bool:
 def _of_process(host: Host) -> dict[Word, int]:
     """What is in every process."""
     python = {("python", name): getattr(host.abi, name) for name in _OF_PYTHON}
-    return python | {("dtype", name): id(dtype) for name, dtype in _DTYPES.items()}
+    checks = {("check", name): getattr(array_checks(host.abi), name) for name in CHECKS}
+    return python | checks | {("dtype", name): id(dtype) for name, dtype in _DTYPES.items()}
 
 
 def _late_address(word: Word, host: Host) -> int:

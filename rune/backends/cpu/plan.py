@@ -1,7 +1,8 @@
 """A whole plan as one LLVM module: its kernels, `@run` over all steps, and Python's entry point.
 
     @run(ptr words)                           every step, in order (steps.py)
-    @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run
+    @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run; for
+                                              plans of open sizes, and those that hear signals
                                               (entry.py)
 
 Calls of kinds that were met before come to `@run` at once (calls/), when all has been checked.
@@ -33,6 +34,7 @@ class Rendering:
     text: str
     kernels: Mapping[str, str]
     cost: float | None = None  # estimated instructions; None where sizes or data decide
+    has_entry: bool = True  # or the one of all plans of fixed sizes serves (array_checks.py)
 
 
 def render_plan(plan: Plan, host: Host) -> Rendering:
@@ -49,10 +51,11 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
     sources = {name: k.text for name, k in kernels.items()}
-    parts = [*module.functions, entry(plan, host.abi, module.asks)]
+    has_entry = bool(plan.size_sources) or module.asks
+    parts = [*module.functions, *([entry(plan, host.abi, module.asks)] if has_entry else [])]
     parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
-    return Rendering(text, sources, _cost(plan, kernels))
+    return Rendering(text, sources, _cost(plan, kernels), has_entry)
 
 
 def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float | None:

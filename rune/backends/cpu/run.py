@@ -19,6 +19,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler, host_abi, steps
+from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.plan import Rendering, render_plan
@@ -44,7 +45,8 @@ _NO_ARENA = np.empty(0, np.uint8)
 class Form:
     """What calls need to know of a plan.
 
-    cost: estimated instructions; None where sizes or data decide
+    cost:      estimated instructions; None where sizes or data decide
+    has_entry: whether its code has an entry of its own
     """
 
     name: str
@@ -55,13 +57,22 @@ class Form:
     donations: tuple[tuple[int, int], ...]
     cost: float | None
     calls_python: bool
+    has_entry: bool
 
 
 def form_of(plan: Plan, rendering: Rendering) -> Form:
     """The form of a plan."""
     calls_python = any(map(callbacks.is_callback, all_steps(plan)))
     sizes = plan.arena_bytes, plan.size_sources
-    return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, rendering.cost, calls_python)
+    how = rendering.cost, calls_python, rendering.has_entry
+    return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
+
+
+def _entry(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
+    """The entry of a plan's own, or that of all plans of fixed sizes."""
+    if form.has_entry:
+        return host_abi.native_function(form.name, code.address("entry"))
+    return native_entry(form.name, form.arguments, form.results, abi, code.address("run"))
 
 
 def _itself(value: T) -> T:
@@ -77,12 +88,12 @@ class CpuExecutable:
         self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
         rendering = render_plan(plan, replace(host, call_back=self._callbacks.address))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
-        self._begin(form_of(plan, rendering), compiler.compile_module(plan.name, rendering.text), host.cores, work)
+        self._begin(form_of(plan, rendering), compiler.compile_module(plan.name, rendering.text), host, work)
 
-    def _begin(self, form: Form, code: compiler.Code, cores: int, work: Work) -> None:
+    def _begin(self, form: Form, code: compiler.Code, host: steps.Host, work: Work) -> None:
         """Be ready for calls."""
-        self.form, self.code, self.cores, self.work = form, code, cores, work
-        self.native = host_abi.native_function(form.name, code.address("entry"))
+        self.form, self.code, self.cores, self.work = form, code, host.cores, work
+        self.native = _entry(form, code, host.abi)
         self._call = self.native.call
         self._axes = [(s.argument, s.axis) for s in form.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}

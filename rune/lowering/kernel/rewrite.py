@@ -54,9 +54,14 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        # Reversed, because the stack returns the last item first.
-        for inner in reversed(bodies(stmt)):
-            pending.extend(reversed(inner))
+        # Reversed, because the stack returns the last item first. By exact types, and as in
+        # `bodies`: every pass walks all code.
+        kind = type(stmt)
+        if kind is For:
+            pending += stmt.body[::-1]
+        elif kind is If:
+            pending += stmt.orelse[::-1]
+            pending += stmt.body[::-1]
 
 
 def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
@@ -106,7 +111,13 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
     while pending:
         expr = pending.pop()
         yield expr
-        pending.extend(operands(expr))
+        kind = type(expr)  # as in `operands`
+        if kind is Op:
+            pending += expr.args
+        elif kind is Cast:
+            pending.append(expr.arg)
+        elif kind is Load and expr.guard is not None:
+            pending.append(expr.guard)
 
 
 def expr_sizes(expr: Expr) -> tuple[Size, ...]:
@@ -131,8 +142,8 @@ def names_in(expr: Expr) -> frozenset[str]:
     for part in walk_expr(expr):
         if isinstance(part, Local):
             names.add(part.name)
-        for size in expr_sizes(part):
-            names |= size_names(size)
+        elif isinstance(part, Index | Load):
+            names.update(*map(size_names, expr_sizes(part)))
     return frozenset(names)
 
 
