@@ -183,7 +183,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
             M <= N. That is a shape that depends on values, so not under jit.
 
     Shapes: a [M, N]; b [M] or [M, K] -> x [N] or [N, K], residuals [1] or [K], rank [], s [min].
-    Types:  bools and integers become floats; rank i32, residuals and s real.
+    Types:  bools and integers become floats; rank the default integer, residuals and s real.
     Errors: ShapeError for other ranks or different numbers of rows.
     Source: Golub & Van Loan 4e, §5.5; derivative: as pinv's.
 
@@ -205,7 +205,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     (s,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
     if 0 in first.shape:
         return _of_nothing(x, y, s, is_vector)
-    count = ops.reduce_sum(ops.cast(significant(s, limit), dtypes.i32), axes=(0,))
+    count = ops.reduce_sum(ops.cast(significant(s, limit), dtypes.canonical(dtypes.i64)), axes=(0,))
     solution = matmul(_pinv(x, limit), y)
     off = ops.sub(y, matmul(x, solution))
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
@@ -219,4 +219,4 @@ def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> Ls
     n, k = type_of(x).shape[1], type_of(y).shape[1]
     solution = ops.broadcast(number(0, x), shape=(n,) if is_vector else (n, k), axes=())
     residuals = ops.reduce_sum(real_part(ops.mul(y, c.conj(y))), axes=(0,))
-    return LstsqResult(solution, residuals, value("lstsq", np.int32(0)), s)
+    return LstsqResult(solution, residuals, value("lstsq", np.zeros((), dtypes.canonical(dtypes.i64))), s)
