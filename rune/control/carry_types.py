@@ -54,7 +54,7 @@ def _strengthened(value: Value, body_type: ArrayType) -> Value:
     return convert(value, dtype=value_type.dtype, weak=False)
 
 
-def weakened(outs: Sequence[Value], body: Traced) -> list[Any]:
+def weakened(outs: Sequence[Value], body: Traced) -> list[Value]:
     """The results of a loop, as weak as what comes out of the body."""
     return [_as_weak(v, t) for v, t in zip(outs, body.out_types, strict=True)]
 

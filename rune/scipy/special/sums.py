@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, overload
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
@@ -84,7 +86,7 @@ def logsumexp(
     terms = rnp.exp(shifted) if b is None else rnp.exp(_bounded(shifted, b)) * b
     total = rnp.sum(terms, axis, keepdims=keepdims, where=where)
     out = rnp.log(rnp.abs(total) if return_sign else total)
-    out = rounded(out + rnp.reshape(shift, out.shape), real_dtype(dtype) if return_sign else dtype)
+    out = rounded(out + rnp.reshape(shift, out.shape), real_dtype(np.dtype(dtype)) if return_sign else dtype)
     return (out, rounded(rnp.sign(total), dtype)) if return_sign else out
 
 
