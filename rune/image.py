@@ -19,6 +19,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import inexact
 from rune.ops.conventions import normalised_axes
 from rune.records import dataclass
 from rune.transforms.arguments import value_leaves
@@ -259,7 +260,7 @@ def _method(name: str, method: str | ResizeMethod) -> ResizeMethod:
 
 
 def _inexact(x: Array) -> Array:
-    return x if rnp.issubdtype(x.dtype, rnp.inexact) else x.astype(rnp.result_type(x, 1.0))
+    return rnp.asarray(inexact("resize", x))
 
 
 def _nearest(old: int, new: int) -> np.ndarray:

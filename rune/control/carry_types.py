@@ -3,6 +3,7 @@
 A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
 if the body adds floats to it, and the body is traced again for f32. Where only weakness is
 lost, the body is traced once, as in JAX: it sees a weak value, converted from the strong carry.
+Where the body answers a weak value to a strong one, the loop's result is weak.
 Everything else must come out as it went in: the same tree, and at every leaf the same shape and
 dtype.
 """
@@ -51,6 +52,17 @@ def _strengthened(value: Value, body_type: ArrayType) -> Value:
     if not value_type.weak or body_type.weak or value_type.dtype != body_type.dtype:
         return value
     return convert(value, dtype=value_type.dtype, weak=False)
+
+
+def weakened(outs: Sequence[Value], body: Traced) -> list[Value]:
+    """The results of a loop, as weak as what comes out of the body."""
+    return [_as_weak(v, t) for v, t in zip(outs, body.out_types, strict=True)]
+
+
+def _as_weak(value: Value, body_type: ArrayType) -> Value:
+    value_type = type_of(value)
+    is_same = value_type.dtype == body_type.dtype and (value_type.weak or not body_type.weak)
+    return value if is_same else convert(value, dtype=body_type.dtype, weak=body_type.weak)
 
 
 @dataclass(frozen=True, slots=True)

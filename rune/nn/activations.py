@@ -54,9 +54,9 @@ def relu6(x: ArrayLike) -> Array:
     >>> nn.relu6(rnp.array([-1.0, 8.0]))
     Array([0., 6.], f32[2], cpu:0)
     """
-    x = real(ordered("relu6", x))
+    x = ordered("relu6", x)
     inside = rnp.logical_and(rnp.greater(x, 0), rnp.less(x, 6))
-    return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6))
+    return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6.0))
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
@@ -83,9 +83,9 @@ def sparse_plus(x: Any) -> Array:
     >>> nn.sparse_plus(rnp.array([-2.0, 0.0, 2.0]))
     Array([0.  , 0.25, 2.  ], f32[3], cpu:0)
     """
-    x = real(x)
-    middle = rnp.where(rnp.greater_equal(x, 1), x, rnp.square(x + 1) / 4)
-    return rnp.where(rnp.less_equal(x, -1), 0, middle)
+    x = ordered("sparse_plus", x)
+    middle = rnp.where(rnp.greater_equal(x, 1), x, rnp.square(rnp.add(x, 1.0)) / 4)
+    return rnp.where(rnp.less_equal(x, -1), 0.0, middle)
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
@@ -98,7 +98,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     >>> nn.sparse_sigmoid(rnp.array([-2.0, 0.0, 2.0]))
     Array([0. , 0.5, 1. ], f32[3], cpu:0)
     """
-    return 0.5 * rnp.clip(real(x) + 1.0, 0.0, 2.0)
+    return 0.5 * rnp.clip(rnp.add(ordered("sparse_sigmoid", x), 1.0), 0.0, 2.0)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
@@ -238,7 +238,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     Array([-1.,  2.], f32[2], cpu:0)
     """
     above = rnp.greater(ordered("elu", x), 0)
-    below = rnp.expm1(rnp.where(above, 0, x))
+    below = rnp.expm1(rnp.where(above, 0.0, x))
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
@@ -255,7 +255,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     Array([-2.,  2.], f32[2], cpu:0)
     """
     above = rnp.greater(ordered("celu", x), 0)
-    below = rnp.expm1(rnp.divide(rnp.where(above, 0, x), alpha))
+    below = rnp.expm1(rnp.divide(rnp.where(above, 0.0, x), alpha))
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
@@ -281,9 +281,10 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 
     >>> import rune.nn as nn
     >>> nn.gelu(0.0)
-    Array(0., f32*[], cpu:0)
+    Array(0., f32[], cpu:0)
     """
     x = real(x)
+    x = rnp.astype(x, x.dtype)  # not weak, as in JAX
     if not approximate:
         return 0.5 * x * ops.erfc(-x * math.sqrt(0.5))
     # Beyond ±32 tanh is ±1, and the cube may overflow.

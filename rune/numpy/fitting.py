@@ -8,7 +8,8 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
-from rune.numpy.linalg.solves import inv, lstsq
+from rune.numpy.linalg.generalised_inverses import lstsq
+from rune.numpy.linalg.solves import inv
 from rune.numpy.polynomials import vander
 from rune.numpy.products import outer
 from rune.numpy.transcendental import sqrt

@@ -197,7 +197,7 @@ def interp(
 
 def _in_floats(name: str, *xs: ArrayLike) -> list[Array]:
     """Real arrays in one floating dtype; numbers and NumPy data are rounded to it once."""
-    numbers = [x if is_on_host(x) else floating(name, value(name, x)) for x in xs]
+    numbers = [x if is_on_host(x) else value(name, x) for x in xs]
     return [floating(name, x) for x in together(name, *numbers)]
 
 

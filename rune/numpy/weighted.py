@@ -40,12 +40,12 @@ def average(
     >>> rnp.average(rnp.array([1.0, 3.0]), weights=rnp.array([3.0, 1.0]))
     Array(1.5, f32[], cpu:0)
     """
-    x = inexact("average", value("average", a))
     if weights is None:
+        x = inexact("average", value("average", a))
         mean = st.mean(x, axis, None, keepdims)
         ones = broadcast_to("average", constant(1, x), type_of(x).shape)
         return (mean, r.sum(ones, axis, keepdims=keepdims)) if returned else mean
-    x, w = together("average", x, weights)
+    x, w = (inexact("average", v) for v in together("average", value("average", a), weights))
     w = _weights(x, w, axis)
     total = r.sum(w, axis, keepdims=keepdims)
     mean = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)

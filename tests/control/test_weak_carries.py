@@ -46,10 +46,23 @@ def recorded(body: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], list[Any
         (1.0, lambda c: c + 1.0, 1, True),
         (1, lambda c: c + ONE, 2, False),
         (1, lambda c: c + 1.0, 2, False),
+        (1, lambda c: (c + 1.0) * 0 + 4.0, 2, False),
+        (ONE, lambda c: 4.0, 1, True),
+        (1, lambda c: 4.0, 2, True),
         (1.0, lambda c: c + HALF, 2, False),
         (ONE, lambda c: c + 1.0, 1, False),
     ],
-    ids=["strengthens", "stays", "int to f32", "int to weak float", "bf16", "strong"],
+    ids=[
+        "strengthens",
+        "stays",
+        "int to f32",
+        "int to weak float",
+        "int to float",
+        "number",
+        "int to number",
+        "bf16",
+        "strong",
+    ],
 )
 def test_a_body_is_traced_again_only_for_another_dtype(loop: Any, init: Any, step: Any, traces: int, weak: bool):
     body, calls = recorded(step)

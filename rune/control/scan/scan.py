@@ -12,7 +12,7 @@ import numpy as np
 from rune import tree
 from rune.control import in_python
 from rune.control.carried_references import Refs, over_rows, step
-from rune.control.carry_types import Carry, settle
+from rune.control.carry_types import Carry, settle, weakened
 from rune.control.scan.primitive import row_type
 from rune.control.scan.primitive import scan as scan_primitive
 from rune.control.tracing import Traced, trace, with_carry
@@ -146,7 +146,7 @@ def _scanned(
         consts=len(traced.captured),
         carries=len(carries),
     )
-    last, ys = tree.unflatten(traced.out_tree, outs[len(traced.counter) :])
+    last, ys = tree.unflatten(traced.out_tree, weakened(outs[len(traced.counter) :], traced))
     return last, tree.map(lambda y: np.zeros((steps, *y.shape), y.dtype) if is_float0(y) else y, ys)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rune import dims, dtypes, tree
 from rune.control import carried_references, in_python
-from rune.control.carry_types import Carry, settle
+from rune.control.carry_types import Carry, settle, weakened
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
 from rune.control.tracing import NUMBER, Traced, trace, with_carry, with_inputs_of
@@ -135,7 +135,7 @@ def _looped(
         body_consts=len(body.captured),
         reverse=reverse,
     )
-    return tree.unflatten(treedef, outs[len(body.counter) :])
+    return tree.unflatten(treedef, weakened(outs[len(body.counter) :], body))
 
 
 def _beside_number(condition: Traced) -> Program:

@@ -1,6 +1,6 @@
 """rune.numpy.linalg: linear algebra of stacks of matrices, the last two axes.
 
-solves          solve, inv, lstsq, pinv, tensorinv, tensorsolve
+solves          solve, inv, XXtensorinv, tensorsolve
 factorisations  cholesky, qr          determinants   det, slogdet, cond, matrix_rank
 spectra         eigh, eig, svd, …     norms          norm, vector_norm, matrix_norm
 products        matrix_power, multi_dot, trace, diagonal, outer, cross, …
@@ -11,6 +11,7 @@ import typing as _typing
 from rune.absent import of as _absent
 from rune.numpy.linalg.determinants import cond, det, matrix_rank, slogdet
 from rune.numpy.linalg.factorisations import cholesky, qr
+from rune.numpy.linalg.generalised_inverses import lstsq, pinv
 from rune.numpy.linalg.norms import matrix_norm, norm, vector_norm
 from rune.numpy.linalg.products import (
     cross,
@@ -24,7 +25,7 @@ from rune.numpy.linalg.products import (
     trace,
     vecdot,
 )
-from rune.numpy.linalg.solves import inv, lstsq, pinv, solve, tensorinv, tensorsolve
+from rune.numpy.linalg.solves import inv, solve, tensorinv, tensorsolve
 from rune.numpy.linalg.spectra import eig, eigh, eigvals, eigvalsh, svd, svdvals
 
 __all__ = [

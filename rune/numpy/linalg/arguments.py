@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def computing(name: str, *xs: ArrayLike) -> tuple[list[Array], Callable[[T], T]]:
     """The arrays in one dtype that LAPACK knows, and a function that rounds results back."""
-    operands = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
+    operands = [inexact(name, x) for x in c.same_dtype(name, *(value(name, x) for x in xs))]
     dtype = type_of(operands[0]).dtype
     if dtype in LAPACK:
         return [_strong(x) for x in operands], lambda out: out

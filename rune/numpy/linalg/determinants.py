@@ -18,8 +18,9 @@ from rune.errors import ArgumentError
 from rune.numpy.arguments import rank, value
 from rune.numpy.linalg.adjugates import determinant
 from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.numpy.linalg.generalised_inverses import cutoff, significant
 from rune.numpy.linalg.norms import norm
-from rune.numpy.linalg.solves import cutoff, inv, significant
+from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import full, number, part
 from rune.ops.promote import apply

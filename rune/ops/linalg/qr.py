@@ -5,11 +5,11 @@
     householder_product(a, taus)    the first columns of the reflections' product
 
 R's diagonal may have either sign (LAPACK's). The derivative of qr: of tall matrices (M >= N), of
-wide ones through their leading square, of a complete Q up to the choice among the columns that
-complete it, which are taken not to turn among themselves. The reflections of geqrf follow Q: their
-vectors V and T Vᴴ are the LU factors of 1 - Q. Either needs the leading min(M, N) columns to be
-independent, and is infinite or NaN where they are not; the reflections also where one of them, but
-the last of a square matrix, is the identity (tau 0), since then the next one may have either sign.
+wide ones through their leading square; the columns that complete a Q follow the reflections. Those
+of geqrf follow Q: their vectors V and T Vᴴ are the LU factors of 1 - Q. Either needs the leading
+min(M, N) columns to be independent, and is infinite or NaN where they are not; the reflections also
+where one of them, but the last of a square matrix, is the identity (tau 0), since then the next one
+may have either sign. The columns that complete a Q turn as little as they can there.
 Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, arXiv:1903.09650;
         reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors from TSQR".
 """
@@ -27,7 +27,8 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
-from rune.ops.arithmetic import add, neg, sub
+from rune.ops.arithmetic import add, ne, neg, select, sub
+from rune.ops.family import broadcast
 from rune.ops.linalg import householder, qr_numpy
 from rune.ops.linalg.closed_form import product_jvp, reflections_jvp
 from rune.ops.linalg.small import NARROW, fits_cache
@@ -42,6 +43,7 @@ from rune.ops.matrix_helpers import (
     grown,
     lower_triangle,
     matmul,
+    number,
     part,
     real_part,
     require_matrices,
@@ -50,6 +52,7 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
 )
 from rune.ops.movement import concatenate
+from rune.ops.reduction import reduce_prod
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -179,15 +182,33 @@ def _jvp(
 ) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
     m, n = type_of(a).shape[-2:]
-    q, r = qr(a, **params)
     k = smaller(m, n)
-    lead_q = part(q, -1, 0, k)
-    dq, dr = _economic_jvp(lead_q, part(r, -2, 0, k), da)
-    if type_of(q).shape[-1] != k:
-        complement = part(q, -1, k, m)
-        turned = neg(matmul(lead_q, matmul(adjoint(dq), complement)))
-        dq, dr = concatenate(dq, turned, axis=type_of(a).ndim - 1), grown(dr, m, n)
-    return [q, r], [dq, dr]
+    if _width(type_of(a), params["full_matrices"] is True) == k:
+        q, r = qr(a, **params)
+        return [q, r], [*_economic_jvp(q, r, da)]
+    packed, taus = geqrf(a)
+    vectors = part(packed, -1, 0, k)
+    q, r = householder_product(grown(vectors, m, m), taus), upper_triangle(packed)
+    dq, dr = _economic_jvp(part(q, -1, 0, k), part(r, -2, 0, k), da)
+    dq = concatenate(dq, _complement_jvp(vectors, taus, q, dq), axis=type_of(a).ndim - 1)
+    return [q, r], [dq, grown(dr, m, n)]
+
+
+def _complement_jvp(vectors: Value, taus: Value, q: Value, dq: Value) -> Array:
+    """Of the columns of Q [*B, M, M] behind the first K, which turn by `dq` [*B, M, K].
+
+    They follow the reflections. Where one of these is the identity, and the next one may have
+    either sign, they turn as little as they can.
+    """
+    m, k = type_of(vectors).shape[-2:]
+    lead, complement = part(q, -1, 0, k), part(q, -1, k, m)
+    least = neg(matmul(lead, matmul(adjoint(dq), complement)))
+    is_moving = ne(reduce_prod(taus, axes=(type_of(taus).ndim - 1,)), number(0, taus))
+    lanes = tuple(range(type_of(is_moving).ndim))
+    safe = select(broadcast(is_moving, shape=type_of(taus).shape, axes=lanes), taus, number(1, taus))
+    dv, dtaus = reflections_jvp(vectors, safe, dq)
+    turned = part(product_jvp(vectors, safe, dv, dtaus, m), -1, k, m)
+    return select(broadcast(is_moving, shape=type_of(least).shape, axes=lanes), turned, least)
 
 
 def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import det as _det
 from rune.numpy.linalg import inv as _inv
 from rune.numpy.linalg.arguments import computing, matrices, pair, same_batch, square
-from rune.numpy.linalg.solves import LstsqResult
+from rune.numpy.linalg.generalised_inverses import LstsqResult
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
 from rune.typing import ArrayLike

@@ -17,7 +17,7 @@ from rune.control import scan
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
 from rune.scipy.special import tables_bessel as tables
-from rune.scipy.special.arguments import elementwise, quotient, reals
+from rune.scipy.special.arguments import elementwise, quotient, reals, rounded, widened
 from rune.scipy.special.bessel import odd_over
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
@@ -176,7 +176,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """
     if v < 0:
         raise ArgumentError(f"bessel_jn: cannot use order {v} (at least 0 required)")
-    (x,) = reals("bessel_jn", z)
+    x, dtype = widened(reals("bessel_jn", z)[0])
     start = static_count("bessel_jn", "an order", v + n_iter)
     is_zero = x == 0
     double = 2.0 / rnp.where(is_zero, 1.0, x)
@@ -186,7 +186,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         above, here, total = carry
         below = order * double * here - above
         # Large numbers are made small again; the sum that divides them keeps pace.
-        shrink = rnp.where(rnp.abs(below) > 1 / tiny, tiny, 1.0)
+        shrink = rnp.where(rnp.abs(below) > 1 / tiny, tiny, 1.0).astype(x.dtype)
         even = rnp.remainder(order, 2.0) == 1.0
         total = (total + rnp.where(even, 2.0 * below, 0.0)) * shrink
         return (here * shrink, below * shrink, total), (below * shrink, shrink)
@@ -199,4 +199,4 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     later = rnp.flip(rnp.cumprod(rnp.flip(shrinks, 0), 0), 0) / shrinks
     out = rnp.flip((unscaled * later)[start - 1 - v :], 0) / (total - last)
     edge = rnp.arange(v + 1).reshape(-1, *(1,) * x.ndim) == 0
-    return rnp.where(is_zero, rnp.where(edge, 1.0, 0.0), out)
+    return rounded(rnp.where(is_zero, rnp.where(edge, 1.0, 0.0), out), dtype)

@@ -233,7 +233,7 @@ psi = digamma
 
 @elementwise
 def polygamma(n: Array, x: Array) -> Array:
-    """The n-th derivative of ψ, n a whole number, for x > 0.
+    """The n-th derivative of ψ, n a whole number, for x > 0; NaN for a negative n.
 
     Not differentiable in n.
     Shapes: broadcast together.
@@ -248,7 +248,8 @@ def polygamma(n: Array, x: Array) -> Array:
     order = rnp.where(n > 0, n, 1.0)
     sign = rnp.where(rnp.remainder(order, 2.0) == 0, -1.0, 1.0)
     high = sign * gamma_function(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
-    return rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), high)
+    value = rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), high)
+    return undefined(n < 0, value, x)
 
 
 # --- the zeta function ------------------------------------------------------------------------

@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, overload
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
+from rune.numpy.arguments import inexact
 from rune.ops import conventions as c
+from rune.ops.complex_numbers import real_dtype
 from rune.scipy.special.arguments import rounded, widened
 from rune.typing import ArrayLike, Axis
 
@@ -74,15 +78,15 @@ def logsumexp(
     """
     if b is not None:
         a, b = rnp.broadcast_arrays(*c.same_dtype("logsumexp", a, b))
-    x, dtype = widened(a)
-    largest = largest_of(x, axis, _weighty(b, where))
+    x, dtype = widened(inexact("logsumexp", a))
+    largest = largest_of(rnp.real(x), axis, _weighty(b, where))
     # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
     shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
     shifted = _inside(x - shift, where)
     terms = rnp.exp(shifted) if b is None else rnp.exp(_bounded(shifted, b)) * b
     total = rnp.sum(terms, axis, keepdims=keepdims, where=where)
     out = rnp.log(rnp.abs(total) if return_sign else total)
-    out = rounded(out + rnp.reshape(shift, out.shape), dtype)
+    out = rounded(out + rnp.reshape(shift, out.shape), real_dtype(np.dtype(dtype)) if return_sign else dtype)
     return (out, rounded(rnp.sign(total), dtype)) if return_sign else out
 
 

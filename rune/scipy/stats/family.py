@@ -45,7 +45,7 @@ def arranged(family: str, names: Sequence[str], args: Sequence[ArrayLike], kwarg
 
     Errors: ArgumentError for one that is missing, given twice or unknown.
     """
-    defaults: dict[str, object] = {"loc": 0.0, "scale": 1.0}
+    defaults: dict[str, object] = {"loc": 0, "scale": 1}
     named = dict(zip(names, args))
     wrong = [k for k in kwargs if k not in names or k in named]
     named |= kwargs
