@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,10 +104,10 @@ def _from_lists(arguments: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
     return f"{text}->{_term_of(result, letters)}", tuple(operands)
 
 
-def _letters_of(axes: set[Any]) -> dict[Any, str]:
+def _letters_of(axes: set[Hashable]) -> dict[Hashable, str]:
     """A letter for each axis, in the order of the axes."""
     try:
-        ordered = sorted(axes)
+        ordered: list[Hashable] = sorted(axes)  # type: ignore[reportArgumentType]  # asked by trying
     except TypeError:
         raise ArgumentError(f"einsum: cannot order the axes {axes} (numbers or strings required)") from None
     # In rising order, which is that of the result's axes where it is not given.
@@ -117,7 +117,7 @@ def _letters_of(axes: set[Any]) -> dict[Any, str]:
     return dict(zip(ordered, names))
 
 
-def _term_of(axes: Sequence[Any], letters: dict[Any, str]) -> str:
+def _term_of(axes: Sequence[Hashable], letters: dict[Hashable, str]) -> str:
     unknown = [axis for axis in axes if axis is not Ellipsis and axis not in letters]
     if unknown:
         raise ArgumentError(f"einsum: cannot find the axes {unknown} of the result (those of an operand required)")

@@ -77,7 +77,7 @@ def test_the_class_of_a_node_says_how_it_comes_apart_and_together(node: Any):
     entry = registry[type(node)]
     children, data = entry.to_iter(node)
 
-    assert entry.from_iter(data, [child * 2 for child in children]) == jax.tree.map(lambda x: x * 2, node)
+    assert entry.from_iter(data, jax.tree.map(lambda x: x * 2, list(children))) == jax.tree.map(lambda x: x * 2, node)
 
 
 def test_a_sampler_is_a_function_that_can_be_pickled():

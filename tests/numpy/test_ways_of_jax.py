@@ -255,3 +255,10 @@ def test_axes_of_a_sum_have_names_of_any_kind(axes: Any):
 def test_axes_without_an_order_or_an_operand_are_refused(axes: Any):
     with pytest.raises(ArgumentError, match="axes"):
         rnp.einsum(np.ones((3, 3)), axes[0], np.ones((3, 3)), *axes[1:])
+
+
+def test_arrays_stand_for_their_dtypes_in_a_promotion():
+    x = rnp.ones(3, rnp.float16)
+
+    assert rnp.promote_types(x, rnp.int32) == np.float16
+    assert rune.jit(lambda v: v.astype(rnp.promote_types(v, rnp.float32)))(x).dtype == np.float32

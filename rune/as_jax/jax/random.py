@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Never
 
 from rune import absent, random
 from rune.array import Array
@@ -18,7 +18,7 @@ def _as_function(sampler: Sampler) -> Callable[..., Array]:
     """A sampler as a plain function, as in JAX: SCICO asks for functions, and they pickle."""
 
     @wraps(sampler)
-    def draw(*args: object, **kwargs: Any) -> Array:
+    def draw(*args: object, **kwargs: Never) -> Array:
         return sampler(*args, **kwargs)
 
     draw.__module__, draw.__qualname__ = __name__, draw.__name__

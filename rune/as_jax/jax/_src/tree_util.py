@@ -1,7 +1,7 @@
 """`jax._src.tree_util`: which classes are nodes (Flax nnx asks), and public names (Orbax)."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jax.tree_util import *
 
@@ -14,8 +14,8 @@ __getattr__ = absent.of(__name__)
 class NodeClass(NamedTuple):
     """How a node of a class comes apart and together."""
 
-    to_iter: Callable[[object], tuple[Iterable[Any], object]]  # node -> children, data
-    from_iter: Callable[[Any, Iterable[Any]], object]  # data, children -> node
+    to_iter: Callable[[object], tuple[Iterable[object], object]]  # node -> children, data
+    from_iter: Callable[[object, Iterable[object]], object]  # data, children -> node
 
 
 class NodeClasses:
