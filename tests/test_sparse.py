@@ -304,3 +304,14 @@ def test_duplicates_of_a_batch_are_joined_in_each_of_it(nse: int | None, remove_
     np.testing.assert_array_equal(joined.indices[:, :2, 0], [[0, 1], [0, 2]])
     np.testing.assert_array_equal(joined.indices[:, 2:], 3)
     np.testing.assert_array_equal(joined.todense(), [[3, 3, 0], [5, 0, 4]])
+
+
+def test_elements_outside_do_not_move_others_to_another_row():
+    places = np.array([[0, 0], [0, 2], [0, 3], [1, 3], [1, 1], [2, 0], [5, 1]])
+    m = BCOO((rnp.arange(1.0, 8.0), rnp.asarray(places)), shape=(3, 3))
+    expected = np.array([[1, 0, 2], [0, 5, 0], [6, 0, 0]], np.float32)
+
+    rows = sparse.BCSR.from_bcoo(m)
+
+    same(np.asarray(rows.todense()), expected)
+    near(rows @ rnp.arange(3.0), expected @ np.arange(3.0, dtype=np.float32), relative=1e-6, why="sums of three")

@@ -78,8 +78,8 @@ def _as_whole(x: Array, dtype: DTypeLike) -> Array:
 
 def _rounded(x: Array) -> Array:
     """The nearest whole numbers, halves away from 0. The sum x + 0.5 is itself rounded."""
-    whole = rnp.trunc(x)
-    return whole + rnp.where(rnp.abs(x - whole) >= 0.5, rnp.sign(x), 0.0)
+    truncated = rnp.trunc(x)
+    return truncated + rnp.where(rnp.abs(x - truncated) >= 0.5, rnp.sign(x), 0.0)
 
 
 def _of_nothing(x: Array, where: Sequence[Array], mode: str, cval: ArrayLike) -> Array:

@@ -151,7 +151,7 @@ def a_hidden_markov_model_and_a_filter():
         tfd.Normal(jnp.array([0.0, 3.0]), jnp.array([1.0, 1.0])),
         num_steps=6,
     )
-    seen = jnp.array([0.1, 2.5, 3.3, 0.2, -0.3, 2.9])
+    observations = jnp.array([0.1, 2.5, 3.3, 0.2, -0.3, 2.9])
     linear = tfd.LinearGaussianStateSpaceModel(
         num_timesteps=6,
         transition_matrix=jnp.array([[1.0, 1.0], [0.0, 1.0]]),
@@ -161,10 +161,10 @@ def a_hidden_markov_model_and_a_filter():
         initial_state_prior=tfd.MultivariateNormalDiag(scale_diag=jnp.ones(2)),
     )
     return {
-        "log": hidden.log_prob(seen),
-        "mode": hidden.posterior_mode(seen),
-        "marginals": hidden.posterior_marginals(seen).probs_parameter(),
-        "filtered": linear.forward_filter(seen[:, None])[1],
+        "log": hidden.log_prob(observations),
+        "mode": hidden.posterior_mode(observations),
+        "marginals": hidden.posterior_marginals(observations).probs_parameter(),
+        "filtered": linear.forward_filter(observations[:, None])[1],
     }
 
 
