@@ -7,8 +7,9 @@ refused by name. Sizes and axes must be Python integers, since shapes are known 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Set, Sized
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -67,11 +68,18 @@ def members(name: str, xs: object) -> list[Array]:
     """A sequence of arrays, or an array's slices along its first axis, as a list."""
     if isinstance(xs, Operators | np.ndarray):
         xs = list(value(name, xs))
-    if not isinstance(xs, list | tuple):
+    if not _is_collection(xs):
         raise ArgumentError(f"{name}: cannot take {type(xs).__name__} (sequence of arrays required)")
-    if not xs:
+    arrays: list[Array] = list(xs)
+    if not arrays:
         raise ArgumentError(f"{name}: cannot take no arrays (at least one required)")
-    return list(xs)
+    return arrays
+
+
+def _is_collection(xs: object) -> TypeGuard[Iterable[Array]]:
+    """Whether `xs` has members in an order: also classes that only answer `len` and indices."""
+    is_ordered = isinstance(xs, Iterable) or hasattr(type(xs), "__getitem__")
+    return isinstance(xs, Sized) and is_ordered and not isinstance(xs, str | bytes | Mapping | Set)
 
 
 def together(name: str, *xs: ArrayLike) -> list[Array]:

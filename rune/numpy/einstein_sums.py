@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,15 +90,38 @@ def _read(name: str, subscripts: str, operands: Sequence[ArrayLike], dtype: DTyp
 
 
 def _from_lists(arguments: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
-    """The string form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
+    """The string form of einsum(x, [0, 1], y, [1, 2], [0, 2]); axes may have names of any kind.
+
+    Errors: ArgumentError for names that have no order, or are more than the letters.
+    """
     operands, lists = arguments[0 : len(arguments) // 2 * 2 : 2], arguments[1::2]
-    text = ",".join(_letters(axes) for axes in lists)
-    return (f"{text}->{_letters(arguments[-1])}" if len(arguments) % 2 else text), tuple(operands)
+    terms = [listed("einsum", "the axes of an operand", axes) for axes in lists]
+    letters = _letters_of({axis for term in terms for axis in term if axis is not Ellipsis})
+    text = ",".join(_term_of(term, letters) for term in terms)
+    if len(arguments) % 2 == 0:
+        return text, tuple(operands)
+    result = listed("einsum", "the axes of the result", arguments[-1])
+    return f"{text}->{_term_of(result, letters)}", tuple(operands)
 
 
-def _letters(axes: object) -> str:
-    numbers = listed("einsum", "the axes of an operand", axes)
-    return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in numbers)
+def _letters_of(axes: set[Hashable]) -> dict[Hashable, str]:
+    """A letter for each axis, in the order of the axes."""
+    try:
+        ordered: list[Hashable] = sorted(axes)  # type: ignore[reportArgumentType]  # asked by trying
+    except TypeError:
+        raise ArgumentError(f"einsum: cannot order the axes {axes} (numbers or strings required)") from None
+    # In rising order, which is that of the result's axes where it is not given.
+    names = string.ascii_lowercase if len(ordered) <= 26 else "".join(sorted(string.ascii_letters))
+    if len(ordered) > len(names):
+        raise ArgumentError(f"einsum: cannot name {len(ordered)} axes (at most {len(names)})")
+    return dict(zip(ordered, names))
+
+
+def _term_of(axes: Sequence[Hashable], letters: dict[Hashable, str]) -> str:
+    unknown = [axis for axis in axes if axis is not Ellipsis and axis not in letters]
+    if unknown:
+        raise ArgumentError(f"einsum: cannot find the axes {unknown} of the result (those of an operand required)")
+    return "".join("..." if axis is Ellipsis else letters[axis] for axis in axes)
 
 
 def _parsed(subscripts: str, arrays: Sequence[ArrayLike]) -> tuple[list[str], str]:

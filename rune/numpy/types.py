@@ -141,7 +141,7 @@ def result_type(*args: object) -> np.dtype:
 
 
 def promote_types(a: object, b: object) -> np.dtype:
-    """The dtype to which two dtypes promote.
+    """The dtype to which two dtypes promote, or those of arrays.
 
     Errors: DtypeError for another `a` and another `b`.
 
@@ -149,7 +149,7 @@ def promote_types(a: object, b: object) -> np.dtype:
     >>> rnp.promote_types("int8", "uint8")
     dtype('int16')
     """
-    pair = (_type(x) if isinstance(x, type) and x in _PYTHON else (dtypes.named(x), False) for x in (a, b))
+    pair = (_type(x) if isinstance(x, type) and x in _PYTHON else (_dtype_of(x), False) for x in (a, b))
     return dtypes.public(dtypes.promote(*pair)[0])
 
 

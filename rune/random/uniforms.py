@@ -52,7 +52,7 @@ def uniform(
 ) -> Array:
     """Numbers of [minval, maxval), all equally likely.
 
-    Shapes: minval and maxval broadcast to `shape`.
+    Shapes: minval and maxval broadcast to `shape`; () becomes theirs if all their axes are 1.
     Types:  floating, f32 by default.
     Errors: DtypeError, ShapeError.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
@@ -62,6 +62,8 @@ def uniform(
     Array([0.947667  , 0.9785799 , 0.33229148], f32[3], cpu:0)
     """
     kind = floating("uniform", dtype, minval, maxval)
+    if shape == () and set(axes := joint_shape("uniform", None, minval, maxval)) == {1}:
+        shape = axes
     joint_shape("uniform", shape, minval, maxval)
     unit = unit_interval(key, shape, kind)
     if _is(minval, 0.0) and _is(maxval, 1.0):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
 from rune.sparse.coordinates import Coordinates, S, columns_of, listed, per_element, require_sparse, spread
+from rune.transforms.batching.vmap import vmap
 from rune.typing import ArrayLike
 
 
@@ -119,11 +122,12 @@ def bcoo_sort_indices(mat: S) -> S:
 def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = True) -> S:
     """The array with one element for each position, in their order.
 
-    nse:           how many there is room for; under jit it has to be said, else they are counted
+    nse:           how many there is room for in each of a batch;
+                   under jit it has to be said, else they are counted
     remove_zeros:  drop elements that are 0, if they are counted
 
     Shapes: those of `mat`. Types: those of `mat`.
-    Errors: ArgumentError for an array with a batch; a TracerError where nothing can be counted.
+    Errors: a TracerError where nothing can be counted.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.BCOO((rnp.ones(3), rnp.array([[1], [0], [1]])), shape=(3,))
@@ -131,27 +135,36 @@ def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = Tru
     Array([1., 2.], f32[2], cpu:0)
     """
     require_sparse("bcoo_sum_duplicates", mat)
-    if mat.n_batch:
-        raise ArgumentError(f"bcoo_sum_duplicates: cannot join elements of {mat!r} (no batch required)")
-    sparse = mat.shape[: mat.n_sparse]
+    batch, sparse = mat.shape[: mat.n_batch], mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     count = prod(sparse)
     is_inside = rnp.all(mat.indices < rnp.asarray(sparse, mat.indices.dtype), -1)
     if remove_zeros and nse is None:
-        is_inside = is_inside & rnp.any(mat.data != 0, tuple(range(1, mat.data.ndim)))
-    number = rnp.zeros(mat.nse, mat.indices.dtype)
+        is_inside = is_inside & rnp.any(mat.data != 0, tuple(range(mat.n_batch + 1, mat.data.ndim)))
+    number = rnp.zeros(mat.indices.shape[:-1], mat.indices.dtype)
     for k, size in enumerate(sparse):
-        number = number * size + mat.indices[:, k]
-    number = rnp.where(is_inside, number, count)
+        number = number * size + mat.indices[..., k]
+    number = rnp.broadcast_to(rnp.where(is_inside, number, count), (*batch, mat.nse))
     if nse is None:
-        nse = len(set(np.asarray(number).tolist()) - {count})
+        lanes = np.asarray(number).reshape(prod(batch), mat.nse).tolist()
+        nse = max((len(set(lane) - {count}) for lane in lanes), default=0)
+    join = partial(_joined, sparse=sparse, nse=nse)
+    for _ in batch:
+        join = vmap(join)
+    data, indices = join(number, rnp.broadcast_to(mat.data, (*batch, *mat.data.shape[mat.n_batch :])))
+    indices = indices.astype(mat.indices.dtype)
+    return mat.remade((data, indices), shape=mat.shape, is_sorted=True, is_unique=True)
+
+
+def _joined(number: Array, data: Array, *, sparse: Shape, nse: int) -> tuple[Array, Array]:
+    """The sums of `data` at each number of a place, in order, and the indices of the places."""
+    count = prod(sparse)
     # One place more, for what is outside.
     places, inverse = rnp.unique(number, return_inverse=True, size=nse + 1, fill_value=count)
-    data = rnp.zeros((nse + 1, *mat.data.shape[1:]), mat.dtype).at[inverse.ravel()].add(mat.data)[:nse]
+    sums = rnp.zeros((nse + 1, *data.shape[1:]), data.dtype).at[inverse.ravel()].add(data)[:nse]
     is_element = places[:nse] < count
     columns = [rnp.where(is_element, p, s) for p, s in zip(rnp.unravel_index(places[:nse], sparse), sparse)]
-    indices = rnp.stack(columns, -1).astype(mat.indices.dtype) if sparse else mat.indices[:nse]
-    data = rnp.where(is_element.reshape(-1, *(1,) * mat.n_dense), data, 0)
-    return mat.remade((data, indices), shape=mat.shape, is_sorted=True, is_unique=True)
+    indices = rnp.stack(columns, -1) if sparse else rnp.zeros((nse, 0), number.dtype)
+    return rnp.where(is_element.reshape(-1, *(1,) * (data.ndim - 1)), sums, 0), indices
 
 
 def bcoo_reduce_sum(mat: S, *, axes: Sequence[int]) -> S:

@@ -18,7 +18,7 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.sharding.shardings import Sharding
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Coordinates, Either, Operand, Parts, Sparse, is_inside, spread
+from rune.sparse.coordinates import Coordinates, Either, Operand, Parts, Sparse, spread
 from rune.sparse.forms import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, elements_at
 from rune.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from rune.sparse.products import Dims, bcoo_dot_general
@@ -123,7 +123,8 @@ class BCSR(Sparse):
             raise ShapeError(f"BCSR.from_bcoo: cannot make rows of {arr!r} (two sparse axes required)")
         m = bcoo_sort_indices(spread(arr))
         rows = m.shape[m.n_batch]
-        counted = is_inside(m)[..., None] & (m.indices[..., :1] <= rnp.arange(rows, dtype=m.indices.dtype))
+        # An element whose column is outside stands among those of its row, and is counted there.
+        counted = m.indices[..., :1] <= rnp.arange(rows, dtype=m.indices.dtype)
         ends = rnp.sum(counted, -2).astype(m.indices.dtype)
         indptr = rnp.pad(ends, [(0, 0)] * m.n_batch + [(1, 0)])
         args = (m.data, m.indices[..., 1], indptr)

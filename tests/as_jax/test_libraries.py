@@ -25,6 +25,7 @@ SAMPLE = (
     ("optax", "first_page_adam_on_a_quadratic"),
     ("optax", "optimizers_of_running_squares"),
     ("optimistix", "quick_start_an_implicit_euler_step"),
+    ("tinygp", "kernels_of_several_inputs"),
 )
 REPORT = """<testsuites><testsuite>
 <testcase classname="a.A" name="one"/>

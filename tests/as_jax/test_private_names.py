@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import sys
 from typing import Any
 
@@ -9,11 +11,15 @@ import jax
 import jax._src.dispatch
 import jax._src.dtypes
 import jax._src.traceback_util
+import jax._src.tree_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.custom_derivatives import zero_from_primal
 from jax.interpreters import ad
+
+import rune
+from rune.random.sampler import Sampler
 
 
 def test_frames_of_a_file_may_be_excluded():
@@ -59,3 +65,28 @@ def test_the_zero_of_a_tree_is_a_tree_of_zeros():
 
 def test_a_dtype_is_numpys_class():
     assert jnp.dtype is np.dtype
+
+
+@pytest.mark.parametrize("node", [{"a": 1, "b": 2}, [3, 4], (5,), jax.ShapeDtypeStruct])
+def test_the_class_of_a_node_says_how_it_comes_apart_and_together(node: Any):
+    registry = jax._src.tree_util._registry
+    if isinstance(node, type):
+        with pytest.raises(KeyError):
+            registry[node]
+        return
+    entry = registry[type(node)]
+    children, data = entry.to_iter(node)
+
+    assert entry.from_iter(data, jax.tree.map(lambda x: x * 2, list(children))) == jax.tree.map(lambda x: x * 2, node)
+
+
+def test_a_sampler_is_a_function_that_can_be_pickled():
+    samplers = [name for name, x in vars(rune.random).items() if isinstance(x, Sampler)]
+
+    assert "normal" in samplers
+    for name in samplers:
+        sampler = getattr(jax.random, name)
+
+        assert inspect.isfunction(sampler), name
+        assert pickle.loads(pickle.dumps(sampler)) is sampler
+        assert next(iter(inspect.signature(sampler).parameters)) == "key"

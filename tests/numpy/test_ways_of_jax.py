@@ -208,3 +208,57 @@ def test_a_determinant_is_that_of_either_factorisation(n: int):
 
     for ours, numpys in zip(rnp.linalg.slogdet(a, method="qr"), np.linalg.slogdet(a), strict=True):
         np.testing.assert_allclose(ours, numpys, rtol=1e-4, atol=1e-5)
+
+
+class _Blocks:
+    """A collection by its length and its indices alone, as SCICO's arrays of blocks are."""
+
+    def __init__(self, *parts: np.ndarray):
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        return self.parts[i]
+
+
+@pytest.mark.parametrize("join", ["concatenate", "stack", "vstack", "hstack", "dstack"])
+def test_arrays_are_joined_from_any_ordered_collection(join: str):
+    parts = [np.arange(5.0), np.ones(5), -np.arange(5.0)]
+
+    np.testing.assert_array_equal(getattr(rnp, join)(_Blocks(*parts)), getattr(np, join)(parts))
+    for refused in ({"a": parts[0]}, "ab", (x for x in parts), 3.0):
+        with pytest.raises((ArgumentError, TypeError)):
+            getattr(rnp, join)(refused)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        (["row", "inner"], ["inner", "column"], ["row", "column"]),
+        ([90, 7], [7, 1000], [1000, 90]),
+        (["z", "b"], ["b", "a"]),
+        ([..., "b"], ["b", ...], [...]),
+    ],
+)
+def test_axes_of_a_sum_have_names_of_any_kind(axes: Any):
+    x, y = RNG.normal(size=(3, 5)), RNG.normal(size=(5, 3))
+    letters = {name: "abc"[i] for i, name in enumerate(sorted({a for term in axes for a in term if a is not ...}))}
+    terms = ["".join("..." if a is ... else letters[a] for a in term) for term in axes]
+    expected = np.einsum(",".join(terms[:2]) + "".join(f"->{t}" for t in terms[2:]), x, y)
+
+    np.testing.assert_allclose(rnp.einsum(x, axes[0], y, *axes[1:]), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [([0, "a"], ["a", 1]), ([0, 1], [1, 2], [0, 9])])
+def test_axes_without_an_order_or_an_operand_are_refused(axes: Any):
+    with pytest.raises(ArgumentError, match="axes"):
+        rnp.einsum(np.ones((3, 3)), axes[0], np.ones((3, 3)), *axes[1:])
+
+
+def test_arrays_stand_for_their_dtypes_in_a_promotion():
+    x = rnp.ones(3, rnp.float16)
+
+    assert rnp.promote_types(x, rnp.int32) == np.float16
+    assert rune.jit(lambda v: v.astype(rnp.promote_types(v, rnp.float32)))(x).dtype == np.float32

@@ -385,3 +385,16 @@ def test_the_interval_of_uniform_is_half_open_after_rounding():
 
     close(np.float32(1.0), drawn.min(), ulps=0, why="two numbers at most")
     assert drawn.max() <= high
+
+
+@pytest.mark.parametrize("ones", [(1,), (1, 1, 1)])
+def test_one_number_takes_the_axes_of_its_bounds_if_they_are_all_1(ones):
+    key = random.key(3)
+    low, high = np.full(ones, 2.0, np.float32), np.full(ones, 5.0, np.float32)
+
+    drawn = random.uniform(key, (), np.float32, low, high)
+
+    assert drawn.shape == ones
+    np.testing.assert_array_equal(np.asarray(drawn).ravel(), np.asarray(random.uniform(key, (), np.float32, 2.0, 5.0)))
+    with pytest.raises(ShapeError, match="broadcast"):
+        random.uniform(key, (), np.float32, np.zeros(3), 1.0)

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 import scipy.special
 import scipy.stats
 
 import rune
+import rune.numpy as rnp
 from rune.errors import ArgumentError
-from rune.scipy import special, stats
+from rune.scipy import ndimage, special, stats
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -197,3 +199,24 @@ def test_the_support_and_an_interval_move_with_the_parameters(name: str, shapes:
 
     expected = *theirs.support(*shapes, **shift), *theirs.interval(0.8, *shapes, **shift)
     near(np.array(expected), np.array(ends), relative=1e-5, why="f32")
+
+
+@pytest.mark.parametrize("mode", ["nearest", "mirror", "reflect", "grid-wrap"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_the_nearest_element_is_that_of_the_nearest_whole_number(mode, dtype):
+    x = np.arange(10, 17).astype(dtype)
+    below = np.nextafter(np.float32(0.5), np.float32(0))
+    at = np.array([below, -below, 0.5, 1.5, 2.5, 4.5, np.nextafter(np.float32(3.5), np.float32(0))], np.float32)
+    places = np.sign(at) * np.floor(np.abs(at.astype(np.float64)) + 0.5)
+    expected = scipy.ndimage.map_coordinates(x, [places], order=0, mode=mode)
+
+    for find in (ndimage.map_coordinates, rune.jit(ndimage.map_coordinates, static_argnums=(2, 3))):
+        np.testing.assert_array_equal(find(rnp.asarray(x), [rnp.asarray(at)], 0, mode.removeprefix("grid-")), expected)
+
+
+def test_half_a_step_before_the_first_element_is_outside():
+    at = np.array([-0.5, -0.49, 6.49, 6.5], np.float32)  # what jax 0.10.2 answers: [-9, 10, 16, -9]
+
+    actual = ndimage.map_coordinates(rnp.arange(10.0, 17.0), [rnp.asarray(at)], 0, "constant", -9.0)
+
+    np.testing.assert_array_equal(actual, [-9.0, 10.0, 16.0, -9.0])

@@ -72,8 +72,14 @@ def _is_whole(dtype: np.dtype) -> bool:
 
 def _as_whole(x: Array, dtype: DTypeLike) -> Array:
     """The nearest whole numbers, halves away from 0."""
-    nearest = rnp.trunc(x + rnp.where(x < 0, -0.5, 0.5))
+    nearest = _rounded(x)
     return rnp.not_equal(nearest, 0) if rnp.issubdtype(dtype, rnp.bool_) else rnp.astype(nearest, dtype)
+
+
+def _rounded(x: Array) -> Array:
+    """The nearest whole numbers, halves away from 0. The sum x + 0.5 is itself rounded."""
+    truncated = rnp.trunc(x)
+    return truncated + rnp.where(rnp.abs(x - truncated) >= 0.5, rnp.sign(x), 0.0)
 
 
 def _of_nothing(x: Array, where: Sequence[Array], mode: str, cval: ArrayLike) -> Array:
@@ -86,7 +92,7 @@ def _of_nothing(x: Array, where: Sequence[Array], mode: str, cval: ArrayLike) ->
 
 def _neighbours(at: Array, size: Size, order: int, mode: str) -> list[tuple[Array, Array, Array | bool]]:
     """Places to read along an axis, their weights, and whether they are inside."""
-    low = rnp.floor(at + 0.5) if order == 0 else rnp.floor(at)
+    low = _rounded(at) if order == 0 else rnp.floor(at)
     shares = [rnp.ones_like(at)] if order == 0 else [1.0 - (at - low), at - low]
     neighbours = []
     for step, share in enumerate(shares):
