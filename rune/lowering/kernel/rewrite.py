@@ -54,12 +54,11 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        # Reversed, because the stack returns the last item first. By exact types, and as in
-        # `bodies`: every pass walks all code.
-        kind = type(stmt)
-        if kind is For:
+        # Reversed, because the stack returns the last item first. As in `bodies`, written out
+        # because every pass walks all code.
+        if isinstance(stmt, For):
             pending += stmt.body[::-1]
-        elif kind is If:
+        elif isinstance(stmt, If):
             pending += stmt.orelse[::-1]
             pending += stmt.body[::-1]
 
@@ -111,12 +110,11 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
     while pending:
         expr = pending.pop()
         yield expr
-        kind = type(expr)  # as in `operands`
-        if kind is Op:
+        if isinstance(expr, Op):  # as in `operands`
             pending += expr.args
-        elif kind is Cast:
+        elif isinstance(expr, Cast):
             pending.append(expr.arg)
-        elif kind is Load and expr.guard is not None:
+        elif isinstance(expr, Load) and expr.guard is not None:
             pending.append(expr.guard)
 
 
