@@ -44,7 +44,7 @@ def test_units_make_both_products_of_halves(case: Case, dtype: Any, causal: bool
 
 
 def slopes_of_squares(q: Any, k: Any, v: Any) -> Any:
-    return rune.grad(lambda *args: rnp.sum(rounded(*args).astype("f32") ** 2), (0, 1, 2))(q, k, v)
+    return rune.grad(lambda q, k, v: rnp.sum(rounded(q, k, v).astype("f32") ** 2), (0, 1, 2))(q, k, v)
 
 
 @pytest.mark.parametrize("function", [slopes_of_squares, slopes_in_a_direction])
