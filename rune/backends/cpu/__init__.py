@@ -72,9 +72,9 @@ def _crew() -> ModuleType:
 
 
 @functools.cache
-def _kept() -> ModuleType:
+def _on_disk() -> ModuleType:
     """Compiled plans on disk: for the first program that has words."""
-    return locks.load("rune.backends.cpu.kept")
+    return locks.load("rune.backends.cpu.on_disk")
 
 
 def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
@@ -194,11 +194,11 @@ class CpuBackend:
     def keep(self, key: bytes, executable: Executable) -> None:
         """Have another process find a compiled plan under the words of its program."""
         assert isinstance(executable, CpuExecutable)
-        _kept().keep(key, executable, self.host)
+        _on_disk().keep(key, executable, self.host)
 
-    def kept(self, key: bytes, lower: Callable[[], Plan]) -> CpuExecutable | None:
-        """The compiled plan that an earlier process has kept under these words."""
-        return _kept().load(key, self.host, lower, self.work)
+    def stored(self, key: bytes, lower: Callable[[], Plan]) -> CpuExecutable | None:
+        """The compiled plan that an earlier process has stored under these words."""
+        return _on_disk().load(key, self.host, lower, self.work)
 
     def adopted(self, executable: Executable) -> CpuExecutable | None:
         """The same code, counted as work of this device, where both use one core."""

@@ -134,7 +134,7 @@ class KeepsCode(Protocol):
         """Keep a compiled plan on disk, if it can be kept."""
         ...
 
-    def kept(self, key: bytes, lower: Callable[[], Plan]) -> Executable | None:
+    def stored(self, key: bytes, lower: Callable[[], Plan]) -> Executable | None:
         """The executable that was kept under a key. lower: makes its plan, when it is wanted."""
         ...
 

@@ -24,8 +24,8 @@ from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.transforms import late_modules
-from rune.transforms.compile.kept_programs import key_of
 from rune.transforms.compile.lending import lending
+from rune.transforms.compile.stored_programs import key_of
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
 
@@ -75,7 +75,7 @@ def _counted(program: Program, executable: Executable) -> Executable:
 
 
 def _kept_or_compiled(program: Program, device: Device, donated: tuple[int, ...]) -> Executable:
-    """The executable that an earlier process has kept, else one that is kept for the next."""
+    """The executable that an earlier process has stored, else one that is stored for the next."""
     backend, key, settings = device.backend, key_of(program, device, donated), config.current()
 
     def lower() -> Plan:
@@ -84,7 +84,7 @@ def _kept_or_compiled(program: Program, device: Device, donated: tuple[int, ...]
 
     if key is None or not isinstance(backend, KeepsCode):
         return _counted(program, backend.record(lower()))
-    earlier = backend.kept(key, lower)
+    earlier = backend.stored(key, lower)
     if earlier is not None:
         count_bytes(program, CODE_BYTES)
         return earlier

@@ -29,7 +29,7 @@ class Library:
     needs: tuple[str, ...]  # libraries of this file, or distributions
     is_in_sample: bool
     tests: tuple[str, ...]
-    takes_hours: bool  # to run its own tests: only if it is named
+    only_by_name: bool  # its own tests run only where it is named
     variables: Mapping[str, str]  # of the environment that its tests need
     limit_s: int  # for one file of its tests
 
@@ -52,7 +52,7 @@ def _library(name: str, table: dict) -> Library:
         needs,
         table.get("sample", False),
         tests,
-        table.get("takes_hours", False),
+        table.get("only_by_name", False),
         table.get("variables", {}),
         table.get("limit_s", LIMIT_S),
     )

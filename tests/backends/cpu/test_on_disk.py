@@ -19,14 +19,14 @@ import pytest
 import rune
 import rune.numpy as rnp
 import rune.scipy.linalg
-from rune.backends.cpu import compiler, kept
+from rune.backends.cpu import compiler, on_disk
 from rune.backends.cpu.compiler import Processor
-from rune.backends.cpu.kept import KeptExecutable
+from rune.backends.cpu.on_disk import StoredExecutable
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.shared import disk_cache, fingerprint
 from rune.core.program import Program
 from rune.core.words import program_words
-from rune.transforms.compile import executables, kept_programs
+from rune.transforms.compile import executables, stored_programs
 from rune.transforms.compile.executables import compiled, device_for
 from rune.typing import Array
 from tests.support.close import same
@@ -85,7 +85,7 @@ def runs(executable: Any, *arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def was_kept(executable: object) -> bool:
-    return isinstance(executable, KeptExecutable)
+    return isinstance(executable, StoredExecutable)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -110,11 +110,40 @@ def test_a_kept_program_is_shown_as_a_compiled_one():
     first, second = (compiled(program_of(softmax), CPU) for _ in range(2))
 
     assert isinstance(first, CpuExecutable)
-    assert isinstance(second, KeptExecutable)
+    assert isinstance(second, StoredExecutable)
     assert second.sources() == first.sources()
     assert (second.plan.arguments, second.plan.results) == (first.plan.arguments, first.plan.results)
     assert second.assembly() == first.assembly()
     assert second.is_brief == first.is_brief
+
+
+def test_the_plan_of_a_kept_program_is_made_once_for_all_its_devices():
+    _, kept = (compiled(program_of(softmax), CPU) for _ in range(2))
+
+    assert isinstance(kept, StoredExecutable)
+    assert kept.plan is kept.plan is kept.on(kept.work).plan
+    assert kept.rendering is kept.rendering
+
+
+DEVICES = """
+import numpy as np, rune, rune.numpy as rnp
+rune.configure(cpu_devices=4)
+mesh = rune.make_mesh((4,), ("x",))
+x = rune.device_put(np.arange(12.0, dtype=np.float32).reshape(4, 3), rune.NamedSharding(mesh, rune.P("x")))
+f = rune.jit(lambda x: rnp.sin(x) * 2)
+print(np.asarray(f(x)).tobytes().hex(), np.asarray(rune.jit(rnp.sum)(x)))
+"""
+
+
+def test_devices_that_run_together_find_what_was_kept(tmp_path: Path):
+    environment = {**os.environ, "RUNE_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run([sys.executable, "-c", DEVICES], env=environment, capture_output=True, text=True, timeout=300)
+        for _ in range(2)
+    )
+
+    assert (second.stdout, second.stderr) == (first.stdout, "")
+    assert first.stdout.endswith("66.0\n")
 
 
 def test_arguments_that_do_not_fit_are_refused_in_the_same_words():
@@ -184,7 +213,7 @@ def test_another_source_processor_or_setting_compiles_anew(what: str, monkeypatc
     changes = {}
     match what:
         case "source":
-            monkeypatch.setattr(kept, "fingerprint", lambda: f"{fingerprint.fingerprint()}\nanother.py 3 5")
+            monkeypatch.setattr(on_disk, "fingerprint", lambda: f"{fingerprint.fingerprint()}\nanother.py 3 5")
         case "processor":
             here = compiler.host()
             monkeypatch.setattr(compiler, "host", lambda: Processor(here.name, f"{here.features},-avx512fp16"))
@@ -193,7 +222,7 @@ def test_another_source_processor_or_setting_compiles_anew(what: str, monkeypatc
         case "searches":
             monkeypatch.setattr(disk_cache, "schedules", lambda *, make: disk_cache.current())
         case _:
-            monkeypatch.setenv(kept_programs.DUMP, "nothing")
+            monkeypatch.setenv(stored_programs.DUMP, "nothing")
             monkeypatch.setattr(executables, "lowered_by", _silently)
 
     with rune.configure(**changes):
@@ -201,7 +230,7 @@ def test_another_source_processor_or_setting_compiles_anew(what: str, monkeypatc
 
 
 def _silently(*args: Any, **named: Any) -> Any:
-    os.environ.pop(kept_programs.DUMP)
+    os.environ.pop(stored_programs.DUMP)
     return LOWERED_BY(*args, **named)
 
 

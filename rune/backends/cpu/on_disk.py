@@ -6,7 +6,7 @@
 An entry is what calls need to know of the plan (its form), object code, and a word for each
 address that the code's symbols stand for: a function of Python's or of rune's, a dtype, a routine
 for certain products. The next process looks them up anew. Plans with addresses that have no word
-(a callback, a table of a Fourier transform), symbolic sizes or collectives are not kept.
+(a callback, a table of a Fourier transform), symbolic sizes or collectives are not stored.
 
 Invariant: an entry is used under the whole key alone: the program's words, settings, the state of
 rune's source, the device, the processor with all its features, the versions of LLVM, NumPy, Python.
@@ -14,6 +14,7 @@ rune's source, the device, the processor with all its features, the versions of 
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 import sys
@@ -29,7 +30,7 @@ from rune.backends.cpu.crew.talk import Talk
 from rune.backends.cpu.dots import products_of
 from rune.backends.cpu.factors import factors_of
 from rune.backends.cpu.gemm.library import Product
-from rune.backends.cpu.plan import Rendering, render_plan
+from rune.backends.cpu.plan import render_plan
 from rune.backends.cpu.run import CpuExecutable, Form
 from rune.backends.cpu.steps import Host
 from rune.backends.shared import disk_cache
@@ -69,18 +70,15 @@ class Needs:
         return addresses
 
 
-class KeptExecutable(CpuExecutable):
+class StoredExecutable(CpuExecutable):
     """Code of an earlier process. The plan is made by lowering when somebody asks for it."""
 
     def __init__(self, form: Form, code: compiler.Code, host: Host, lower: Callable[[], Plan], work: Work):
         self.talk = Talk((), (), True)
-        self._lower, self._host = lower, host
+        # Made once: who asks again, or asks a twin on another device, gets the same plan.
+        self._lower = functools.cache(lower)
+        self._rendered = functools.cache(lambda: render_plan(self.plan, host))
         self._begin(form, code, host, work)
-
-    @property
-    def rendering(self) -> Rendering:
-        """The plan as text."""
-        return render_plan(self.plan, self._host)
 
     def assembly(self) -> str:
         """The machine code of the whole plan, as text."""
@@ -91,7 +89,7 @@ class KeptExecutable(CpuExecutable):
 
 
 def keep(key: bytes, executable: CpuExecutable, host: Host) -> None:
-    """Have another process find the code, if it can be kept."""
+    """Have another process find the code, if it can be stored."""
     plan, form, code = executable.plan, executable.form, executable.code
     calls = [step for step in all_steps(plan) if isinstance(step, Call)]
     if form.calls_python or form.size_sources or any(c.routine == "line_fft" for c in calls):
@@ -104,15 +102,15 @@ def keep(key: bytes, executable: CpuExecutable, host: Host) -> None:
         disk_cache.store(_key(key, host), _entry(form, needs, words, code.image))
 
 
-def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> KeptExecutable | None:
-    """The executable that an earlier process has kept. lower: makes its plan."""
+def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> StoredExecutable | None:
+    """The executable that an earlier process has stored. lower: makes its plan."""
     entry = disk_cache.load(_key(key, host))
     if entry is None:
         return None
     form, needs, words, image = _read(entry)
     known = {**_of_process(host), **needs.addresses(host)}
     addresses = [known[word] if word in known else _late_address(word, host) for word in words]
-    return KeptExecutable(form, compiler.link(image, addresses), host, lower, work)
+    return StoredExecutable(form, compiler.link(image, addresses), host, lower, work)
 
 
 def _key(key: bytes, host: Host) -> bytes:
