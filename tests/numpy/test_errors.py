@@ -60,7 +60,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.einsum("ij->k", X), r"einsum: cannot make the result of 'ij->k'"),
     (lambda: rnp.einsum("ij->ii", X), r"einsum: cannot make the result of 'ij->ii'"),
     (lambda: rnp.einsum("i j-j", X), r"einsum: cannot read 'i j-j'"),
-    (lambda: rnp.einsum(3), r"einsum: cannot use the axes of an operand=3 \(a sequence"),
+    (lambda: rnp.einsum(3), r"einsum: cannot use the axes of the result=3 \(a sequence"),
     (lambda: rnp.choose(I, 3), r"choose: cannot use choices=3 \(a sequence"),
     (lambda: rnp.select(3, [X]), r"select: cannot use condlist=3 \(a sequence"),  # type: ignore[arg-type]
     (lambda: rnp.piecewise(X, X > 0, 3), r"piecewise: cannot use funclist=3 \(a sequence"),  # type: ignore[arg-type]
