@@ -26,6 +26,7 @@ LONG = (
     "test_benchmarks.py",
     "distributed/test_processes.py",
     "test_notebooks.py",
+    "sharding/test_arrays_on_eight_devices.py",
     "as_jax/test_programs.py",
     "laws/test_sorts_and_scatters.py",
     "test_docs.py",
