@@ -118,11 +118,11 @@ def test_a_kept_program_is_shown_as_a_compiled_one():
 
 
 def test_the_plan_of_a_kept_program_is_made_once_for_all_its_devices():
-    _, kept = (compiled(program_of(softmax), CPU) for _ in range(2))
+    _, second = (compiled(program_of(softmax), CPU) for _ in range(2))
 
-    assert isinstance(kept, StoredExecutable)
-    assert kept.plan is kept.plan is kept.on(kept.work).plan
-    assert kept.rendering is kept.rendering
+    assert isinstance(second, StoredExecutable)
+    assert second.plan is second.plan is second.on(second.work).plan
+    assert second.rendering is second.rendering
 
 
 DEVICES = """
