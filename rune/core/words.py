@@ -1,11 +1,11 @@
 """What a program says, as bytes: for caches that outlive the process.
 
 Two programs share these bytes only if they compile to the same code: every type, operand, literal
-and parameter is in them, numbers to the last bit. A parameter that is no value (a Python function,
-an array, a symbolic size), an operation of a user's and one with an effect have no words, and a
-program with one of them has none: nothing is left out to make two programs look alike. Of a call
-that stands for a program it runs once, that program is what counts: rules for derivatives are not
-compiled.
+and parameter is in them, numbers to the last bit. A parameter that is not a value (a Python
+function, an array, a symbolic size), an operation of a user's and one with an effect have no words,
+and a program with one of them has none: nothing is left out to make two programs look alike. Of a
+call that stands for a program it runs once, that program is what counts: rules for derivatives are
+not compiled.
 
 Cost: linear in the number of equations.
 """

@@ -65,7 +65,7 @@ def offences(source: Source) -> list[str]:
 
 
 def rooms() -> dict[str, list[Source]]:
-    """The files of each room. Whoever only collects these tests parses none of them."""
+    """The files of each room. Collecting these tests parses none of them."""
     by_room: dict[str, list[Source]] = {}
     for file in (*sources("rune"), *sources("tests")):
         by_room.setdefault(room(file), []).append(file)

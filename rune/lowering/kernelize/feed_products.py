@@ -91,7 +91,7 @@ def _factors(equation: Equation, definitions: Definitions, target: Target) -> It
 
 
 def _window(x: Var, definitions: Definitions) -> Var | None:
-    """What of a factor is read at places that memory holds; if anything."""
+    """The view by which a factor is read at places that memory holds, if there is one."""
     base, _ = trace(x, generic(x.type.shape), definitions)
     equation = definitions.get(base) if isinstance(base, Var) else None
     if equation is None or not isinstance(equation.primitive.lower, View):
@@ -101,7 +101,7 @@ def _window(x: Var, definitions: Definitions) -> Var | None:
 
 
 def _computed(x: Var, definitions: Definitions) -> Var | None:
-    """What of a factor is computed where it is read, or lies there without strides; if anything."""
+    """The part of a factor that is computed where it is read, or lies there without strides."""
     indices = generic(x.type.shape)
     base, at = trace(x, indices, definitions)
     if not isinstance(base, Var) or not _has_strides(flat_index(at, base.type.shape), indices):
@@ -116,10 +116,10 @@ def _has_strides(place: Size, indices: Sequence[Dim]) -> bool:
 
 def _pays(equation: Equation, factors: list[ArrayType], target: Target, rates: tuple[float, float]) -> bool:
     """Whether the second rate gains more than the factors' way through memory costs."""
-    (contracting, _), batch = equation.params["dimension_numbers"]
-    sides = zip(equation.operands, equation.params["dimension_numbers"][0], batch, strict=True)
+    contracting, batch = equation.params["dimension_numbers"]
+    sides = zip(equation.operands, contracting, batch, strict=True)
     free = [cost.count(tuple(x.type.shape[a] for a in free_axes(x.type.ndim, c, b))) for x, c, b in sides]
-    sums = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracting))
+    sums = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracting[0]))
     if min(*free, sums) < FEWEST:
         return False
     products = cost.count(equation.results[0].type.shape) * sums
