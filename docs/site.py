@@ -1,6 +1,6 @@
 """The site: the written pages, and a page for every room that users import.
 
-    python docs/site.py FOLDER
+    python docs/site.py [FOLDER]    # else site/ beside docs/
 
 MkDocs calls the `on_` functions (its user guide, "hooks"). Signatures and docstrings are read from
 the imported package, so functions that are made from tables have their place as well.
@@ -24,6 +24,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parent / "site"  # not in docs/: MkDocs refuses to write into what it reads
 sys.path.insert(0, str(HERE.parent))  # MkDocs loads this file by its path
 
 from docs.docstrings import markdown  # noqa: E402
@@ -143,12 +144,16 @@ def _linked(page: Path, text: str, target: str, anchor: str) -> str:
     return f"[{text}]({up}reference/{place}.md)" if place in ROOMS else text
 
 
+def configuration(folder: Path) -> MkDocsConfig:
+    """How the site is written into a folder. Errors: MkDocs' own, for a folder that it refuses."""
+    return load_config(str(HERE.parent / "mkdocs.yml"), site_dir=str(folder), strict=True)
+
+
 def build(folder: Path) -> None:
-    """Write the site into a folder. Errors: mkdocs' own, for a link that leads nowhere."""
+    """Write the site into a folder. Errors: MkDocs' own, for a link that leads nowhere."""
     logging.getLogger("mkdocs").addHandler(logging.StreamHandler())  # which says what is wrong
-    config = load_config(str(HERE.parent / "mkdocs.yml"), site_dir=str(folder), strict=True)
-    build_site(config)
+    build_site(configuration(folder))
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

@@ -17,7 +17,7 @@ from docs.rooms import ROOMS, public_names, room
 
 pytest.importorskip("material", reason="the site is drawn by mkdocs-material")
 
-from docs.site import HERE, pages
+from docs.site import FOLDER, HERE, configuration, pages
 from tests.support.browser import CHROMIUM, DARK, PHONE, WHY_NOT, Shot, browser
 
 SITE = HERE / "site.py"
@@ -33,6 +33,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder
+
+
+def test_mkdocs_takes_the_folder_of_the_command():
+    assert Path(configuration(FOLDER)["site_dir"]) == FOLDER
 
 
 @pytest.mark.parametrize("place", ROOMS)
