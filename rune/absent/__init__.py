@@ -87,6 +87,16 @@ def of_module(module: str) -> str | None:
     return None
 
 
+def of_import(module: str) -> str | None:
+    """What to say of a module that cannot be imported: its own reason, or that of its names.
+
+    >>> of_import("jax.experimental.shard_alike")
+    'use jax.lax.with_sharding_constraint'
+    """
+    names = locks.load("rune.absent.of_as_jax").NAMES.get(module, ())
+    return of_module(module) or next(map(_sentence, names), None)
+
+
 def _rooms(module: str) -> list[str]:
     """Other rooms in which a name may be: those of rune, or of its stand-in for JAX."""
     if not _is_of_jax(module):

@@ -28,13 +28,24 @@ _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_
 
 # Modules that are not there, by the reason that an import of one gives.
 MODULES: Table = {
-    _PALLAS: "jax.experimental.pallas* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas*",
-    _MLIR: "jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir* jax._src.interpreters.mlir jaxlib.mlir*",
+    _PALLAS: """
+        jax.experimental.pallas* jax.experimental.mosaic* jax.experimental.triton* jax._src.pallas* jaxlib.mosaic*
+        """,
+    _MLIR: """
+        jax.extend.mlir* jax.extend.lowering jax.interpreters.mlir* jax._src.interpreters.mlir jax._src.lib.mlir*
+        jaxlib.mlir* jax.experimental.source_mapper*
+        """,
     _XLA: """
         jax.extend.xla jax.extend.ifrt_programs jax.experimental.buffer_callback jax.experimental.xla_metadata
         jax.experimental.profiler jax.experimental.serialize_executable jax.experimental.topologies
         jax.experimental.custom_partitioning.* jax.experimental.fused jax.collect_profile jax.tools*
+        jax.experimental.roofline* jax.experimental.scheduling_groups jax.experimental.control_deps
+        jax.cloud_tpu_init jaxlib.plugin_support jaxlib.triton*
         """,
+    "Native code of XLA for a processor or a GPU; `jax.numpy.linalg` and `jax.lax.linalg` call rune's.": """
+        jaxlib.lapack jaxlib.cpu_* jaxlib.gpu_*
+        """,
+    "Use `rune.configure(check_keys=True)`, or `jax.debug_key_reuse`.": "jax.experimental.key_reuse*",
     "Programs for TensorFlow; NumPy arrays go between the libraries.": "jax.experimental.jax2tf*",
     "Use `jax.pure_callback` and `jax.experimental.io_callback`.": "jax.experimental.host_callback",
     "Calls into native code of XLA; `jax.pure_callback` calls Python.": "jax.ffi",
@@ -170,11 +181,6 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.extend.xla": {_XLA: "clear_hlo_module_transformation PipelineStage register_hlo_module_transformation"},
     "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
-    "jax.example_libraries.stax": {
-        "Examples of JAX; use Flax, Haiku or Equinox.": """
-            AvgPool GeneralConv GeneralConvTranspose MaxPool SumPool
-            """
-    },
     "jax.experimental": {
         _MUTABLE: "cur_qdd EArray primal_tangent_dtype",
         "Machine code is kept on disk as it is: `rune.configure(cache_dir=...)`.": "compilation_cache",
@@ -262,9 +268,6 @@ NAMES: Mapping[str, Table] = {
         "It names a library for GPUs.": "CuSparseEfficiencyWarning",
         "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
         "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
-        "Modules of JAX's package; use their names in `jax.experimental.sparse`.": """
-            ad api bcoo bcsr coo csr random transform util
-            """,
     },
     "jax.experimental.topologies": {_FLAGS: "get_attached_topology get_topology_desc make_mesh TopologyDescription"},
     "jax.experimental.transfer": {_PROCESSES: "make_error_array"},

@@ -23,7 +23,7 @@ class MissingModules(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """None for modules of others. Errors: ModuleNotFoundError for a module in the table."""
-        reason = absent.of_module(fullname) if fullname.startswith("jax.") else None
+        reason = absent.of_import(fullname) if fullname.startswith(("jax.", "jaxlib.")) else None
         if reason is None:
             return None
         raise ModuleNotFoundError(f"No module named {fullname!r} under rune.as_jax\nhint: {reason}", name=fullname)

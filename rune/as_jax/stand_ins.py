@@ -91,6 +91,9 @@ PRIVATE: Mapping[str, str] = {
     "jax.typing": "typing",
 }
 
+# Modules of a public package that have nothing but what the package has.
+WITHIN: Mapping[str, str] = {"jax.experimental.sparse": "ad api bcoo bcsr coo csr random transform util"}
+
 # Modules that can be imported wherever JAX is, and do nothing on a CPU.
 REFUSED = (
     "jax.experimental.array_serialization*",
@@ -100,10 +103,11 @@ REFUSED = (
 )
 
 _PUBLIC = {f"jax._src.{private}": public for public, names in PRIVATE.items() for private in names.split()}
+_PUBLIC |= {f"{package}.{name}": package for package, names in WITHIN.items() for name in names.split()}
 
 
 def names_of(private: str, public: str) -> Callable[[str], object]:
-    """The `__getattr__` of a private module, which gives what a public one has."""
+    """The `__getattr__` of a module that gives what a public one has."""
     missing = absent.of(private)
 
     def attribute(name: str) -> object:

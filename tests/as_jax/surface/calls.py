@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 X = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
 IDS = np.array([0, 2, 2, 1, 9])
+IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 7, 5, 3)).astype(np.float32)
 
 
 def _segments(name: str, **how: Any) -> Callable[[Any], Any]:
@@ -59,6 +61,30 @@ def _padded(jax: Any) -> Any:
     return jax.numpy.pad(X, ((1, 2), (0, 3)), pad, low=-1)
 
 
+def _pooling_layers(jax: Any) -> Any:
+    """Windows with odd sizes, steps and padding."""
+    import_module("jax.example_libraries.stax")
+    kinds = (jax.example_libraries.stax.MaxPool, jax.example_libraries.stax.SumPool, jax.example_libraries.stax.AvgPool)
+    windows = [((2, 3),), ((3, 2), (2, 1)), ((2, 2), (2, 2), "SAME"), ((2, 2), None, "VALID", "NCHW")]
+    layers = [kind(*window) for kind in kinds for window in windows]
+    return [(init(jax.random.key(0), IMAGES.shape)[0], apply((), IMAGES)) for init, apply in layers]
+
+
+def _convolution_layers(jax: Any) -> Any:
+    """Convolutions in several orders of axes, with weights whose sums of products are exact."""
+    import_module("jax.example_libraries.stax")
+
+    def weights(key: Any, shape: Any) -> Any:
+        return jax.random.randint(key, shape, -8, 9).astype("float32")
+
+    kinds = (jax.example_libraries.stax.GeneralConv, jax.example_libraries.stax.GeneralConvTranspose)
+    numbers = [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NHWC")]
+    windows = [(4, (3, 2), (1, 1), "VALID"), (3, (2, 2), (2, 1), "SAME")]
+    layers = [kind(n, *w, weights, weights) for kind in kinds for n in numbers for w in windows]
+    results = [(init(jax.random.key(n), IMAGES.shape), apply) for n, (init, apply) in enumerate(layers)]
+    return [(shape, apply(params, IMAGES)) for (shape, params), apply in results]
+
+
 CALLS: dict[str, Callable[[Any], Any]] = {
     **{f"ops.{n}": _segments(n) for n in ("segment_sum", "segment_prod", "segment_max", "segment_min")},
     "ops.segment_sum clip": _segments("segment_sum", mode="clip"),
@@ -67,6 +93,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "lax.broadcast_in_dim": lambda jax: jax.lax.broadcast_in_dim(X, (7, 2, 5), (2, 0)),
     "lax.exp": lambda jax: jax.lax.exp(X, accuracy=None),
     "fwd_and_bwd": _two_passes,
+    "stax pooling": _pooling_layers,
+    "stax convolutions": _convolution_layers,
     "set_mesh": _laid_out,
     "smap": _lanes,
     "numpy.delete": _delete,

@@ -10,6 +10,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 MODULES = """
@@ -51,6 +52,17 @@ _WRITTEN_HERE = {
     "jax.example_libraries.optimizers",
     "jax.example_libraries.stax",
 }
+
+
+def module_names(*packages: str) -> list[str]:
+    """The modules of packages whose names have no underscore in front, but for tests."""
+    names = []
+    for package in packages:
+        folder = Path(import_module(package).__file__ or "").parent
+        parts = (path.relative_to(folder.parent).with_suffix("").parts for path in folder.rglob("*.py"))
+        names += [".".join(p for p in path if p != "__init__") for path in parts]
+    public = {name for name in names if "._" not in name and not name.endswith("test_util")}
+    return sorted(public)
 
 
 def _traced(jax: Any) -> Any:

@@ -7,6 +7,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,25 @@ def test_every_parameter_in_the_table_is_not_taken():
     lines = unlike()
 
     assert [p for group in PARAMETERS.values() for p in group if not any(fnmatchcase(n, p) for n in lines)] == []
+
+
+MODULES = (Path(__file__).parent / "modules_0_10_2.txt").read_text().split()
+
+
+def import_error(module: str) -> str:
+    """What the import of a module says that is not there; nothing of one that is."""
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_there_or_its_import_says_why_not(name: str):
+    of_rune()
+
+    assert import_error(name) == "" or "\nhint: " in import_error(name)
 
 
 HINTS = {

@@ -51,10 +51,10 @@ def _convolution(
     dimension_numbers: tuple[str, str, str],
     out_chan: int,
     filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Apply | None = None,
-    b_init: Apply = _TINY,
+    strides: Sequence[int] | None,
+    padding: Any,
+    W_init: Apply | None,
+    b_init: Apply,
 ) -> Layer:
     of_inputs, of_kernel, of_outputs = dimension_numbers
     make_kernel = W_init or glorot_normal(of_kernel.index("I"), of_kernel.index("O"))
@@ -80,8 +80,34 @@ def _convolution(
     return init, apply
 
 
-GeneralConv = functools.partial(_convolution, lax.conv_general_dilated)
-GeneralConvTranspose = functools.partial(_convolution, lax.conv_transpose)
+def GeneralConv(
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Apply | None = None,
+    b_init: Apply = _TINY,
+) -> Layer:
+    """A convolution; dimension numbers as `lax.conv_general_dilated` takes them."""
+    window = (out_chan, filter_shape, strides, padding)
+    return _convolution(lax.conv_general_dilated, dimension_numbers, *window, W_init, b_init)
+
+
+def GeneralConvTranspose(
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Apply | None = None,
+    b_init: Apply = _TINY,
+) -> Layer:
+    """A transposed convolution; dimension numbers as `lax.conv_transpose` takes them."""
+    window = (out_chan, filter_shape, strides, padding)
+    return _convolution(lax.conv_transpose, dimension_numbers, *window, W_init, b_init)
+
+
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
@@ -136,11 +162,7 @@ Gelu = elementwise(nn.gelu)
 
 
 def _pooling(
-    reduce_windows: Apply,
-    window_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    spec: str | None = None,
+    reduce_windows: Apply, window_shape: Sequence[int], strides: Sequence[int] | None, padding: Any, spec: str | None
 ) -> Layer:
     """Windows over the axes of space; `spec` says which axes are N and C, as "NHWC" does."""
     letters = spec or "N" + "x" * len(window_shape) + "C"
@@ -157,15 +179,40 @@ def _pooling(
     return _without_parameters(apply, output_shape)
 
 
+def _sum_of_windows(inputs: Array, *window: Any) -> Array:
+    return lax.reduce_window(inputs, 0.0, lax.add, *window)
+
+
 def _mean_of_windows(inputs: Array, *window: Any) -> Array:
     # At the edges of a padded array windows have fewer elements.
-    counts = lax.reduce_window(rnp.ones_like(inputs), 0.0, lax.add, *window)
-    return lax.reduce_window(inputs, 0.0, lax.add, *window) / counts
+    return _sum_of_windows(inputs, *window) / _sum_of_windows(rnp.ones_like(inputs), *window)
 
 
-MaxPool = functools.partial(_pooling, lambda x, *window: lax.reduce_window(x, -rnp.inf, lax.max, *window))
-SumPool = functools.partial(_pooling, lambda x, *window: lax.reduce_window(x, 0.0, lax.add, *window))
-AvgPool = functools.partial(_pooling, _mean_of_windows)
+def _max_of_windows(inputs: Array, *window: Any) -> Array:
+    return lax.reduce_window(inputs, -rnp.inf, lax.max, *window)
+
+
+def MaxPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """The largest element of each window."""
+    return _pooling(_max_of_windows, window_shape, strides, padding, spec)
+
+
+def SumPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """The sum of each window."""
+    return _pooling(_sum_of_windows, window_shape, strides, padding, spec)
+
+
+def AvgPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """The mean of each window."""
+    return _pooling(_mean_of_windows, window_shape, strides, padding, spec)
+
+
 Flatten = _without_parameters(
     lambda inputs: rnp.reshape(inputs, (inputs.shape[0], -1)), lambda shape: (shape[0], math.prod(shape[1:]))
 )

@@ -1,6 +1,6 @@
 """`jax.experimental.sparse`."""
 
-from jax.experimental.sparse import linalg
+from jax.experimental.sparse import ad, api, bcoo, bcsr, coo, csr, linalg, random, transform, util
 
 from rune import absent
 from rune.sparse import *
