@@ -44,16 +44,13 @@ class Late:
     """
 
     backend: vulkan.VulkanBackend
+    device: Any  # as long as it is not opened anew
     choose: random.Random
     programs: deque[Submission] = field(default_factory=deque)
     copies: deque[Submission] = field(default_factory=deque)
     shown: Numbers = field(default_factory=dict)
     waited: list[int] = field(default_factory=list)
     real: Any = None
-
-    @property
-    def device(self) -> Any:
-        return self.backend.opened().device
 
     def submit(self, queue: object, count: int, info: Any, fence: object) -> int:
         """vkQueueSubmit: whose queue it is tells the semaphore that it signals."""
@@ -135,7 +132,7 @@ def two_queues(seed: int = 0, memory: str = "staged") -> Iterator[Late]:
     physical = replace(with_memory(memory), copies=QueuePlace(with_memory(memory).family, 0))
     backend = vulkan.VulkanBackend(TARGETS[0], physical)
     with pytest.MonkeyPatch.context() as patch:
-        late = Late(backend, random.Random(seed))
+        late = Late(backend, backend.opened().device, random.Random(seed))
         functions = late.device.vk
         late.real = type(functions)(**vars(functions))
         patch.setattr(functions, "vkQueueSubmit", late.submit)
