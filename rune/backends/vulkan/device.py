@@ -309,7 +309,7 @@ class VulkanDevice:
             raise self.failure(code, "wait for its work")
 
     def synchronize(self) -> None:
-        """Return when all programs submitted until now have ended, and copies that they wait for."""
+        """Return when all programs submitted so far have ended, and copies that they wait for."""
         self.wait(self.submitted)
         if self.copies:
             self.wait_for_copy(self.copies, max([self.copies.awaited, *self.joins]))
