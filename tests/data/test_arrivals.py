@@ -1,4 +1,4 @@
-"""What becomes of an element on its way to a device: what `rune.numpy.asarray` makes of its parts."""
+"""What becomes of an element on its way to a device: what `asarray` makes of its parts."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_arrays_of_rune_move_with_their_types(made: Any, device: str):
 
 
 def test_a_type_that_is_weak_stays_weak():
-    x = rune.jit(lambda: 2.5)()
+    x: Any = rune.jit(lambda: 2.5)()
 
     assert x.type.weak
     assert all(arrived(x, device).type.weak for device in DEVICES)
