@@ -455,12 +455,6 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
             number, and for a complex number where `dtype` is real; ArgumentError for a masked
             array that hides elements.
     """
-    data = host_data(value, dtype)
-    return put(data, ArrayType(data.shape, data.dtype, weak), default_place())
-
-
-def host_data(value: object, dtype: np.dtype | None = None) -> np.ndarray:
-    """A copy of host data with the dtype that an array of it has. Errors: those of `as_array`."""
     refuse_mask("array", value)
     host = dtypes.native(np.asarray(value))
     target = dtype or dtypes.on_arrival(host.dtype, type(value).__name__)
@@ -473,7 +467,8 @@ def host_data(value: object, dtype: np.dtype | None = None) -> np.ndarray:
     if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER:
         host = convert(host, target)
     with np.errstate(all="ignore"):
-        return np.array(host, dtype=target, order="C")
+        data = np.array(host, dtype=target, order="C")
+    return put(data, ArrayType(data.shape, target, weak), default_place())
 
 
 def check_range(host: np.ndarray, target: np.dtype) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rune import dtypes, profiling, tree
-from rune.array import Array, default_place, host_data
+from rune.array import Array, as_array, default_place
 from rune.backends.shared.allocations import note
 from rune.backends.shared.protocol import CopiesAside
 from rune.core.types import ArrayType
@@ -19,6 +19,7 @@ from rune.data.stages import Where
 from rune.numpy import from_dlpack
 from rune.ops.promote import refuse_mask
 from rune.records import dataclass
+from rune.settings import configure
 from rune.sharding import NamedSharding
 from rune.transforms.compile.placement import device_put, place_of
 from rune.transforms.sharding.assemble import make_array_from_process_local_data
@@ -112,4 +113,7 @@ def _numbers(leaf: object) -> np.ndarray | None:
         return None
     refuse_mask("prefetch", leaf)
     is_ready = isinstance(leaf, np.ndarray) and host.dtype in dtypes.ANY and host.dtype == dtypes.canonical(host.dtype)
-    return host if is_ready else host_data(leaf)
+    if is_ready:
+        return host
+    with configure(device="cpu"):  # where it is converted
+        return as_array(leaf).numpy()

@@ -91,9 +91,9 @@ def test_what_has_no_numbers_stays_what_it_is(x: Any, device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("made", [lambda: rnp.arange(3) * 1.5, lambda: rnp.asarray(2.5), lambda: rune.random.key(3)])
-def test_arrays_of_rune_move_with_their_types(made: Any, device: str):
-    x = made()
+@pytest.mark.parametrize("make", [lambda: rnp.arange(3) * 1.5, lambda: rnp.asarray(2.5), lambda: rune.random.key(3)])
+def test_arrays_of_rune_move_with_their_types(make: Any, device: str):
+    x = make()
 
     y = arrived(x, device)
 

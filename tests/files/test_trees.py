@@ -189,7 +189,7 @@ def test_another_suffix_is_refused(tmp_path: Path):
         ({"w": rnp.zeros((3, 2)), "step": 0.0}, r"the leaf step as a number f64 \(.* has a number i64\)"),
         ({"w": rnp.zeros((3, 2)), "step": rnp.int32(0)}, r"the leaf step as i32\[\]"),
         ({"w": rnp.zeros((3, 2)), "steps": 0}, r"find the leaf steps in .* \(step, w\)"),
-        ({"w": rnp.zeros((3, 2))}, r"it has more: step, w"),
+        ({"w": rnp.zeros((3, 2))}, r"it has more: step\)"),
         ({"w": "text", "step": 0}, r"the leaf \['w'\] as str"),
     ],
 )

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from rune import locks
 from rune.backends.opencl.run import OpenCLQueue
-from rune.backends.opencl.staging import Staging
+from rune.backends.opencl.staging import CommandQueue, Staging
 from rune.backends.opencl.waiting import Event
 from rune.backends.shared.pool import Block, PoolStats
 from rune.errors import DeviceError
@@ -27,7 +26,7 @@ class Aside:
 
     def __init__(self, backend: OpenCLQueue):
         self._backend = backend
-        self._queue: Any = backend.cl.CommandQueue(backend.context)
+        self._queue: CommandQueue = backend.cl.CommandQueue(backend.context)
         self._staging = Staging(backend, self._queue)
         self._lock = locks.lock()
         self._joined: Event | None = None  # the last copy that programs wait for
@@ -66,12 +65,12 @@ class Aside:
         self._wait(self._backend.queue, copied)
         self._joined = copied
 
-    def _behind(self, queue: Any) -> Event:
+    def _behind(self, queue: CommandQueue) -> Event:
         """An event behind all that is in the queue; others may wait for it once that is flushed."""
         event = self._backend.cl.enqueue_marker(queue)
         queue.flush()
         return event
 
-    def _wait(self, queue: Any, event: Event) -> None:
+    def _wait(self, queue: CommandQueue, event: Event) -> None:
         """Let what is enqueued from now on wait for the event."""
         self._backend.cl.enqueue_barrier(queue, wait_for=[event])

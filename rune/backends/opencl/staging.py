@@ -9,7 +9,7 @@ at once. Pieces are used in turn; where all have a copy under way, the oldest is
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +21,14 @@ from rune.records import dataclass
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: small arrays, large arrays [B]
 MOST = 16  # pieces of each size
+
+
+class CommandQueue(Protocol):
+    """A queue of pyopencl's."""
+
+    def flush(self) -> None:
+        """Hand over what was enqueued."""
+        ...
 
 
 @dataclass(slots=True)
@@ -36,7 +44,7 @@ class _Piece:
 class Staging:
     """The pinned memory of one queue, for any thread."""
 
-    def __init__(self, backend: OpenCLQueue, queue: Any):
+    def __init__(self, backend: OpenCLQueue, queue: CommandQueue):
         self.backend, self._queue = backend, queue
         self._lock = locks.lock()
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}

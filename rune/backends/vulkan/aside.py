@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from rune import locks
 from rune.backends.shared.pool import Block, PoolStats
-from rune.backends.vulkan.clock import submission
+from rune.backends.vulkan.clock import Submission, submission
 from rune.backends.vulkan.device import Copies, VulkanDevice
 from rune.backends.vulkan.driver import api, c_array, check, struct
 from rune.backends.vulkan.memory import VulkanMemory, bytes_of
@@ -34,8 +33,8 @@ class _Piece:
     """Memory that the host writes, and the commands that copy it from there."""
 
     block: Block
-    commands: Any
-    submission: tuple[Any, Any, Any]
+    commands: object
+    submission: Submission
     copy: int = 0  # the last one from it
 
 

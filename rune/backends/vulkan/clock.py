@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence, Sequence
 from typing import Any, Protocol
 
 from rune.backends.shared.call_list import Notes
 from rune.backends.vulkan.driver import api, c_array, struct
+from rune.records import dataclass
 
 
 class Opening(Protocol):
     """The part of a device that a clock uses."""
 
-    handle: Any
     vk: Any
 
-    def create(self, kind: str, info: object) -> Any:
+    @property
+    def handle(self) -> object:
+        """Of the device."""
+        ...
+
+    def create(self, kind: str, info: object) -> object:
         """A new handle of a kind, "Buffer". Errors: Failure."""
         ...
 
@@ -44,17 +50,23 @@ class Clock:
         """What it showed when it was last read."""
         return self._asking.words[self._word]
 
-    def reaches(self, number: int) -> Any:
+    def reaches(self, number: int) -> object:
         """What vkWaitSemaphores waits for."""
         numbers = api().ffi.new("uint64_t[1]", [number])
         return struct("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.array, pValues=numbers)
 
 
-def submission(commands: Any, signals: Clock | None, waits: Clock | None = None) -> tuple[Any, Any, Any]:
-    """Command buffers to be submitted: the information, and the numbers to signal and to wait for.
+@dataclass(frozen=True, slots=True, eq=False)
+class Submission:
+    """Command buffers to be submitted again and again; the numbers to signal and to wait for."""
 
-    commands: of the buffers; empty: what is submitted later waits, too
-    """
+    info: object
+    number: MutableSequence[int]
+    awaited: MutableSequence[int]
+
+
+def submission(commands: Sequence[object], signals: Clock | None, waits: Clock | None = None) -> Submission:
+    """Command buffers, an array of C. Without any, what is submitted later waits, too."""
     vk, ffi = api(), api().ffi
     number, awaited = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
     signaling, waiting = signals is not None, waits is not None
@@ -76,7 +88,7 @@ def submission(commands: Any, signals: Clock | None, waits: Clock | None = None)
         pWaitSemaphores=waits.array if waits else ffi.NULL,
         pWaitDstStageMask=ffi.new("uint32_t[1]", [vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT]),
     )
-    return info, number, awaited
+    return Submission(info, number, awaited)
 
 
 def number_of(handle: object) -> int:

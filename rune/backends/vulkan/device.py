@@ -25,7 +25,7 @@ from typing import Any
 from rune import locks
 from rune.backends.shared.call_list import CallList
 from rune.backends.shared.pool import Block
-from rune.backends.vulkan.clock import Clock, number_of, submission
+from rune.backends.vulkan.clock import Clock, Submission, number_of, submission
 from rune.backends.vulkan.driver import (
     Physical,
     QueuePlace,
@@ -104,10 +104,10 @@ class Copies:
     awaited:   the last copy that they wait for
     """
 
-    queue: Any
+    queue: object
     family: int
     clock: Clock
-    awaiting: tuple[Any, Any, Any]
+    awaiting: Submission
     submitted: int = 0
     awaited: int = 0
 
@@ -164,7 +164,7 @@ class VulkanDevice:
             raise DeviceError(f"device: cannot open {self.name} ({result_name(code)})")
         return device[0]
 
-    def _queue(self, place: QueuePlace) -> Any:
+    def _queue(self, place: QueuePlace) -> object:
         queue = api().ffi.new("VkQueue*")
         self.vk.vkGetDeviceQueue(self.handle, place.family, place.index, queue)
         return queue[0]
@@ -198,9 +198,10 @@ class VulkanDevice:
 
     # --- work --------------------------------------------------------------------------------
 
-    def submission(self, commands: Any) -> tuple[Any, Any]:
+    def submission(self, commands: Sequence[object]) -> tuple[Any, Any]:
         """Command buffers ready to submit again and again: the information, and its number."""
-        return submission(commands, self.clock)[:2]
+        work = submission(commands, self.clock)
+        return work.info, work.number
 
     def submit(self, submission: tuple[Any, Any]) -> int:
         """Hand work to the device; returns its number. Errors: DeviceError."""
@@ -325,17 +326,16 @@ class VulkanDevice:
             self._begin()
             return self.submitted
 
-    def submit_copy(self, copies: Copies, copy: tuple[Any, Any, Any], behind: int) -> int:
+    def submit_copy(self, copies: Copies, copy: Submission, behind: int) -> int:
         """Hand a copy to the queue of copies, where it waits for a submission; its number there.
 
         Errors: DeviceError.
         """
-        info, number, awaited = copy
         with self.lock:
             self._begin()
-            number[0], awaited[0] = copies.submitted + 1, behind
+            copy.number[0], copy.awaited[0] = copies.submitted + 1, behind
             self._is_unsure = True
-            code = self.vk.vkQueueSubmit(copies.queue, 1, info, api().ffi.NULL)
+            code = self.vk.vkQueueSubmit(copies.queue, 1, copy.info, api().ffi.NULL)
             copies.submitted += code >= 0
             self._is_unsure = False
             if code < 0:
@@ -345,9 +345,8 @@ class VulkanDevice:
     def _await(self, copies: Copies) -> None:
         """Under the lock: what is submitted from now on waits for the copies that were joined."""
         joined = [*self.joins]
-        info, _, awaited = copies.awaiting
-        awaited[0] = max(joined)
-        code = self.vk.vkQueueSubmit(self.queue, 1, info, api().ffi.NULL)
+        copies.awaiting.awaited[0] = max(joined)
+        code = self.vk.vkQueueSubmit(self.queue, 1, copies.awaiting.info, api().ffi.NULL)
         if code < 0:
             raise self.failure(code, "wait for a copy")
         copies.awaited = max(copies.awaited, *joined)
