@@ -82,7 +82,8 @@ def iterable(items: Iterable[object]) -> Pipeline:
     >>> list(data.iterable(x * x for x in range(4)).batch(2))
     [array([0, 1]), array([4, 9])]
     """
-    if not isinstance(items, Iterable):
+    # Python iterates over items by number as well, until an IndexError.
+    if not isinstance(items, Iterable) and not hasattr(items, "__getitem__"):
         raise ArgumentError(f"iterable: cannot read {type(items).__name__} (it cannot be iterated)")
     return Pipeline(Stream(items))
 
