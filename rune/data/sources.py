@@ -12,6 +12,7 @@ from rune import files, tree
 from rune.data.pipeline import Pipeline
 from rune.data.stages import FileRows, Indexed, Items, Rows, Stream
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.promote import refuse_mask
 from rune.transforms.arguments import key_path
 
 
@@ -19,7 +20,8 @@ def arrays(values: object) -> Pipeline:
     """The rows of arrays: element n is the tree with row n of each of them.
 
     values: a tree of arrays whose leading axes are equal; nothing is copied
-    Errors: ArgumentError without an array; ShapeError if leading axes differ or one has no axis.
+    Errors: ArgumentError without an array, and for a masked one that hides elements; ShapeError if
+            leading axes differ or one has no axis.
 
     >>> import numpy as np
     >>> from rune import data
@@ -114,6 +116,7 @@ def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
 
 def _read_only(leaf: object) -> np.ndarray:
     """The array as NumPy's own; rows of it are lent."""
+    refuse_mask("arrays", leaf)
     view = np.asarray(leaf).view()
     view.flags.writeable = False
     return view

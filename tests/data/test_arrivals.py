@@ -107,3 +107,25 @@ def test_a_type_that_is_weak_stays_weak():
 
     assert x.type.weak
     assert all(arrived(x, device).type.weak for device in DEVICES)
+
+
+HIDING = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("name", "made_of"),
+    [
+        ("arrays", lambda: data.arrays({"x": HIDING})),
+        ("batch", lambda: list(data.sequence([HIDING, HIDING]).batch(2))),
+        ("batch", lambda: list(data.iterable([HIDING, HIDING]).batch(2))),
+    ],
+)
+def test_a_mask_is_lost_in_no_stage(name: str, made_of: Any):
+    with pytest.raises(ArgumentError, match=f"{name}: cannot take MaskedArray as an array"):
+        made_of()
+
+
+def test_an_array_that_hides_nothing_is_batched():
+    open_ = np.ma.masked_array([1.0, 2.0], False)
+
+    same(np.array([[1.0, 2.0], [1.0, 2.0]]), next(iter(data.sequence([open_, open_]).batch(2))))
