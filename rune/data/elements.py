@@ -14,6 +14,7 @@ from rune import tree
 from rune.data.numbers import members, sources
 from rune.data.stages import Batch, Enumerate, Items, Map, Node, Prefetch, Repeat, Rows, Shard, Shuffle
 from rune.errors import Frame, ShapeError
+from rune.ops.promote import refuse_mask
 from rune.transforms.tree_difference import paths
 
 
@@ -72,7 +73,7 @@ def _slice(indices: np.ndarray) -> slice | np.ndarray:
 
 
 def batch_of(stage: Batch, rows: Sequence[object]) -> object:
-    """The elements as one. Errors: ShapeError if they do not stack."""
+    """The elements as one. Errors: ShapeError if they do not stack; ArgumentError for masks."""
     leaves, treedef = tree.flatten(rows[0])
     columns = [leaves] + [_same_leaves(stage, n, x, treedef) for n, x in enumerate(rows[1:], 1)]
     stacked = [_stack(stage.line, paths(treedef)[k], column) for k, column in enumerate(zip(*columns))]
@@ -89,6 +90,8 @@ def _same_leaves(stage: Batch, number: int, row: object, treedef: object) -> lis
 
 
 def _stack(line: Frame | None, path: str, column: Sequence[object]) -> np.ndarray:
+    for x in column:
+        refuse_mask("batch", x)
     arrays = [np.asarray(x) for x in column]
     odd = next((n for n, a in enumerate(arrays) if a.shape != arrays[0].shape), None)
     if odd is None:

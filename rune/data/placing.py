@@ -12,11 +12,14 @@ import numpy as np
 
 from rune import dtypes, profiling, tree
 from rune.array import Array, as_array, default_place
+from rune.backends.shared.allocations import note
 from rune.backends.shared.protocol import CopiesAside
 from rune.core.types import ArrayType
 from rune.data.stages import Where
 from rune.numpy import from_dlpack
+from rune.ops.promote import refuse_mask
 from rune.records import dataclass
+from rune.settings import configure
 from rune.sharding import NamedSharding
 from rune.transforms.compile.placement import device_put, place_of
 from rune.transforms.sharding.assemble import make_array_from_process_local_data
@@ -68,29 +71,49 @@ def join(arrival: Arrival) -> None:
 
 
 def _assembled(leaf: object, sharding: NamedSharding) -> object:
-    host = _on_host(leaf)
-    return make_array_from_process_local_data(sharding, host) if host.dtype in dtypes.ANY else leaf
+    host = _numbers(leaf)
+    return leaf if host is None else make_array_from_process_local_data(sharding, host)
 
 
 def _sent(leaf: object, where: Where, joins: list[Callable[[], None]]) -> object:
-    if type(leaf) is Array:
+    if type(leaf) is Array and not _is_on_host(leaf):
         return device_put(leaf, where)
-    host = _on_host(leaf)
-    if host.dtype not in dtypes.ANY:
+    host = _numbers(leaf)
+    if host is None:
         return leaf
     place = default_place() if where is None else place_of(where)
-    if place.device is None or not isinstance(place.device.backend, CopiesAside):
-        return device_put(host, where)
-    data = host if host.dtype == dtypes.canonical(host.dtype) else as_array(host).numpy()
-    buffer, wait = place.device.backend.copy_in_aside(data)
-    joins.append(wait)
-    return Array(buffer, ArrayType(data.shape, data.dtype), place)
+    device = place.device
+    if device is None or not isinstance(device.backend, CopiesAside):
+        return device_put(leaf if type(leaf) is Array else host, where)
+    type_ = leaf.type if type(leaf) is Array else ArrayType(host.shape, host.dtype)
+    buffer, join = device.backend.copy_in_aside(host)
+    joins.append(join)
+    if profiling.gathers:
+        note(buffer, type_, device)
+    return Array(buffer, type_, place)
 
 
-def _on_host(leaf: object) -> np.ndarray:
-    """The leaf as NumPy's; tensors of others by DLPack, by which all of their dtypes come."""
+def _is_on_host(array: Array) -> bool:
+    """Whether the host reads its numbers where they are."""
+    return array.place.device is None and array.dtype in dtypes.ANY
+
+
+def _numbers(leaf: object) -> np.ndarray | None:
+    """The leaf as NumPy's, with the dtype that its array has; None if it is not of numbers.
+
+    Tensors of others come by DLPack, by which all of their dtypes do.
+    Errors: those of `rune.numpy.asarray`.
+    """
     if type(leaf) is Array:
         return leaf.numpy()
     if hasattr(leaf, "__dlpack__") and not isinstance(leaf, np.ndarray | np.generic):
         return from_dlpack(leaf).numpy()
-    return np.asarray(leaf)
+    host = np.asarray(leaf)
+    if dtypes.native(host).dtype not in dtypes.ANY:
+        return None
+    refuse_mask("prefetch", leaf)
+    is_ready = isinstance(leaf, np.ndarray) and host.dtype in dtypes.ANY and host.dtype == dtypes.canonical(host.dtype)
+    if is_ready:
+        return host
+    with configure(device="cpu"):  # where it is converted
+        return as_array(leaf).numpy()

@@ -12,6 +12,7 @@ from rune import files, tree
 from rune.data.pipeline import Pipeline
 from rune.data.stages import FileRows, Indexed, Items, Rows, Stream
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.promote import refuse_mask
 from rune.transforms.arguments import key_path
 
 
@@ -19,7 +20,8 @@ def arrays(values: object) -> Pipeline:
     """The rows of arrays: element n is the tree with row n of each of them.
 
     values: a tree of arrays whose leading axes are equal; nothing is copied
-    Errors: ArgumentError without an array; ShapeError if leading axes differ or one has no axis.
+    Errors: ArgumentError without an array, and for a masked one that hides elements; ShapeError if
+            leading axes differ or one has no axis.
 
     >>> import numpy as np
     >>> from rune import data
@@ -82,7 +84,8 @@ def iterable(items: Iterable[object]) -> Pipeline:
     >>> list(data.iterable(x * x for x in range(4)).batch(2))
     [array([0, 1]), array([4, 9])]
     """
-    if not isinstance(items, Iterable):
+    # Python iterates over items by number as well, until an IndexError.
+    if not isinstance(items, Iterable) and not hasattr(items, "__getitem__"):
         raise ArgumentError(f"iterable: cannot read {type(items).__name__} (it cannot be iterated)")
     return Pipeline(Stream(items))
 
@@ -113,6 +116,7 @@ def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
 
 def _read_only(leaf: object) -> np.ndarray:
     """The array as NumPy's own; rows of it are lent."""
+    refuse_mask("arrays", leaf)
     view = np.asarray(leaf).view()
     view.flags.writeable = False
     return view

@@ -6,6 +6,7 @@ A process that is killed leaves `.NAME.XXXXXXXX.partial` behind, which is never 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -22,6 +23,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` when the block ends without an error."""
     target = Path(os.path.realpath(path))  # a link stays, and leads to the new file
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
+    if not target.parent.is_dir():  # the system would name the temporary file
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
     try:
         with open(temporary, "x+b") as file:
             yield file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -279,7 +279,7 @@ def _noted_part(file: File, part: str | None) -> tuple[TreeDef, list[str]]:
     else:
         subtree = _under(tree.unflatten(*_noted(file)), part)
     if subtree is None:
-        raise ArgumentError(f"load: cannot find the part {part} in {file.path} ({_some(file, {})})")
+        raise ArgumentError(f"load: cannot find the part {part} in {file.path} ({_some(file)})")
     names, treedef = tree.flatten(subtree)
     return treedef, names
 
@@ -306,7 +306,7 @@ def _as_like(file: File, like: object, part: str | None) -> tuple[TreeDef, list[
     count = len(file)
     if part is not None:
         named = {f"{part}.{name}" if pair[0] else part: pair for name, pair in named.items()}
-        count = sum(name == part or name.startswith(f"{part}.") for name in file)
+        count = sum(_is_in(name, part) for name in file)
     for name, (path, leaf) in named.items():
         wanted, saved = _wanted(tree.keystr(path), opened(leaf)), file.leaves.get(name)
         if saved is None:
@@ -314,16 +314,21 @@ def _as_like(file: File, like: object, part: str | None) -> tuple[TreeDef, list[
         if (saved.type.strong(), saved.is_number) != (wanted.type.strong(), wanted.is_number):
             raise ArgumentError(f"load: cannot read the leaf {name} as {wanted} ({file.path} has {saved})")
     if len(named) != count:
+        more = [name for name in file if name not in named and (part is None or _is_in(name, part))]
         raise ArgumentError(
-            f"load: cannot read {file.path} as {shown(treedef)} (it has more: {_some(file, named)})",
+            f"load: cannot read {file.path} as {shown(treedef)} (it has more: {_some(more)})",
             hint="rune.files.open(path)[name] reads an array alone",
         )
     return treedef, [*named]
 
 
-def _some(file: File, named: Mapping[str, object]) -> str:
+def _is_in(name: str, part: str) -> bool:
+    return name == part or name.startswith(f"{part}.")
+
+
+def _some(names: Iterable[str], named: Collection[str] = ()) -> str:
     """A few names that a file has; first those that the tree lacks."""
-    names = sorted(file, key=lambda name: name in named)
+    names = sorted(names, key=lambda name: name in named)
     return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "") or "it has no leaf"
 
 

@@ -6,13 +6,15 @@ DatasetIterator (0.2), and datasets' Dataset and IterableDataset (4).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import rune
+import rune.numpy as rnp
 from rune import data
 
 ROWS = np.arange(21, dtype=np.float32).reshape(7, 3)
@@ -170,3 +172,59 @@ def test_a_loader_that_is_left_early_is_not_read_on():
     position = loader.get_state()["next_index"]
 
     assert position <= 4  # one in use, one that is ready, one that is sent, one that is read
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_items_by_number_alone_are_iterated_as_python_does(device: str):
+    class Numbered:
+        def __getitem__(self, n: int) -> float:
+            if n == 5:
+                raise IndexError
+            return 1.5 * n
+
+    numbered: Any = Numbered()
+
+    assert [float(x) for x in data.iterable(numbered).prefetch(device)] == [0, 1.5, 3, 4.5, 6]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_classes_of_a_loader_stay_around_its_numbers(device: str):
+    class Pair(NamedTuple):
+        x: Any
+        name: str
+
+    first, second = data.iterable([Pair(np.full(3, n), f"n{n}") for n in range(2)]).prefetch(device)
+
+    assert (type(first), first.name, second.name) == (Pair, "n0", "n1")
+    assert (second.x.device.name, second.x.tolist()) == (device, [1, 1, 1])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_batches_that_are_deleted_or_donated_at_once_harm_no_later_one(device: str):
+    rows = np.arange(40_000, dtype=np.int32).reshape(200, 200)
+    total = rune.jit(lambda s, x: s + rnp.sum(x), donate_argnums=1)
+    batches = data.arrays(rows).batch(3)
+
+    sums = []
+    for x, y in zip(batches.prefetch(device), batches.prefetch(device, depth=3)):
+        sums.append(total(rnp.int32(0), x))
+        y.delete()
+
+    assert [int(s) for s in sums] == [int(rows[n : n + 3].sum()) for n in range(0, 200, 3)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_runs_in_several_threads_have_all_elements(device: str):
+    batches = data.sequence(range(50)).batch(3).prefetch(device)
+    sums: list[int] = []
+
+    def add_up() -> None:
+        sums.append(sum(int(rnp.sum(x)) for x in batches))
+
+    threads = [threading.Thread(target=add_up) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sums == [1225] * 3

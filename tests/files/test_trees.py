@@ -176,6 +176,11 @@ def test_a_traced_leaf_is_named(path: Path):
         rune.jit(lambda x: rune.tree.save(path, {"w": x}))(1.0)
 
 
+def test_a_folder_that_is_not_there_is_named_and_not_a_temporary_file(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '[^']*/nowhere'$"):
+        rune.tree.save(tmp_path / "nowhere" / "x.npz", [1])
+
+
 def test_another_suffix_is_refused(tmp_path: Path):
     with pytest.raises(ArgumentError, match=r"the suffix of .*x.pt \(one of .safetensors, .npz\)"):
         rune.tree.save(tmp_path / "x.pt", [1])
@@ -189,7 +194,7 @@ def test_another_suffix_is_refused(tmp_path: Path):
         ({"w": rnp.zeros((3, 2)), "step": 0.0}, r"the leaf step as a number f64 \(.* has a number i64\)"),
         ({"w": rnp.zeros((3, 2)), "step": rnp.int32(0)}, r"the leaf step as i32\[\]"),
         ({"w": rnp.zeros((3, 2)), "steps": 0}, r"find the leaf steps in .* \(step, w\)"),
-        ({"w": rnp.zeros((3, 2))}, r"it has more: step, w"),
+        ({"w": rnp.zeros((3, 2))}, r"it has more: step\)"),
         ({"w": "text", "step": 0}, r"the leaf \['w'\] as str"),
     ],
 )

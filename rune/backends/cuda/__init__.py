@@ -42,6 +42,7 @@ from rune.backends.cuda.staging import Staging
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
+from rune.backends.shared.join import Join
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.protocol import Executable
 from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
@@ -242,11 +243,11 @@ class CudaBackend(Sharing, QueuedBackend):
         with self.entered:
             self.staging.send(address(block) + offset, data)
 
-    def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Callable[[], None]]:
-        """The array on the device, by a copy beside programs; they wait for it after the call."""
+    def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
+        """The array on the device, by a copy beside programs, which wait for it by the join."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
-            return buffer, lambda: None
+            return buffer, Join()
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.entered:
             join = self.aside.send(address(buffer.memory), data)
@@ -255,7 +256,7 @@ class CudaBackend(Sharing, QueuedBackend):
             with self.entered:
                 join()
 
-        return buffer, joined
+        return buffer, Join(joined, buffer.memory)
 
     @property
     def aside(self) -> Aside:

@@ -32,11 +32,16 @@ class Aside:
         self._lock = locks.lock()
 
     def send(self, address: int, data: np.ndarray) -> Callable[[], None]:
-        """Enqueue a copy of host bytes (u8); what it gives is called once, and joins it."""
+        """Enqueue a copy of host bytes (u8); what it gives lets programs wait for it."""
         with self._lock:
-            self._wait(self._stream, self._behind(self._main))
-            self._staging.send(address, data)
-            return partial(self._wait, self._main, self._behind(self._stream))
+            self._wait(self._stream, [self._behind(self._main)])
+            try:
+                self._staging.send(address, data)
+            except BaseException:
+                # The memory returns to the pool, and a part of the copy may be under way.
+                self._wait(self._main, [self._behind(self._stream)])
+                raise
+            return partial(self._wait, self._main, [self._behind(self._stream)])
 
     def stats(self) -> PoolStats:
         """Its pinned memory."""
@@ -48,7 +53,8 @@ class Aside:
         call("cuEventRecord", event, stream.handle)
         return event
 
-    def _wait(self, stream: Stream, event: object) -> None:
-        """Let the stream wait for the event, which is not used again."""
-        call("cuStreamWaitEvent", stream.handle, event, 0)
-        call("cuEventDestroy", event)  # once it has come
+    def _wait(self, stream: Stream, events: list[object]) -> None:
+        """Let the stream wait for the event in the list, which is not used again."""
+        if events:
+            call("cuStreamWaitEvent", stream.handle, events[0], 0)
+            call("cuEventDestroy", events.pop())  # once it has come

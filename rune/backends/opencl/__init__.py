@@ -3,7 +3,8 @@
 A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates
 share one arena per device, which grows to the largest plan: commands run in order, so that one
 call's arena is free for the next, and so is memory that returned to the pool. Copies to a busy
-device go through pinned memory (staging.py), so that the host need not wait.
+device go through pinned memory (staging.py), so that the host need not wait; a second queue is for
+copies beside programs (aside.py).
 
 RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
 behind the whole ones.
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rune import dtypes
+from rune.backends.opencl.aside import Aside
 from rune.backends.opencl.functions import Functions, functions
 from rune.backends.opencl.run import OpenCLExecutable
 from rune.backends.opencl.staging import Staging
@@ -28,12 +30,14 @@ from rune.backends.opencl.waiting import Abandoned, wait_for
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
+from rune.backends.shared.join import Join
 from rune.backends.shared.pool import Block, MemoryStats, Pool
-from rune.backends.shared.queued import Arena, QueuedBackend, Turns
+from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
 from rune.backends.shared.refusal import refusal
 from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
+from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
@@ -215,7 +219,8 @@ class OpenCLBackend(QueuedBackend):
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
         )
         self.arena = Arena(self.pool)
-        self.staging = Staging(self)
+        self.staging = Staging(self, self.queue)
+        self._aside: Aside | None = None
         self.abandoned = Abandoned()
 
     # --- memory ------------------------------------------------------------------------------
@@ -236,10 +241,28 @@ class OpenCLBackend(QueuedBackend):
 
         Directly where nothing is under way that the copy would wait for.
         """
-        if self.marker()():
+        if self.marker()() and not (self._aside and self._aside.is_awaited):
             self.cl.enqueue_copy(self.queue, block.handle, data, dst_offset=offset, is_blocking=True)
         else:
             self.staging.send(block, offset, data)
+
+    def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
+        """The array on the device, by a copy beside programs, which wait for it by the join."""
+        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
+        if not array.size:
+            return buffer, Join()
+        try:
+            wait = self.aside.send(buffer.memory, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        except self.cl.MemoryError as error:
+            raise self.pool.out_of_memory(array.nbytes) from error
+        return buffer, Join(wait, buffer.memory)
+
+    @property
+    def aside(self) -> Aside:
+        """Its queue for copies."""
+        if self._aside is None:
+            self._aside = Aside(self)
+        return self._aside
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host; the event keeps them."""
@@ -266,7 +289,8 @@ class OpenCLBackend(QueuedBackend):
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool until now, and of the pinned memory that copies go through."""
-        return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
+        aside = {} if self._aside is None else {"aside": self._aside.stats()}
+        return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""

@@ -1,14 +1,15 @@
 """Copies to an OpenCL device while it computes: behind what was enqueued, and nobody waits.
 
 A copy is cut into pieces. Each is first copied into a piece of host memory that the driver has
-pinned, and goes to the device from there, in the queue of the kernels: whatever used the target
-before is done by then. The caller may change its array at once. Pieces are used in turn; where all
-have a copy under way, the oldest is waited for.
+pinned, and goes to the device from there, in a queue in order: that of the kernels, where whatever
+used the target before is done by then, or one beside it (aside.py). The caller may change its array
+at once. Pieces are used in turn; where all have a copy under way, the oldest is waited for.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +23,14 @@ SIZES = (1 << 16, 1 << 22)  # of pieces: small arrays, large arrays [B]
 MOST = 16  # pieces of each size
 
 
+class CommandQueue(Protocol):
+    """A queue of pyopencl's."""
+
+    def flush(self) -> None:
+        """Hand over what was enqueued."""
+        ...
+
+
 @dataclass(slots=True)
 class _Piece:
     memory: np.ndarray  # u8
@@ -33,10 +42,10 @@ class _Piece:
 
 
 class Staging:
-    """The pinned memory of one device, for any thread."""
+    """The pinned memory of one queue, for any thread."""
 
-    def __init__(self, backend: OpenCLQueue):
-        self.backend = backend
+    def __init__(self, backend: OpenCLQueue, queue: CommandQueue):
+        self.backend, self._queue = backend, queue
         self._lock = locks.lock()
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
         self._sent = 0
@@ -48,7 +57,7 @@ class Staging:
         for at in range(0, data.size, SIZES[-1]):
             with self._lock:
                 self._send(block, offset + at, data[at : at + SIZES[-1]])
-        self.backend.queue.flush()
+        self._queue.flush()
 
     def stats(self) -> PoolStats:
         """The pinned pieces: live ones have a copy under way, and none is ever freed."""
@@ -62,7 +71,7 @@ class Staging:
         piece, backend = self._next(next(size for size in SIZES if data.size <= size)), self.backend
         pinned = piece.memory[: data.size]
         pinned[...] = data
-        piece.copy = backend.cl.enqueue_copy(backend.queue, block.handle, pinned, dst_offset=offset, is_blocking=False)
+        piece.copy = backend.cl.enqueue_copy(self._queue, block.handle, pinned, dst_offset=offset, is_blocking=False)
         self._sent += 1
 
     def _next(self, size: int) -> _Piece:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from rune.backends.shared.join import Join
 from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.work import WorkStats
 from rune.core.types import ArrayType
@@ -105,10 +106,11 @@ class ReadsAhead(Protocol):
 class CopiesAside(Protocol):
     """A backend with a queue for copies to the device beside that of its programs."""
 
-    def copy_in_aside(self, array: np.ndarray) -> tuple[Buffer, Callable[[], None]]:
-        """Device memory to which the contents are on their way; the call lets programs wait for it.
+    def copy_in_aside(self, array: np.ndarray) -> tuple[Buffer, Join]:
+        """Device memory to which the contents are on their way; programs wait for them by the join.
 
-        The buffer is used or dropped after that call alone; the host array may change at once.
+        The buffer is used after that alone; both may be dropped at any time, and the host array
+        may change at once.
         """
         ...
 

@@ -6,9 +6,10 @@
     memory_types   which kinds of memory they are in    replay     a call of a plan
     pipeline   modules -> pipelines                     stamps     times of launches
     commands   a command buffer and its barriers        opened     a device until it is lost
+    aside      copies beside programs                   clock      what a queue has done
 
 Kernels are SPIR-V (lowering/codegen/spirv.py) and have no descriptors: a launch pushes the address
-of its argument table. Everything goes through one queue, in order.
+of its argument table. Everything goes through one queue, in order, but for copies beside programs.
 
 Invariant: handles never leave this package. After a lost device the next array or call opens it
 anew; arrays from before raise DeviceError.
@@ -23,9 +24,11 @@ import numpy as np
 from rune import dtypes, locks
 from rune.backends.shared.executor import size_bytes, static_shape
 from rune.backends.shared.forks import Loaded
+from rune.backends.shared.join import Join
 from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work, WorkStats
+from rune.backends.vulkan.aside import Aside
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, Physical, instance, no_such_device, physical_devices
 from rune.backends.vulkan.memory import VulkanMemory, address_of
@@ -170,7 +173,9 @@ class VulkanBackend:
     def _open(self) -> Opened:
         try:
             device = VulkanDevice(self.physical, self.target.name)
-            return Opened(device, VulkanMemory(device), Pipelines(device))
+            memory, copies = VulkanMemory(device), device.copies
+            aside = Aside(device, memory, copies) if copies and not memory.is_shared else None
+            return Opened(device, memory, Pipelines(device), aside)
         except Failure as failure:
             name = self.target.name
             raise DeviceError(f"device: cannot open {name} ({failure})") from failure
@@ -201,6 +206,21 @@ class VulkanBackend:
         # Reading the array back has to wait for this submission.
         written = opened.device.submitted
         return VulkanBuffer(block, type, array.shape, opened, address_of(block), written)
+
+    def copy_in_aside(self, array: np.ndarray) -> tuple[VulkanBuffer, Join]:
+        """The array on the device, by a copy beside programs, which wait for it by the join.
+
+        Where the host writes arrays itself, or there is no other queue, as by `copy_in`.
+        """
+        opened, type = self.opened(), ArrayType(array.shape, array.dtype)
+        if opened.aside is None or not array.size:
+            return self.copy_in(array), Join()
+        block = opened.memory.pool.take(array.nbytes, (type, "copy_in"))
+        try:
+            wait = opened.aside.send(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        except Failure as failure:
+            raise opened.device.failure(failure.code, "copy an array") from failure
+        return VulkanBuffer(block, type, array.shape, opened, address_of(block)), Join(wait, block)
 
     def copy_out(self, buffer: VulkanBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array, when what writes them is done."""
@@ -234,13 +254,20 @@ class VulkanBackend:
         """Destroy everything on it, once what is pending has ended."""
         self._opened.device.close()
 
+    def lacks(self) -> tuple[str, ...]:
+        """What the driver cannot do, and what is done instead."""
+        if self._opened.aside is not None or self._opened.memory.is_shared:
+            return ()
+        return ("no second queue, prefetched arrays are copied between programs",)
+
     def memory_stats(self) -> MemoryStats:
         """Counts of the memory of arrays, of what copies go through, and of tables of arguments."""
         memory = self._opened.memory
         pools = {"tables": memory.tables, "staging": memory.staging, "device": memory.pool}
         # One pool may serve several ends: the last name is that of the first one.
         names = {pool: name for name, pool in pools.items()}
-        return MemoryStats.of(**{name: pool.stats() for pool, name in reversed(names.items())})
+        aside = {} if self._opened.aside is None else {"aside": self._opened.aside.stats()}
+        return MemoryStats.of(**{name: pool.stats() for pool, name in reversed(names.items())}, **aside)
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

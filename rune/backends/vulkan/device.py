@@ -1,8 +1,12 @@
 """One open Vulkan device: its queue, its clock, and every handle that was made on it.
 
-All work goes through one queue, and every command buffer opens and ends with a barrier: what is
+Programs go through one queue, and every command buffer opens and ends with a barrier: what is
 submitted later begins after what was submitted before has ended. A timeline semaphore counts the
 submissions; `wait(n)` returns when the n-th and all before it are done.
+
+Copies beside programs have a queue and a count of their own (aside.py). Each waits for the programs
+that were there before it; the number of one that programs are to wait for comes onto `joins`, and
+they do from the next submission on. Both waits are the device's.
 
 What a finalizer wants destroyed it puts on `retired` with the count of submissions so far: it runs
 anywhere and calls no driver. Whoever submits next destroys what is done, under the lock.
@@ -19,10 +23,12 @@ from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from typing import Any
 
 from rune import locks
-from rune.backends.shared.call_list import CallList, Notes
+from rune.backends.shared.call_list import CallList
 from rune.backends.shared.pool import Block
+from rune.backends.vulkan.clock import Clock, Submission, number_of, submission
 from rune.backends.vulkan.driver import (
     Physical,
+    QueuePlace,
     api,
     at_exit,
     c_array,
@@ -31,10 +37,12 @@ from rune.backends.vulkan.driver import (
     feature_structs,
     functions,
     is_out_of_memory,
+    queue_counts,
     result_name,
     struct,
 )
 from rune.errors import DeviceError, OutOfMemory
+from rune.records import dataclass
 
 _FUNCTIONS = (
     "vkGetDeviceQueue",
@@ -87,11 +95,28 @@ _SLICE_NS = 100_000_000  # of one wait, so that Ctrl-C is heard
 _PAUSE_S = 0.001
 
 
+@dataclass(slots=True)
+class Copies:
+    """The queue for copies beside programs.
+
+    submitted: so many until now
+    awaiting:  the submission that lets programs wait
+    awaited:   the last copy that they wait for
+    """
+
+    queue: object
+    family: int
+    clock: Clock
+    awaiting: Submission
+    submitted: int = 0
+    awaited: int = 0
+
+
 class VulkanDevice:
     """A device, open."""
 
     def __init__(self, physical: Physical, name: str):
-        vk, ffi = api(), api().ffi
+        vk = api()
         self.physical, self.name = physical, name
         self.lost: str | None = None  # why nothing more can be done on it
         self.lock = locks.reentrant()  # queue and command pool; a finalizer may run inside
@@ -104,33 +129,32 @@ class VulkanDevice:
         self.handle = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
         self.submit_address = number_of(self.vk.vkQueueSubmit)  # for machine code
-        queue = ffi.new("VkQueue*")
-        self.vk.vkGetDeviceQueue(self.handle, physical.family, 0, queue)
-        self.queue = queue[0]
-        clock = struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0)
-        self.clock = self.create("Semaphore", struct("VkSemaphoreCreateInfo", pNext=clock))
-        self._clocks = c_array("VkSemaphore", [self.clock])
-        self._progress, self._counter = self._asking()
+        self.queue, self.clock = self._queue(QueuePlace(physical.family, 0)), Clock(self)
         pool = struct("VkCommandPoolCreateInfo", queueFamilyIndex=physical.family)
         self.command_pool = self.create("CommandPool", pool)
+        self.copies = self._copies(physical.copies) if physical.copies else None
+        self.joins: deque[int] = deque()  # copies that programs have to wait for; finalizers put some there
         at_exit(self.close)
 
     def _open(self) -> Any:
         physical, ffi = self.physical, api().ffi
-        queue = struct(
-            "VkDeviceQueueCreateInfo",
-            queueFamilyIndex=physical.family,
-            queueCount=1,
-            pQueuePriorities=ffi.new("float[]", [1.0]),
-        )
+        queues = [
+            struct(
+                "VkDeviceQueueCreateInfo",
+                queueFamilyIndex=family,
+                queueCount=count,
+                pQueuePriorities=ffi.new("float[]", [1.0] * count),
+            )
+            for family, count in queue_counts(physical.family, physical.copies).items()
+        ]
         wanted = ["VK_KHR_portability_subset"]  # must be enabled where it is listed
         names = [c_text(n) for n in wanted if n in physical.extensions]
         extensions = c_array("char*", names)
         info = struct(
             "VkDeviceCreateInfo",
             pNext=feature_structs(physical.features, physical.is_1_3),
-            queueCreateInfoCount=1,
-            pQueueCreateInfos=queue,
+            queueCreateInfoCount=len(queues),
+            pQueueCreateInfos=c_array("VkDeviceQueueCreateInfo", [queue[0] for queue in queues]),
             enabledExtensionCount=len(extensions),
             ppEnabledExtensionNames=extensions,
         )
@@ -140,13 +164,14 @@ class VulkanDevice:
             raise DeviceError(f"device: cannot open {self.name} ({result_name(code)})")
         return device[0]
 
-    def _asking(self) -> tuple[CallList, int]:
-        """The call that asks how far it is, and the word of the answer."""
-        notes = Notes()
-        counter, ask = notes.word(), number_of(self.vk.vkGetSemaphoreCounterValue)
-        words = map(notes.constant, (number_of(self.handle), number_of(self.clock)))
-        notes.call(ask, *words, notes.address_of(counter), checked=True)
-        return notes.list(), counter
+    def _queue(self, place: QueuePlace) -> object:
+        queue = api().ffi.new("VkQueue*")
+        self.vk.vkGetDeviceQueue(self.handle, place.family, place.index, queue)
+        return queue[0]
+
+    def _copies(self, place: QueuePlace) -> Copies:
+        clock = Clock(self)
+        return Copies(self._queue(place), place.family, clock, submission(c_array("VkCommandBuffer", []), None, clock))
 
     # --- handles -----------------------------------------------------------------------------
 
@@ -173,19 +198,10 @@ class VulkanDevice:
 
     # --- work --------------------------------------------------------------------------------
 
-    def submission(self, commands: Any) -> tuple[Any, Any]:
+    def submission(self, commands: Sequence[object]) -> tuple[Any, Any]:
         """Command buffers ready to submit again and again: the information, and its number."""
-        number = api().ffi.new("uint64_t[1]")
-        timeline = struct("VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=number)
-        info = struct(
-            "VkSubmitInfo",
-            pNext=timeline,
-            commandBufferCount=len(commands),
-            pCommandBuffers=commands,
-            signalSemaphoreCount=1,
-            pSignalSemaphores=self._clocks,
-        )
-        return info, number
+        work = submission(commands, self.clock)
+        return work.info, work.number
 
     def submit(self, submission: tuple[Any, Any]) -> int:
         """Hand work to the device; returns its number. Errors: DeviceError."""
@@ -231,31 +247,41 @@ class VulkanDevice:
         self._settle()
         if self.retired:
             self.drain()
+        if self.joins and self.copies:
+            self._await(self.copies)
 
     def _settle(self) -> None:
         """Under the lock: after an interrupt in the middle of a submission, ask what was done."""
         if not self._is_unsure:
             return
-        code = self.vk.vkDeviceWaitIdle(self.handle)
-        if code < 0 or self._progress.play() < self._progress.count:
+        code = self.vk.vkDeviceWaitIdle(self.handle) or self.clock.ask()
+        if self.copies and not code:
+            code = self.copies.clock.ask()
+        if code:
             raise self.failure(code, "wait for its work")
-        # All has ended, so its clock shows the last number.
-        self.submitted = self._done = self._progress.words[self._counter]
+        # All has ended, so its clocks show the last numbers.
+        self.submitted = self._done = self.clock.time
+        if self.copies:
+            self.copies.submitted = self.copies.clock.time
         self._is_unsure = False
 
     def is_done(self, number: int) -> bool:
         """Whether a submission, and all before it, have ended."""
         if number <= self._done and not self._is_unsure:
             return True
-        progress = self._progress
         with self.lock:
             if self.lost is not None:
                 raise self.lost_error()
             self._settle()
-            if progress.play() < progress.count:
-                raise self.failure(progress.status(0), "ask for its progress")
-            self._done = max(self._done, min(progress.words[self._counter], self.submitted))
+            self._done = max(self._done, min(self._time(self.clock), self.submitted))
         return number <= self._done
+
+    def _time(self, clock: Clock) -> int:
+        """Under the lock: what it shows. Errors: DeviceError."""
+        code = clock.ask()
+        if code:
+            raise self.failure(code, "ask for its progress")
+        return clock.time
 
     def wait(self, number: int) -> None:
         """Return when a submission, and all before it, have ended. Errors: DeviceError."""
@@ -263,8 +289,13 @@ class VulkanDevice:
             raise self.lost_error()
         if number <= self._done:
             return
-        numbers = api().ffi.new("uint64_t[1]", [number])
-        info = struct("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._clocks, pValues=numbers)
+        self._until(self.clock, number)
+        self._done = max(self._done, number)
+        self.check_silence()
+
+    def _until(self, clock: Clock, number: int) -> None:
+        """Return when the clock shows the number. Errors: DeviceError."""
+        info = clock.reaches(number)
         code = timeout = api().VK_TIMEOUT
         thread = threading.get_ident()
         self._waiting.add(thread)
@@ -277,15 +308,60 @@ class VulkanDevice:
             self._waiting.discard(thread)
         if code < 0:
             raise self.failure(code, "wait for its work")
-        self._done = max(self._done, number)
-        self.check_silence()
 
     def synchronize(self) -> None:
-        """Return when all that was submitted has ended."""
+        """Return when all programs submitted so far have ended, and copies that they wait for."""
         self.wait(self.submitted)
+        if self.copies:
+            self.wait_for_copy(self.copies, max([self.copies.awaited, *self.joins]))
         with self.lock:
             self.drain()
         self.check_silence()
+
+    # --- copies beside programs --------------------------------------------------------------
+
+    def before_now(self) -> int:
+        """The number of the last submission until now. Errors: DeviceError."""
+        with self.lock:
+            self._begin()
+            return self.submitted
+
+    def submit_copy(self, copies: Copies, copy: Submission, behind: int) -> int:
+        """Hand a copy to the queue of copies, where it waits for a submission; its number there.
+
+        Errors: DeviceError.
+        """
+        with self.lock:
+            self._begin()
+            copy.number[0], copy.awaited[0] = copies.submitted + 1, behind
+            self._is_unsure = True
+            code = self.vk.vkQueueSubmit(copies.queue, 1, copy.info, api().ffi.NULL)
+            copies.submitted += code >= 0
+            self._is_unsure = False
+            if code < 0:
+                raise self.failure(code, "submit a copy")
+            return copies.submitted
+
+    def _await(self, copies: Copies) -> None:
+        """Under the lock: what is submitted from now on waits for the copies that were joined."""
+        joined = [*self.joins]
+        copies.awaiting.awaited[0] = max(joined)
+        code = self.vk.vkQueueSubmit(self.queue, 1, copies.awaiting.info, api().ffi.NULL)
+        if code < 0:
+            raise self.failure(code, "wait for a copy")
+        copies.awaited = max(copies.awaited, *joined)
+        for _ in joined:
+            self.joins.popleft()
+
+    def has_copied(self, copies: Copies, number: int) -> bool:
+        """Whether a copy, and all before it, have ended. Errors: DeviceError."""
+        with self.lock:
+            return number <= self._time(copies.clock)
+
+    def wait_for_copy(self, copies: Copies, number: int) -> None:
+        """Return when a copy, and all before it, have ended. Errors: DeviceError."""
+        if not self.has_copied(copies, number):
+            self._until(copies.clock, number)
 
     def drain(self) -> None:
         """Under the lock: destroy what was retired and is done."""
@@ -343,8 +419,3 @@ class VulkanDevice:
                 self.destroy(kind, handle)
             self.vk.vkDestroyDevice(self.handle, api().ffi.NULL)
             self.handle = None
-
-
-def number_of(handle: object) -> int:
-    """A handle or pointer as a number."""
-    return int(api().ffi.cast("uintptr_t", handle))

@@ -26,6 +26,7 @@ from rune.records import dataclass
 
 VALIDATION = "RUNE_VULKAN_VALIDATION"  # environment variable
 LAYER = "VK_LAYER_KHRONOS_validation"
+_QUEUE_IS_PROTECTED = 0x10  # VK_QUEUE_PROTECTED_BIT, which the package lacks
 _API_1_2, _API_1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 
 # Features that rune uses where a device has them; the first three are required.
@@ -235,6 +236,14 @@ def at_exit(close: Callable[[], None]) -> None:
 # --- what devices can do ----------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """A queue: its family, and which of its queues."""
+
+    family: int
+    index: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Physical:
     """A device as its driver describes it."""
@@ -247,7 +256,8 @@ class Physical:
     api_version: int
     features: frozenset[str]  # of FEATURES
     extensions: frozenset[str]
-    family: int  # of the queues that rune uses; -1 if there is none
+    family: int  # of the queue that computes; -1 if there is none
+    copies: QueuePlace | None  # a queue beside it; None: there is no other one
     threads_per_workgroup: int
     shared_bytes: int
     launch_groups: int  # along one dimension
@@ -347,6 +357,7 @@ def _physical(instance: Instance, handle: object) -> Physical:
         features=_features(handle, properties.apiVersion >= _API_1_3),
         extensions=frozenset(_text(e.extensionName) for e in extensions),
         family=family,
+        copies=copy_queue([(f.queueFlags, f.queueCount) for f in families], family),
         threads_per_workgroup=min(
             properties.limits.maxComputeWorkGroupInvocations, properties.limits.maxComputeWorkGroupSize[0]
         ),
@@ -375,6 +386,31 @@ def compute_family(flags: Sequence[int]) -> int:
     vk = api()
     computing = [n for n, can in enumerate(flags) if can & vk.VK_QUEUE_COMPUTE_BIT]
     return min(computing, key=lambda n: flags[n] & vk.VK_QUEUE_GRAPHICS_BIT, default=-1)
+
+
+def copy_queue(families: Sequence[tuple[int, int]], computing: int) -> QueuePlace | None:
+    """The queue for copies beside the one that computes; None if there is no other one.
+
+    families: what the queues of each can do, and how many there are
+
+    Preferably of a family that copies and does nothing else, which is a unit of its own; then the
+    second one of the family that computes.
+    """
+    vk = api()
+    # Sparse and protected memory are properties of copies; queues for video are left to video.
+    plain = vk.VK_QUEUE_TRANSFER_BIT | vk.VK_QUEUE_SPARSE_BINDING_BIT | _QUEUE_IS_PROTECTED
+    for number, (can, _) in enumerate(families):
+        if can & vk.VK_QUEUE_TRANSFER_BIT and not can & ~plain:
+            return QueuePlace(number, 0)
+    return QueuePlace(computing, 1) if computing >= 0 and families[computing][1] > 1 else None
+
+
+def queue_counts(computing: int, copies: QueuePlace | None) -> dict[int, int]:
+    """How many queues of each family a device is opened with."""
+    counts = {computing: 1}
+    if copies is not None:
+        counts[copies.family] = max(counts.get(copies.family, 0), copies.index + 1)
+    return counts
 
 
 def _largest_bytes(handle: object, api_version: int, allocation_bytes: int) -> int:

@@ -19,7 +19,7 @@ from rune.backends.shared.pool import Block, Pool
 from rune.backends.shared.queued import Arena
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
-from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, struct
+from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, queue_counts, struct
 from rune.backends.vulkan.memory_types import COHERENT, Types, choose
 from rune.records import dataclass
 
@@ -70,6 +70,10 @@ class VulkanMemory:
         if choice.tables[0] is choice.staging[0]:
             self.tables = self.staging
 
+    def pinned(self) -> Pool:
+        """A pool of memory for a queue of copies: its blocks know nothing of other queues."""
+        return self._pool(self.choice.staging, True)
+
     def _pool(self, kinds: Types, is_mapped: bool) -> Pool:
         """A pool in the first of these types that fits."""
         heap = self.device.physical.heap_bytes[kinds[0].heap]
@@ -103,8 +107,19 @@ class VulkanMemory:
             | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
             | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
         )
+        families = [*queue_counts(self.device.physical.family, self.device.physical.copies)]
+        # Of buffers no driver makes a difference; the other way is to hand each over, twice a copy.
+        mode = vk.VK_SHARING_MODE_CONCURRENT if len(families) > 1 else vk.VK_SHARING_MODE_EXCLUSIVE
+        info = struct(
+            "VkBufferCreateInfo",
+            size=nbytes,
+            usage=usage,
+            sharingMode=mode,
+            queueFamilyIndexCount=len(families),
+            pQueueFamilyIndices=c_array("uint32_t", families),
+        )
         try:
-            return self.device.create("Buffer", struct("VkBufferCreateInfo", size=nbytes, usage=usage))
+            return self.device.create("Buffer", info)
         except Failure as failure:
             raise self._as_python(failure) from failure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rune.backends.vulkan.aside import Aside
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.memory import VulkanMemory
 from rune.backends.vulkan.pipeline import Pipelines
@@ -15,3 +16,4 @@ class Opened:
     device: VulkanDevice
     memory: VulkanMemory
     pipelines: Pipelines
+    aside: Aside | None  # None: the host writes arrays, or there is no queue for it

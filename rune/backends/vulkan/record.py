@@ -21,8 +21,9 @@ import numpy as np
 
 from rune.backends.shared.call_list import CallList, Notes, helpers
 from rune.backends.shared.pool import Block
+from rune.backends.vulkan.clock import number_of
 from rune.backends.vulkan.commands import Commands
-from rune.backends.vulkan.device import VulkanDevice, number_of
+from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, c_array
 from rune.backends.vulkan.items import (
     GIVEN,

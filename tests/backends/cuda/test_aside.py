@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from rune.backends.shared.protocol import CopiesAside
+from rune.errors import DeviceError
 from tests.backends.cuda.fake import FakeCuda
 from tests.support.close import same
 
@@ -50,3 +52,49 @@ def test_its_pinned_memory_is_counted_apart(device: Any):
     join()
 
     assert device.memory_stats().pools["aside"].allocations == 1
+
+
+def test_a_copy_that_nobody_joins_is_waited_for_before_its_memory_serves_again(device: Any, fake: FakeCuda):
+    buffer, join = device.copy_in_aside(np.ones(6, np.float32))
+    before, memory, kind = len(fake.waits), buffer.memory.span, buffer.type
+
+    del buffer
+    meanwhile = device.alloc(kind)
+    del join
+    later = device.alloc(kind)
+
+    assert (meanwhile.memory.span == memory, later.memory.span == memory) == (False, True)
+    assert len(fake.waits) == before + 1
+
+
+def test_a_join_that_is_called_is_not_made_again_when_it_goes(device: Any, fake: FakeCuda):
+    _, join = device.copy_in_aside(np.ones(6, np.float32))
+    join()
+    before = len(fake.waits)
+    join()
+    del join
+
+    assert len(fake.waits) == before
+
+
+def test_a_copy_that_fails_halfway_is_waited_for(device: Any, fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
+    def fails(address: int, data: np.ndarray) -> None:
+        raise MemoryError("the second piece")
+
+    device.copy_in_aside(np.ones(6, np.float32))
+    monkeypatch.setattr(device.aside._staging, "send", fails)
+    before = len(fake.waits)
+
+    with pytest.raises(MemoryError, match="the second piece"):
+        device.copy_in_aside(np.ones(6, np.float32))
+
+    assert len(fake.waits) == before + 2  # the copy for programs, and they for it
+
+
+def test_the_join_of_a_lost_device_goes_without_a_word(device: Any):
+    _, join = device.copy_in_aside(np.ones(6, np.float32))
+    device.lost = "a kernel has failed"
+
+    with pytest.raises(DeviceError, match="its context was lost"):
+        join()
+    del join  # an error here would be a warning, and a warning fails

@@ -1,0 +1,76 @@
+"""Copies to an OpenCL device in a queue of their own, while programs run in theirs.
+
+Memory of the pool may still be in use by what was enqueued before it was given back, so a copy
+waits for all commands of the programs' queue at that time; and commands that are enqueued there
+after the join wait for the copy. Both waits are the device's: the host waits for neither, but for
+pinned memory if all of it is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from rune import locks
+from rune.backends.opencl.run import OpenCLQueue
+from rune.backends.opencl.staging import CommandQueue, Staging
+from rune.backends.opencl.waiting import Event
+from rune.backends.shared.pool import Block, PoolStats
+from rune.errors import DeviceError
+
+
+class Aside:
+    """The second queue of a device, for any thread."""
+
+    def __init__(self, backend: OpenCLQueue):
+        self._backend = backend
+        self._queue: CommandQueue = backend.cl.CommandQueue(backend.context)
+        self._staging = Staging(backend, self._queue)
+        self._lock = locks.lock()
+        self._joined: Event | None = None  # the last copy that programs wait for
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether programs wait for a copy now."""
+        return self._joined is not None and self._joined.command_execution_status > 0
+
+    def send(self, block: Block, data: np.ndarray) -> Callable[[], None]:
+        """Enqueue a copy of host bytes (u8); what it gives lets programs wait for it."""
+        backend = self._backend
+        with self._lock:
+            self._wait(self._queue, self._behind(backend.queue))
+            try:
+                self._staging.send(block, 0, data)
+            except BaseException:
+                # The memory returns to the pool, and a part of the copy may be under way.
+                self._let_wait(self._behind(self._queue))
+                raise
+            return partial(self._join, self._behind(self._queue))
+
+    def stats(self) -> PoolStats:
+        """Its pinned memory."""
+        return self._staging.stats()
+
+    def _join(self, copied: Event) -> None:
+        """Let programs wait. Errors: DeviceError if the copy has failed."""
+        self._backend.check()
+        if copied.command_execution_status < 0:
+            status = self._backend.cl.status_code.to_string(copied.command_execution_status)
+            raise DeviceError(f"{self._backend.target.name}: cannot copy an array to it (OpenCL says {status})")
+        self._let_wait(copied)
+
+    def _let_wait(self, copied: Event) -> None:
+        self._wait(self._backend.queue, copied)
+        self._joined = copied
+
+    def _behind(self, queue: CommandQueue) -> Event:
+        """An event behind all that is in the queue; others may wait for it once that is flushed."""
+        event = self._backend.cl.enqueue_marker(queue)
+        queue.flush()
+        return event
+
+    def _wait(self, queue: CommandQueue, event: Event) -> None:
+        """Let what is enqueued from now on wait for the event."""
+        self._backend.cl.enqueue_barrier(queue, wait_for=[event])
