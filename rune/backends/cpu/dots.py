@@ -11,23 +11,11 @@ import numpy as np
 from rune import dims
 from rune.backends.cpu.gemm.library import Product
 from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
+from rune.backends.cpu.watch import Watch
 from rune.dims import Size
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.kernelize.walks import SIZES, digits_of
 from rune.lowering.plan import Call, Plan, Slot, all_steps
-
-
-class Watch(Protocol):
-    """A word of memory that says that all is over, or none."""
-
-    @property
-    def pointer(self) -> Value:
-        """What the routine is given."""
-        ...
-
-    def close(self) -> None:
-        """Behind the routine: end, if it was told to."""
-        ...
 
 
 class Run(Protocol):

@@ -30,9 +30,9 @@ from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.factors import Factors, write_factor
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
-from rune.backends.cpu.gemm.blocks import WATCHED_OPERATIONS
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.transforms import Transform, write_transform
+from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
@@ -379,22 +379,17 @@ class _Steps:
         for k in turning:
             self.settle(state[k], now[k], step.state[k].type)
 
-    def watch(self, operations: Size) -> _Watch:
-        """What a routine of so many operations looks at while it runs: none where it is short."""
-        if not pulse.is_available() or dims.less(operations, WATCHED_OPERATIONS) is True:
-            return _Watch(self, Value(self.writer, "ptr", "null"))
-        return _Watch(self, self.new_watch())
-
-    def new_watch(self) -> Value:
-        """Memory of a watch."""
-        self.module.asks, writer = True, self.writer
-        function = Value(writer, "ptr", function_at(pulse.watch_address()))
-        return in_memory(writer, [function, writer.constant("i64", 0)])
+    def watch(self, operations: Size) -> Watch:
+        """What a routine of so many operations looks at as it runs: nothing where it is short."""
+        if not is_long(operations):
+            return Watch(Value(self.writer, "ptr", "null"), self.return_if)
+        self.module.asks = True
+        return Watch(new_watch(self.writer), self.return_if)
 
     def hear(self) -> None:
         """Ask for signals if it is time to, and return where a handler has raised an error."""
-        call = f"call i1 {function_at(pulse.watch_address())}(ptr {self.new_watch().text})"
-        self.return_if(self.writer.effect("i1", call))
+        self.module.asks = True
+        self.return_if(is_over(self.writer))
 
     def begin_pulse(self, step: Loop) -> tuple[Value, Value] | None:
         """Before a loop: where it keeps the step after which it asks for signals, and its state."""
@@ -493,20 +488,6 @@ class _Steps:
         function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
         failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
         self.return_if(failed)
-
-
-@dataclass(frozen=True, slots=True)
-class _Watch:
-    """Memory that a routine looks at, or null."""
-
-    steps: _Steps
-    pointer: Value
-
-    def close(self) -> None:
-        """Return where a handler of signals has raised an error meanwhile."""
-        if self.pointer.text != "null":
-            over = read(self.pointer, "i64", pulse.OVER)
-            self.steps.return_if(over.compare("ne", 0))
 
 
 def _in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:

@@ -15,7 +15,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
-from rune.backends.cpu import pulse, steps
+from rune.backends.cpu import pulse, watch
 from rune.backends.cpu.gemm import blocks
 from tests.backends.cpu.gemm.test_gemm import library
 
@@ -75,9 +75,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         questions.append(watch)
         return False
 
-    address = ctypes.cast(is_over, ctypes.c_void_p).value
-    monkeypatch.setattr(pulse, "watch_address", lambda: address)
-    monkeypatch.setattr(steps, "WATCHED_OPERATIONS", 1)
+    monkeypatch.setattr(pulse, "watch_address", lambda: ctypes.cast(is_over, ctypes.c_void_p).value)
+    monkeypatch.setattr(watch, "WATCHED_OPERATIONS", 1)
     return questions
 
 
@@ -114,11 +113,11 @@ def multiplied(m: int, n: int, k: int, answers: list[bool]) -> tuple[int, np.nda
         count += 1
         return count > len(answers) or answers[count - 1]
 
-    watch = (ctypes.c_int64 * pulse.WATCH_WORDS)(ctypes.cast(is_over, ctypes.c_void_p).value or 0, 0)
+    words = (ctypes.c_int64 * pulse.WATCH_WORDS)(ctypes.cast(is_over, ctypes.c_void_p).value or 0, 0)
     a, b, c = np.ones((m, k), np.float32), np.ones((k, n), np.float32), np.full((m, n), np.nan, np.float32)
     kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 4 + [ctypes.c_bool] * 2 + [ctypes.c_void_p]
     call = ctypes.CFUNCTYPE(None, *kinds)(library("host", dtypes.f32).address("dot"))
-    call(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1, m, n, k, False, False, ctypes.addressof(watch))
+    call(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1, m, n, k, False, False, ctypes.addressof(words))
     return count, c
 
 
