@@ -68,6 +68,21 @@ def test_creation_movement_and_sums_give_arrays():
     assert isinstance(rnp.sum(x), Array)
 
 
+def test_lambdas_of_loops_get_arrays_where_the_carry_is_one():
+    x = vector()
+
+    assert_type(rune.cond(x.sum() > 0, lambda a: a + 1, lambda a: -a, x), Array)
+    assert_type(rune.switch(0, [lambda a: a + 1, lambda a: -a], x), Array)
+    assert_type(rune.scan(lambda c, row: (c + row, c.sum()), x, rnp.ones((2, 3))), tuple[Array, Array])
+    assert_type(rune.scan(lambda c, _: (c + 1, None), x, None, 5), tuple[Array, None])
+    assert_type(rune.while_loop(lambda c: c.sum() < 5, lambda c: c.at[0].add(1.0), x), Array)
+    assert_type(rune.fori_loop(0, 5, lambda i, c: c + i.astype(c.dtype), x), Array)
+    assert_type(rune.map(lambda row: row.sum(), x), Array)
+    # A number in a carry is an array in the function, whatever the tree says.
+    assert rune.scan(lambda c, row: (c + row.sum(), row), 0.0, x)[0].shape == ()
+    assert rune.fori_loop(0, 3, lambda i, c: (c[0] + i.astype("f4"), c[1].sum()), (0.0, 1.0))[1].shape == ()
+
+
 def test_operators_give_arrays():
     x = vector()
 

@@ -116,7 +116,7 @@ class Exported:
         if self.derivative is None:
             raise TransformError(
                 f"vjp: cannot differentiate {self.fun_name} (the file holds no derivative of it)",
-                hint="write it with exported.save(path, vjp_order=1), or more",
+                hint="write it with a larger vjp_order: exported.save(path, vjp_order=2) holds two derivatives",
             )
         return self.derivative()
 

@@ -44,10 +44,30 @@ def polyfit(
     x: ArrayLike,
     y: ArrayLike,
     deg: int,
+    rcond: float | None,
+    full: Literal[True],
+    w: ArrayLike | None = None,
+    cov: object = False,
+) -> tuple[Array, Array, Array, Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
     rcond: float | None = None,
     full: Literal[False] = False,
     w: ArrayLike | None = None,
     *,
+    cov: Literal[True, "unscaled"],
+) -> tuple[Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None,
+    full: Literal[False],
+    w: ArrayLike | None,
     cov: Literal[True, "unscaled"],
 ) -> tuple[Array, Array]: ...
 @overload

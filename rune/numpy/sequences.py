@@ -53,6 +53,18 @@ def linspace(
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
+    num: Size,
+    endpoint: bool,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: object = None,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
     num: Size = 50,
     endpoint: bool = True,
     retstep: bool = False,

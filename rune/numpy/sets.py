@@ -408,6 +408,10 @@ def intersect1d(
 ) -> tuple[Array, Array, Array]: ...
 @overload
 def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool, return_indices: _Yes, **kw: Unpack[_Sized]
+) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, **kw: Unpack[_Sized]
 ) -> Any: ...
 def intersect1d(

@@ -35,10 +35,10 @@ def bytes_text(size: int) -> str:
 def counted(number: object, noun: str) -> str:
     """A number, which may be a symbolic size, of things.
 
-    >>> counted(1, "copy"), counted(2, "copy"), counted(0, "trace")
-    ('1 copy', '2 copies', '0 traces')
+    >>> counted(1, "copy"), counted(2, "copy"), counted(0, "trace"), counted(5, "live array")
+    ('1 copy', '2 copies', '0 traces', '5 live arrays')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
+from rune.backends.shared.apart import apart, is_long
 from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
 from rune.core.interpreter import Interpreter, Tracer, install_outermost, type_of, use
-from rune.core.primitive import Direct, Primitive
+from rune.core.lower import Contraction, Library
+from rune.core.primitive import EXTENSION, Direct, Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType
@@ -30,6 +33,8 @@ from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
 from rune.transforms.inspect.profiled import tell
+
+_ROUTINES = (Library, Contraction)  # how what NumPy takes long for is lowered
 
 
 class Evaluate(Interpreter):
@@ -82,6 +87,8 @@ def _computed(
     assert primitive.reference is not None
     try:
         with np.errstate(all="ignore"):
+            if isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION and is_long(data):
+                return apart(partial(primitive.reference, *data, **params))
             return primitive.reference(*data, **params)
     except (MemoryError, ValueError) as error:
         size_bytes = sum(math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types)

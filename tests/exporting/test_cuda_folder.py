@@ -24,6 +24,7 @@ from tests.exporting.test_source import CASES, X, loops, moved
 needs_gxx = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))
 EMULATOR = Path(cuda_emulator.__file__).parent
 _LAUNCH = re.compile(r"(\w+)<<<(.+), (\d+), (\d+)>>>\((.*)\);")
+_OF_A_USER = re.compile(r"^  (\S.*)<<<(.+, .+, .+)>>>\((.*)\);", re.MULTILINE)
 _HOST = ("-O1", "-w", "-std=gnu++17", "-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fwrapv")
 
 
@@ -36,11 +37,17 @@ def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     assert "<<<" not in launched
     (path / f"{name}.cpp").write_text(launched)
     (path / f"{name}_kernels.cu").write_text(cuda_emulator.host_source(kernels))
+    for file in path.glob(f"{name}_source_*.cu"):
+        launched = _OF_A_USER.sub(r"  launch([&] { \1(\3); }, \2);", file.read_text())
+        assert "<<<" not in launched
+        file.with_suffix(".cpp").write_text('#include "launches.h"\n' + cuda_emulator.host_source(launched))
     includes = ["-I", str(EMULATOR / "runtime"), "-I", str(EMULATOR)]
+    hosts = [file.name for file in path.glob("*.cpp")]
+    objects = [f"{Path(file).stem}.o" for file in ("main.c", f"{name}_weights.c", *hosts, "blocks.cpp")]
     lines = [
         ["cc", "-std=c11", "-c", "main.c", f"{name}_weights.c"],
-        ["g++", *_HOST, *includes, "-c", f"{name}.cpp", str(EMULATOR / "blocks.cpp")],
-        ["g++", "main.o", f"{name}_weights.o", f"{name}.o", "blocks.o", "-lm", "-pthread", "-o", name],
+        ["g++", *_HOST, *includes, "-c", *hosts, str(EMULATOR / "blocks.cpp")],
+        ["g++", *objects, "-lm", "-pthread", "-o", name],
     ]
     for line in lines:
         subprocess.run(line, cwd=path, check=True, timeout=300)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,14 @@ def test_damaged_and_forged_files_are_refused(files: list[bytes]):
     outcomes = [hostile_files.attempt(seed, files) for seed in range(SEEDS)]
 
     assert outcomes.count("refused") > 0.9 * SEEDS
+
+
+def test_python_executes_opens_and_imports_nothing_for_them():
+    command = [sys.executable, "-m", "tests.hostile_files", "--files", "200"]
+
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
+
+    assert (done.returncode, done.stdout[:10]) == (0, "200 files:"), done.stderr
 
 
 def test_every_byte_counts():

@@ -1,11 +1,13 @@
-"""Functions of C and kernels of OpenCL C that users wrote, in folders of source.
+"""Functions of C and kernels of OpenCL C and CUDA C that users wrote, in folders of source.
 
 A folder's own program compares with what NumPy's meaning of the operation gave when it was written;
-tests of its words show that it would say so if a result were wrong.
+tests of its words show that it would say so if a result were wrong. CUDA C runs on the blocks of
+the emulated device (test_cuda_folder.py).
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ import rune.numpy as rnp
 from rune import extend
 from rune.errors import ArgumentError
 from rune.exporting.source import Folder
+from tests.exporting import test_cuda_folder
+from tests.exporting.test_cuda_folder import needs_gxx
 from tests.exporting.test_source import CC, built, needs_cc, needs_opencl
 
 # Rows of any number and length; a helper of its own; numbers that are narrower than those passed.
@@ -49,6 +53,27 @@ __kernel void scale(__global const float *x, __global float *y, long n, float fa
   if (i < n) y[i] = factor * x[i];
 }
 """
+SCALE_CUDA = """
+__global__ void __launch_bounds__(64) scale(const float* __restrict__ x, float* y, int n, float factor) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = factor * x[i];
+}
+"""
+# Blocks of 8 by 4 threads, which share memory.
+TURN_CUDA = """
+namespace mine {
+template <class T> __global__ void turn(const T* in, T* out, int rows, int columns) {
+  extern __shared__ T tile[];
+  int column = blockIdx.x * 8 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
+  if (row < rows && column < columns) tile[threadIdx.x * 5 + threadIdx.y] = in[row * columns + column];
+  __syncthreads();
+  const int place = threadIdx.y * 8 + threadIdx.x;
+  column = blockIdx.y * 4 + place % 4;
+  row = blockIdx.x * 8 + place / 4;
+  if (row < columns && column < rows) out[row * rows + column] = tile[place / 4 * 5 + place % 4];
+}
+}
+"""
 
 
 def elements(x: Any) -> Any:
@@ -77,19 +102,36 @@ def scale_sizes(x: Any, *, factor: float) -> Any:
     return elements(x), float(factor)
 
 
+def in_blocks_of_64(x: Any, *, factor: float) -> extend.Launch:
+    return extend.Launch(-(-elements(x) // 64), 64)
+
+
 scale = extend.primitive(
     "scale",
     types=lambda x, *, factor: x,
     meaning=lambda x, *, factor: x * np.float32(factor),
     sources=[
         extend.Source("c", SCALE_C, "scale", sizes=scale_sizes),
-        extend.Source(
-            "opencl", SCALE_OPENCL, "scale", lambda x, *, factor: extend.Launch(-(-elements(x) // 64), 64), scale_sizes
-        ),
+        extend.Source("opencl", SCALE_OPENCL, "scale", in_blocks_of_64, scale_sizes),
+        extend.Source("cuda", SCALE_CUDA, "scale", in_blocks_of_64, scale_sizes),
     ],
     jvp=[lambda t, x, y, *, factor: scale(t, factor=factor)],
     transpose=lambda ct, is_linear, x, *, factor: [scale(ct, factor=factor)],
     batch=extend.leading,
+)
+turn = extend.primitive(
+    "turn",
+    types=lambda x: x.with_shape(x.shape[::-1]),
+    meaning=lambda x: x.T,
+    sources=[
+        extend.Source(
+            "cuda",
+            TURN_CUDA,
+            "mine::turn<float>",
+            lambda x: extend.Launch((-(-x.shape[1] // 8), -(-x.shape[0] // 4)), (8, 4), 60_000),
+            lambda x: x.shape,
+        )
+    ],
 )
 X = rnp.cos(rnp.arange(35.0)).reshape(5, 7)
 
@@ -258,6 +300,85 @@ def test_each_kernel_of_opencl_c_is_a_program_of_its_own():
     assert all(str(text).startswith(SCALE_OPENCL) for text in programs)
 
 
+# --- in CUDA C ----------------------------------------------------------------------------------
+
+
+def in_cuda(function: Any, *args: Any, name: str = "tested", **sizes: Any) -> Folder:
+    return rune.export.source(function, name=name, target="cuda")(*args, **sizes)
+
+
+@needs_gxx
+def test_a_kernel_of_cuda_c_stands_in_loops_branches_and_derivatives(tmp_path: Path):
+    folder = in_cuda(lambda x, k: (*in_a_loop_and_a_branch(x, k), rune.vmap(slopes)(x)), X, 3)
+
+    agreed(test_cuda_folder.built(folder, tmp_path), 3)
+
+
+@needs_gxx
+def test_blocks_of_two_dimensions_share_more_memory_than_kernels_have_by_themselves(tmp_path: Path):
+    agreed(test_cuda_folder.built(in_cuda(lambda x: turn(x * 2) + 1, rnp.sin(rnp.ones((13, 11)))), tmp_path), 1)
+
+
+@needs_gxx
+def test_a_launch_of_cuda_follows_sizes_that_stay_open(tmp_path: Path):
+    folder = in_cuda(lambda x: scale(x + 1, factor=2.0), rnp.arange(130.0), dims={"n": (0, 999)})
+
+    run = test_cuda_folder.built(folder, tmp_path)
+
+    agreed(run, 5)
+    assert "n = 0\n" in run.stdout
+
+
+@needs_gxx
+@pytest.mark.parametrize("blocks", [0, -1, 1 << 32, (1, 65536)])
+def test_a_launch_of_cuda_with_no_blocks_or_too_many_is_a_failure_of_the_device(blocks: Any, tmp_path: Path):
+    kernel = extend.Source("cuda", SCALE_CUDA, "scale", lambda x: extend.Launch(blocks, 64), lambda x: (35, 2.0))
+    idle = extend.primitive("idle", types=lambda x: x, meaning=lambda x: 2 * x, sources=[kernel])
+
+    run = test_cuda_folder.built(in_cuda(idle, X), tmp_path)
+
+    assert (run.returncode, "the device failed: 9" in run.stdout) == (2, True)
+
+
+@needs_gxx
+def test_kernels_of_one_name_in_two_texts_do_not_meet(tmp_path: Path):
+    def times(number: int) -> Any:
+        text = f"template <class T> __global__ void kernel(const T* x, T* y) {{ *y = {number} * *x; }}"
+        source = extend.Source("cuda", text, "kernel<float>", lambda x: extend.Launch(1, 1))
+        return extend.primitive(f"x{number}", types=lambda x: x, meaning=lambda x: x * number, sources=[source])
+
+    folder = in_cuda(lambda x: (times(3)(x), times(5)(x)), np.float32(1.5))
+
+    agreed(test_cuda_folder.built(folder, tmp_path), 2)
+
+
+@needs_gxx
+def test_a_wrong_kernel_of_cuda_c_is_told(tmp_path: Path):
+    folder = in_cuda(lambda x: scale(x, factor=2.0), X)
+    text = str(folder.files["tested_source_0.cu"])
+
+    wrong = Folder("tested", "cuda", {**folder.files, "tested_source_0.cu": text.replace("factor * x", "factor + x")})
+    run = test_cuda_folder.built(wrong, tmp_path)
+
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (1, "wrong")
+
+
+def test_a_text_of_cuda_c_is_one_file_which_keeps_the_users_lines():
+    folder = in_cuda(in_a_loop_and_a_branch, X, 3)
+
+    assert [f for f in folder.files if "source" in f] == ["tested_source_0.cu"]
+    assert f"#line 1\n{SCALE_CUDA}" in str(folder.files["tested_source_0.cu"])
+    assert "tested_source_0.cu" in str(folder.files["build.sh"])
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
+def test_the_cuda_folder_with_kernels_of_users_compiles(tmp_path: Path):
+    folder = in_cuda(lambda x, k: (*in_a_loop_and_a_branch(x, k), turn(x)), X, 3)
+    folder.save(tmp_path)
+
+    subprocess.run(["./build.sh"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
+
+
 # --- refusals -----------------------------------------------------------------------------------
 
 
@@ -271,12 +392,22 @@ def test_what_is_known_by_a_pointer_alone_is_refused_with_what_to_give_instead()
     assert "test_user_sources.py" in str(raised.value)
 
 
-@pytest.mark.parametrize("target", ["cuda", "spirv", "wgsl"])
+@pytest.mark.parametrize("target", ["spirv", "wgsl"])
 def test_folders_of_other_targets_hold_no_code_of_users(target: str):
     with pytest.raises(ArgumentError, match=r"cannot store scale .a file holds no code of Python or C") as raised:
         rune.export.source(lambda x: scale(x, factor=2.0), target=target)(X)
 
     assert "expand=" in str(raised.value)
+
+
+def test_a_kernel_that_runs_nowhere_here_has_nothing_to_compare_with():
+    kernel = extend.Source("cuda", SCALE_CUDA, "scale", in_blocks_of_64, scale_sizes)
+    alone = extend.primitive("alone", types=lambda x, *, factor: x, sources=[kernel])
+
+    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as raised:
+        in_cuda(lambda x: alone(x, factor=2.0), X)
+
+    assert "meaning=" in str(raised.value)
 
 
 def test_a_file_holds_no_code_of_users():

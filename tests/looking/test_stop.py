@@ -14,6 +14,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends.cpu import steps
+from rune.backends.shared.apart import apart, is_long
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 STEPS, BEFORE, WITHIN = 10**9, 0.3, 1.0  # of a loop that nobody waits for; seconds
@@ -91,6 +92,80 @@ def test_a_long_kernel_of_the_processor_hears_the_stop_button(stop: Callable[[],
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 
+def square(n: int) -> np.ndarray:
+    a = np.random.default_rng(0).random((n, n), dtype=np.float32)
+    return a + a.T + 2 * n * np.eye(n, dtype=np.float32)
+
+
+# Each takes 2 s of one core or more.
+ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[], np.ndarray]]] = {
+    "product": (lambda a: a.T @ a, lambda: square(5000)),
+    "cholesky": (lambda a: rnp.linalg.cholesky(a, symmetrize_input=False), lambda: square(7500)),
+    "solution by LAPACK": (lambda a: rnp.linalg.solve(a, a), lambda: square(4000)),
+    "eigenvalues by LAPACK": (rnp.linalg.eigh, lambda: square(2500)),
+}
+ways = pytest.mark.parametrize("way", [lambda f: f, lambda f: rune.jit(f, device="cpu")], ids=["eager", "jit"])
+
+
+@ways
+@pytest.mark.parametrize("name", ROUTINES)
+def test_a_long_routine_of_the_processor_hears_the_stop_button(name: str, way: Any, stop: Callable[[], None]):
+    function, make = ROUTINES[name]
+    x, f = rnp.asarray(make()), way(lambda x: function(x))
+    if hasattr(f, "lower"):
+        f.lower(x).compile()
+    stop()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        rune.block_until_ready(f(x))
+    assert time.perf_counter() - start < BEFORE + WITHIN
+    assert (rnp.ones(5) * 2).sum().item() == 10
+
+
+def test_a_signal_is_not_lost_on_the_way_into_a_python_function(
+    stop: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+):
+    """Its handler raises before the first line of the function has run."""
+    monkeypatch.setattr(steps, "PART_COST", 1e30)
+    monkeypatch.setattr(steps, "HEARD_COST", 1e30)
+    x, f = rnp.ones(7), rune.jit(lambda x: rune.pure_callback(np.sin, x, pairs(x, 40_000)[:7]), device="cpu")
+    f.lower(x).compile()
+    stop()
+    with pytest.raises(KeyboardInterrupt):
+        f(x)
+    assert (rnp.ones(5) * 2).sum().item() == 10
+
+
+def test_what_a_routine_raises_apart_is_raised_where_it_was_called():
+    singular = np.zeros((3, 300, 300), np.float32)
+    assert is_long([np.empty((3, 8192, 8192), np.float32)])
+    with pytest.raises(np.linalg.LinAlgError, match="Singular") as raised:
+        apart(lambda: np.linalg.inv(singular))
+    assert "test_stop.py" in "".join(map(str, raised.traceback))
+
+
+def test_short_routines_are_plain_calls():
+    assert not is_long([np.empty((1000, 1000)), 3.0, np.empty(())])
+
+
+def test_a_signal_comes_between_the_kernels_of_a_plan(stop: Callable[[], None], monkeypatch: pytest.MonkeyPatch):
+    """Many, none of which takes so long that it is run in parts."""
+    monkeypatch.setattr(steps, "PART_COST", 1e30)
+
+    def many(x: Any) -> Any:
+        for _ in range(60):
+            x = rnp.flip(rnp.sum(rnp.sin(x[:, None] * x[None, :]), axis=1))
+        return x
+
+    x, f = rnp.ones(8000), rune.jit(many, device="cpu")
+    f.lower(x).compile()
+    stop()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        f(x)
+    assert time.perf_counter() - start < BEFORE + WITHIN
+
+
 # What a driver has begun it ends: seconds, in which the next answer is waited for.
 @pytest.mark.skipif("opencl:0" not in DEVICES, reason="no OpenCL device here")
 @pytest.mark.parametrize("wait", [np.asarray, rune.block_until_ready, lambda y: y.start_numpy()()])
@@ -105,6 +180,21 @@ def test_who_waits_for_a_long_kernel_of_opencl_hears_the_stop_button(
         wait(f(x))
     assert time.perf_counter() - start < BEFORE + WITHIN
     assert (rune.device_put(rnp.ones(5), "opencl:0") * 2).sum().item() == 10
+
+
+@pytest.mark.skipif("wgpu:0" not in DEVICES, reason="no WebGPU device here")
+@pytest.mark.parametrize("calls", [0, 1], ids=["first", "again"])
+def test_a_long_kernel_of_webgpu_on_the_processor_hears_the_stop_button(calls: int, stop: Callable[[], None]):
+    x, f = rune.device_put(rnp.ones(7), "wgpu:0"), rune.jit(lambda x: pairs(x, 16_000))
+    f.lower(x).compile()
+    for _ in range(calls):  # what was encoded is played again
+        rune.block_until_ready(f(x))
+    stop()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        np.asarray(f(x))
+    assert time.perf_counter() - start < BEFORE + WITHIN
+    assert (rune.device_put(rnp.ones(5), "wgpu:0") * 2).sum().item() == 10
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {

@@ -76,6 +76,16 @@ assert_type(lax.sort(x), Array)
 assert_type(lax.sort([x, y]), tuple[Array, ...])
 assert_type(lax.top_k(x, 2), tuple[Array, Array])
 assert_type(nn.logsumexp(x, return_sign=True), tuple[Array, Array])
+# The same flags by position.
+assert_type(rnp.linalg.svd(x, True, False), Array)
+assert_type(rnp.linspace(0, 1, 3, True, True), tuple[Array, Array])
+assert_type(rnp.average(x, None, x, True), tuple[Array, Array])
+assert_type(rnp.polyfit(x[0], x[0], 1, None, False, None, True), tuple[Array, Array])
+assert_type(rnp.polyfit(x[0], x[0], 1, None, True), tuple[Array, Array, Array, Array, Array])
+assert_type(rnp.intersect1d(x, y, False, True), tuple[Array, Array, Array])
+assert_type(rune.scipy.linalg.eigh(x, None, True, True), Array)
+assert_type(rune.scipy.linalg.svd(x, True, False), Array)
+assert_type(nn.logsumexp(x, None, x, False, True), tuple[Array, Array])
 
 
 def with_steps(params: Params, x: Array) -> tuple[Array, int]:
@@ -83,6 +93,7 @@ def with_steps(params: Params, x: Array) -> tuple[Array, int]:
 
 
 assert_type(rune.grad(with_steps, has_aux=True)(params, x), tuple[Params, int])
+assert_type(rune.grad(with_steps, 0, True)(params, x), tuple[Params, int])
 assert_type(rune.grad(with_steps, 1, has_aux=True)(params, x), tuple[Any, int])
 assert_type(rune.grad(loss, argnums=1)(params, x, y), Array)
 assert_type(rune.grad(loss, argnums=(0, 1))(params, x, y), tuple[Params, Array])

@@ -11,6 +11,7 @@ import numpy as np
 from rune import dims
 from rune.backends.cpu.gemm.library import Product
 from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
+from rune.backends.cpu.watch import Watch
 from rune.dims import Size
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.kernelize.walks import SIZES, digits_of
@@ -28,6 +29,10 @@ class Run(Protocol):
 
     def pointer(self, slot: Slot) -> Value:
         """Where a slot is."""
+        ...
+
+    def watch(self, operations: Size) -> Watch:
+        """What a routine of so many operations looks at while it runs."""
         ...
 
 
@@ -87,10 +92,13 @@ def _call(run: Run, step: Call, address: Address, extras: list[Value]) -> None:
     parameters = dict(step.parameters)
     offsets = [parameters.get(f"{side}_offset", 0) for side in "ab"]
     operands = [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
-    extents = [run.size(_as_size(parameters[x])) for x in SIZES]
-    listed = [*operands, run.pointer(step.outputs[0]), *extents, *extras]
+    sizes = [_as_size(parameters[x]) for x in SIZES]
+    watch = run.watch(dims.product(sizes))
+    extents = map(run.size, sizes)
+    listed = [*operands, run.pointer(step.outputs[0]), *extents, *extras, watch.pointer]
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
     run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in listed)})")
+    watch.close()
 
 
 def _moved(run: Run, slot: Slot, offset: object) -> Value:

@@ -37,8 +37,10 @@ def write_factor(run: Run, step: Call, functions: Factors) -> None:
     task = task_of(factor_of(step), library.shape)
     places = [f"ptr {run.pointer(slot).text}" for slot in (*step.inputs, *step.outputs)]
     sizes = [f"i64 {size}" for size in (*task.sizes, task.total, library.chunk(task))]
+    watch = run.watch(task.total * task.operations)
     function = f"inttoptr (i64 {library.addresses[task.function]} to ptr)"
-    run.writer.do(f"call void {function}({', '.join([*places, *sizes])})")
+    run.writer.do(f"call void {function}({', '.join([*places, *sizes, f'ptr {watch.pointer.text}'])})")
+    watch.close()
 
 
 def _dtype(step: Call) -> np.dtype:

@@ -39,7 +39,7 @@ from rune.backends.shared.work import Work
 from rune.core.types import ArrayType
 from rune.core.words import value_words
 from rune.lowering.factors import Factor
-from rune.lowering.plan import Call, Loop, Plan, all_steps
+from rune.lowering.plan import Call, Plan, all_steps
 from rune.records import dataclass
 
 _LENGTH = struct.Struct("<Q")  # bytes of the text before the object code
@@ -97,7 +97,7 @@ def keep(key: bytes, executable: CpuExecutable, host: Host) -> None:
     if not all(map(_is_plain, (*form.arguments, *form.results))):
         return
     needs = Needs(products_of(plan, ("dot", "strided_dot")), factors_of(plan))
-    words = _words(code.addresses, needs, plan, host)
+    words = _words(code.addresses, needs, host)
     if words is not None:
         disk_cache.store(_key(key, host), _entry(form, needs, words, code.image))
 
@@ -175,18 +175,18 @@ def _of_process(host: Host) -> dict[Word, int]:
 
 def _late_address(word: Word, host: Host) -> int:
     """What is compiled, or begun, when a plan first needs it."""
-    return pulse.address() if word == _PULSE else host.parallel()
+    late: Mapping[Word, Callable[[], int]] = {_PULSE: pulse.address, _WATCH: pulse.watch_address, _POOL: host.parallel}
+    return late[word]()
 
 
-_PULSE, _POOL = ("pulse",), ("pool",)
+_PULSE, _WATCH, _POOL = ("pulse",), ("watch",), ("pool",)
 
 
-def _words(addresses: Sequence[int], needs: Needs, plan: Plan, host: Host) -> list[Word] | None:
+def _words(addresses: Sequence[int], needs: Needs, host: Host) -> list[Word] | None:
     """The word of each address; None where one has none."""
     known = {**_of_process(host), **needs.addresses(host)}
     words = {address: word for word, address in known.items()}
-    if any(isinstance(step, Loop) for step in all_steps(plan)):
-        words[pulse.address()] = _PULSE
-    if host.cores > 1 and not words.keys() >= set(addresses):
-        words[host.parallel()] = _POOL
+    for word in (_PULSE, _WATCH, *([_POOL] if host.cores > 1 else [])):
+        if not words.keys() >= set(addresses):
+            words[_late_address(word, host)] = word
     return [words[a] for a in addresses] if words.keys() >= set(addresses) else None

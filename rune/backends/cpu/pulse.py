@@ -1,20 +1,27 @@
-"""Loops hear Ctrl-C: every quarter of a second or so, native code asks the interpreter.
+"""Native code hears Ctrl-C: every quarter of a second or so, it asks the interpreter.
 
     pulse(ptr state)    called by a loop when it has run as many steps as were agreed on; the
                         result is how many it may run until it calls again, or 0: it must end, since
                         a handler of signals has raised an error, which waits in the interpreter
+    is_over(ptr watch)  called by routines between pieces of work that take milliseconds, by all
+                        threads that share it; whether they must end, for the same reason
 
 Python's handlers run in the main thread between steps of the interpreter, which native code keeps
 from them. A loop counts its steps, and for most calls the clock is all that is read: the number of
 steps is adapted until they take some 50 ms, and the interpreter's lock is taken only when it was
 not asked for a quarter of a second. The state has three words: the steps, when it was called last,
 and when the interpreter was asked last.
+
+A watch has two: the address of @is_over, for routines that know no other address, and whether all
+is over. The interpreter is asked by the main thread alone, as no other would run a handler; the
+time of its last question is kept for the process, so that many short steps hear a signal, too.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 import time
 from collections.abc import Mapping
 
@@ -27,6 +34,8 @@ from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.plan import Loop
 
 STATE_WORDS = 3
+WATCH_WORDS = 2
+OVER = 1  # the word of a watch that says so
 FIRST_COST = 1e6  # estimated instructions before a loop first calls, under a millisecond
 MOST_STEPS = 1 << 40
 
@@ -46,7 +55,13 @@ def _code() -> compiler.Code:
 
 
 def _text() -> str:
-    return define(("i64", "pulse", "ptr state"), _pulse, "")
+    functions = [
+        define(("i64", "pulse", "ptr state"), _pulse, ""),
+        define(("i1", "is_over", "ptr watch"), _is_over, ""),
+    ]
+    lines = "\n".join(["@asked = internal global i64 0", *functions]).splitlines()
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare"))
+    return "\n".join([*declared, *(line for line in lines if line not in declared)])
 
 
 def _pulse(code: Code, state: Value) -> Value:
@@ -97,9 +112,35 @@ def _check_signals(code: Code) -> Value:
     return result
 
 
+def _is_over(code: Code, watch: Value) -> Value:
+    """Whether a handler has raised an error, now or earlier."""
+    code.declared |= {"declare i32 @clock_gettime(i32, ptr)", "declare i64 @pthread_self()"}
+    over, asked = code.item(watch, "i64", code.constant("i64", OVER)), code.symbol("asked")
+
+    def ask(now: Value) -> None:
+        code.store(now, asked)
+        is_interrupted = _check_signals(code).compare("ne", 0)
+        code.either(is_interrupted, lambda: code.set_word("i64", over, 1))
+
+    def look() -> None:
+        now = monotonic_ns(code, "clock_gettime")
+        silence = now - code.load("i64", asked)
+        code.either(silence.compare("ugt", SILENCE_NS), lambda: ask(now))
+
+    is_main = code.ask("i64", "pthread_self").equals(threading.main_thread().ident or 0)
+    goes_on = code.word("i64", over).equals(0)
+    code.either(is_main & goes_on, look)
+    return code.word("i64", over).compare("ne", 0)
+
+
 def address() -> int:
     """Where `pulse` begins."""
     return _code().address("pulse")
+
+
+def watch_address() -> int:
+    """Where `is_over` begins."""
+    return _code().address("is_over")
 
 
 def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:

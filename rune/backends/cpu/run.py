@@ -86,7 +86,7 @@ class CpuExecutable:
 
     def __init__(self, plan: Plan, host: steps.Host, work: Work):
         self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
-        rendering = render_plan(plan, replace(host, call_back=self._callbacks.address))
+        rendering = render_plan(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
         self._begin(form_of(plan, rendering), compiler.compile_module(plan.name, rendering.text), host, work)
 

@@ -22,7 +22,7 @@ from itertools import chain
 from typing import assert_never
 
 from rune import dims
-from rune.backends.cpu import pulse
+from rune.backends.cpu import pulse, python_call
 from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.crew.talk import Talk, message_of, place_of
@@ -32,6 +32,7 @@ from rune.backends.cpu.factors import Factors, write_factor
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.transforms import Transform, write_transform
+from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
@@ -50,6 +51,7 @@ CHUNK_COST = 20_000.0
 CHUNKS_PER_CORE = 4
 # Of a part of a kernel that takes long: signals are asked for between its parts.
 PART_COST = 1e8
+HEARD_COST = 1e7  # of a kernel behind which signals are asked for, some milliseconds
 ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 MOST_STEPS = 32  # of one function, with those of the loops and branches in it
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
@@ -67,8 +69,8 @@ class Host:
     strided_dot: Address  # ... and of views (gemm/strided.py)
     transform: Transform  # of Fourier transforms (fft/library.py)
     factors: Factors  # of matrices (linalg/library.py)
-    # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
-    call_back: Callable[[Call], int] | None = None
+    # The Python function of a step, which takes the address of words (callbacks.py).
+    call_back: Callable[[Call], Callable[[int], int]] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
     clock: Clock | None = None  # times every step
 
@@ -258,10 +260,17 @@ class _Steps:
         kernel, code = self.kernels[step.kernel], self.plan.kernels[step.kernel]
         operands = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
         total = self.size(kernel.range)
-        part = int(PART_COST * self.host.cores / max(kernel.unit_cost, 1e-9)) // kernel.grain * kernel.grain
-        if isinstance(kernel.range, int) and part and 2 * part <= kernel.range and pulse.is_available():
+        cores = self.host.cores
+        part = max(int(PART_COST * cores / max(kernel.unit_cost, 1e-9)) // kernel.grain, cores) * kernel.grain
+        if isinstance(kernel.range, int) and 2 * part <= kernel.range and pulse.is_available():
             self.in_parts(step, kernel, operands, part)
             return
+        self.launch_whole(step, kernel, operands, total)
+        if isinstance(kernel.range, int) and kernel.range * kernel.unit_cost >= HEARD_COST and pulse.is_available():
+            self.hear()
+
+    def launch_whole(self, step: Launch, kernel: Rendered, operands: list[Value], total: Value) -> None:
+        """A kernel in one go, by all cores where that pays."""
         threshold = max(2 * kernel.grain, int(PARALLEL_COST / max(kernel.unit_cost, 1e-9)))
         small = dims.less(kernel.range, threshold)
         if self.host.cores == 1 or small is True:
@@ -278,7 +287,6 @@ class _Steps:
     def in_parts(self, step: Launch, kernel: Rendered, operands: list[Value], part: int) -> None:
         """A kernel that takes long: part after part of its range, each asking for signals."""
         writer, total = self.writer, self.size(kernel.range)
-        clock = self.start_pulse(1)
 
         def run(number: Value) -> None:
             first = number * part
@@ -287,7 +295,7 @@ class _Steps:
                 self.call_kernel(kernel, operands, first + length, first)
             else:
                 self.call_pool(step.kernel, kernel, operands, length, first)
-            self.beat(number + 1, clock)
+            self.hear()
 
         assert isinstance(kernel.range, int)
         writer.count_up(total.like(0), total.like(-(-kernel.range // part)), 1, run)
@@ -371,13 +379,23 @@ class _Steps:
         for k in turning:
             self.settle(state[k], now[k], step.state[k].type)
 
+    def watch(self, operations: Size) -> Watch:
+        """What a routine of so many operations looks at as it runs: nothing where it is short."""
+        if not is_long(operations):
+            return Watch(Value(self.writer, "ptr", "null"), self.return_if)
+        self.module.asks = True
+        return Watch(new_watch(self.writer), self.return_if)
+
+    def hear(self) -> None:
+        """Ask for signals if it is time to, and return where a handler has raised an error."""
+        self.module.asks = True
+        self.return_if(is_over(self.writer))
+
     def begin_pulse(self, step: Loop) -> tuple[Value, Value] | None:
         """Before a loop: where it keeps the step after which it asks for signals, and its state."""
-        return self.start_pulse(pulse.first_steps(step, self.kernels)) if pulse.is_available() else None
-
-    def start_pulse(self, first: int) -> tuple[Value, Value]:
-        """Memory for the step after which signals are asked for, and the state; `first` is it."""
-        self.module.asks, writer = True, self.writer
+        if not pulse.is_available():
+            return None
+        self.module.asks, writer, first = True, self.writer, pulse.first_steps(step, self.kernels)
         state = in_memory(writer, [writer.constant("i64", k) for k in (first, 0, 0)])
         due = writer.allocate("i64")
         writer.store(writer.constant("i64", first), due)
@@ -466,9 +484,10 @@ class _Steps:
         writer, pointers = self.writer, [*self.pointers((*step.outputs, *step.inputs))]
         pointers += self.sizes.values()
         words = in_memory(writer, pointers)
-        function = function_at(self.host.call_back(step))
-        failed = writer.effect("i32", f"call i32 {function}(ptr {words.text})")
-        self.return_if(failed.compare("ne", 0))
+        self.module.asks = True
+        function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
+        failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
+        self.return_if(failed)
 
 
 def _in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:

@@ -35,4 +35,6 @@ def write_transform(run: Run, step: Call, address: Transform) -> None:
     form = _form(step)
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [form], form)} to ptr)"
     places = [run.pointer(slot) for slot in (*step.inputs, *step.outputs)]
-    run.writer.do(f"call void {function}({', '.join(f'ptr {p.text}' for p in places)})")
+    watch = run.watch(form.outer * form.n * form.inner * form.n.bit_length())
+    run.writer.do(f"call void {function}({', '.join(f'ptr {p.text}' for p in (*places, watch.pointer))})")
+    watch.close()

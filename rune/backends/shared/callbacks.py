@@ -1,8 +1,8 @@
-"""Python functions as C functions, for native code to call while a plan runs.
+"""Python functions for native code to call while a plan runs.
 
 Native code hands over one array of words: the addresses of the results, those of the operands,
-then the plan's sizes. ctypes takes the interpreter's lock again. An error is kept for the thread,
-the plan ends early, and `raise_pending` raises it once Python is in charge.
+then the plan's sizes. An error is kept for the thread, the plan ends early, and `raise_pending`
+raises it once Python is in charge.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from rune.backends.shared.apart import apart, is_long
 from rune.backends.shared.executor import concrete_type, size_bytes, static_shape
 from rune.core.types import ArrayType
 from rune.errors import CheckError, CompileError, with_context
@@ -21,7 +22,6 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import HostFunction
 from rune.lowering.plan import Call, Plan, Step, all_steps
 
-_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _pending = threading.local()
 MOST_NESTED = 64  # callbacks within each other; each costs about 5 KiB of the native stack
 
@@ -55,18 +55,18 @@ def function_of(step: Call) -> HostFunction:
 
 
 class Callbacks:
-    """The C functions of one plan; they live as long as this does."""
+    """The functions of one plan; they live as long as this does."""
 
     def __init__(self, plan: Plan):
         self._names = [s.name for s in plan.size_sources]
-        self._pointers: list[object] = []
+        self._functions: list[Callable[[int], int]] = []
         self.are_there = any(map(is_callback, all_steps(plan)))
 
-    def address(self, step: Call) -> int:
-        """The address of a C function `i32 (ptr words)`; it yields 0, or 1 after an error."""
-        pointer = _SIGNATURE(self._entry(step))
-        self._pointers.append(pointer)
-        return ctypes.cast(pointer, ctypes.c_void_p).value or 0
+    def function(self, step: Call) -> Callable[[int], int]:
+        """A function of the address of the words; it yields 0, or 1 after an error."""
+        function = self._entry(step)
+        self._functions.append(function)
+        return function
 
     def _entry(self, step: Call) -> Callable[[int], int]:
         function, names, outputs = function_of(step), self._names, len(step.outputs)
@@ -125,7 +125,7 @@ def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequenc
     Errors: RecursionError before the native stack overflows: Python's own limit does not count it.
     """
     if function.borrows:  # a routine of NumPy, which never calls back
-        return function(arrays, types)
+        return _of_library(function, arrays, types)
     if _nesting.depth >= MOST_NESTED:
         what = f"{MOST_NESTED} callbacks are nested"
         hint = "recurse in plain Python, or use a loop of rune.lax, without jitted functions in between"
@@ -135,6 +135,14 @@ def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequenc
         return function(arrays, types)
     finally:
         _nesting.depth -= 1
+
+
+def _of_library(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
+    if not is_long(arrays):
+        return function(arrays, types)
+    # It may still read them when an interrupt has ended the plan, whose memory they are.
+    copies = [np.array(a) for a in arrays]
+    return apart(lambda: function(copies, types))
 
 
 def raise_pending() -> None:

@@ -36,7 +36,14 @@ from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded
 from rune.backends.wgpu.script import function_of, handle_of
 from rune.backends.wgpu.stamps import STAMPS
 from rune.errors import DeviceError
-from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, LLVMPIPE_ROUNDS, Target, natively
+from rune.lowering.codegen.target import (
+    DISCRETE_WORK,
+    INTEGRATED_WORK,
+    LLVMPIPE_ROUNDS,
+    PROCESSOR_WORK,
+    Target,
+    natively,
+)
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
@@ -44,7 +51,7 @@ from rune.records import dataclass
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
-_SUBMISSION_WORK = {"CPU": None, "DiscreteGPU": DISCRETE_WORK}
+_SUBMISSION_WORK = {"CPU": PROCESSOR_WORK, "DiscreteGPU": DISCRETE_WORK}
 _CORES = 16  # of a GPU: WebGPU does not say how many there are
 # What WGSL leaves to a driver (15.7, "Floating point evaluation"): it may take denormals for 0,
 # divide within 2.5 ulps, for divisors up to 2^126, and go by way of 1/√x. A module cannot ask for

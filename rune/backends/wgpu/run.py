@@ -189,8 +189,7 @@ class Walker:
         """Encode a kernel or copy, or call Python."""
         match step.step:
             case Launch():
-                with deferred():  # between two steps alone: wgpu-native ends the process otherwise
-                    self.launch(step)
+                self.launch(step)
             case Copy():
                 with deferred():
                     self.copy(*step.places)
@@ -205,7 +204,18 @@ class Walker:
             self.encoder.copy(to, target.offset, at, source.offset, target.bytes)
 
     def launch(self, step: ConcreteStep) -> None:
-        """Encode a kernel; buffers beyond the device's limit are packed into one."""
+        """Encode a kernel. Signals are heard between its parts."""
+        with deferred():  # elsewhere wgpu-native would end the process
+            parts = self.first_part(step)
+        for dispatch, handles in parts:
+            with deferred():
+                self.encoder.dispatch(dispatch, handles)
+
+    def first_part(self, step: ConcreteStep) -> list[tuple[_Dispatch, tuple[object, ...]]]:
+        """Encode the first part of a kernel; the others.
+
+        Buffers beyond the device's limit are packed into one, which all parts need at once.
+        """
         handles: list[object] = []
         for place in step.places:
             handle = self.block(place).handle
@@ -214,10 +224,12 @@ class Walker:
         # All but one binding stay as they are; the last is for the packed buffer.
         if len(handles) > self.executable.backend.most_memories:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
-            return
+            return []
         memories = tuple(_index(handles, self.block(p).handle) for p in step.places)
-        for dispatch in self.executable.dispatches(step, self.concrete, memories):
+        dispatches = self.executable.dispatches(step, self.concrete, memories)
+        for dispatch in dispatches[:1]:
             self.encoder.dispatch(dispatch, tuple(handles))
+        return [(dispatch, tuple(handles)) for dispatch in dispatches[1:]]
 
     def launch_packed(self, step: ConcreteStep, handles: list[object]) -> None:
         """Encode a kernel some of whose places are copied into one buffer, and back."""
@@ -305,8 +317,9 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         script = self._scripts.get(key)
         with self.backend.failing(self.plan.name):
             if script is not None:
-                with deferred():
-                    script.play()
+                for play in script.plays:
+                    with deferred():
+                        play()
             elif self.meter is not None:
                 self._run_timed(self.meter, concrete, memory)
             else:

@@ -11,9 +11,10 @@ A script belongs to one choice of memory. Memory comes back from the pool, so fe
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Protocol
 
 from rune.backends.shared.call_list import Notes
@@ -76,17 +77,20 @@ class Script:
     queue: Native
 
     @functools.cached_property
-    def play(self) -> Callable[[], object]:
-        """Encode and submit all. Errors: those of wgpu-py."""
+    def plays(self) -> tuple[Callable[[], object], ...]:
+        """Encode and submit, one submission after the other. Errors: those of wgpu-py."""
+        cuts = [k for k, command in enumerate(self.listed) if isinstance(command, Cut)]
+        submissions = pairwise([-1, *cuts, len(self.listed)])
+        return tuple(self._play(self.listed[first + 1 : end]) for first, end in submissions)
+
+    def _play(self, commands: Sequence[Launch | Move | Cut]) -> Callable[[], object]:
         writer = _Writer(Notes(), self.device, self.queue)
-        for command in self.listed:
+        for command in commands:
             match command:
                 case Launch():
                     writer.launch(command)
                 case Move():
                     writer.move(command)
-                case Cut():
-                    writer.submit()
         writer.submit()
         # Handles do not keep their objects alive, so the script does.
         play = writer.notes.list().play

@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from rune import tree
+from rune.array import Array
 from rune.control import in_python
 from rune.control.carried_references import Refs, over_rows, step
 from rune.control.carry_types import Carry, settle, weakened
@@ -41,8 +42,38 @@ R = TypeVar("R")
 Y = TypeVar("Y")
 
 
+@overload
+def scan(
+    f: Callable[[Array, Array], tuple[R, Y]],
+    init: Array,
+    xs: Array,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+@overload
+def scan(
+    f: Callable[[Array, None], tuple[R, Y]],
+    init: Array,
+    xs: None = None,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+@overload
 def scan(
     f: Callable[[Any, Any], tuple[R, Y]],
+    init: object,
+    xs: object = None,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+def scan(
+    f: Callable[..., tuple[R, Y]],
     init: object,
     xs: object = None,
     length: Any = None,
@@ -232,7 +263,11 @@ def _written_out(unroll: int | bool, steps: Size) -> int:
     return max(operator.index(unroll), 1)
 
 
-def map(f: Callable[[Any], R], xs: object, *, batch_size: int | None = None) -> R:
+@overload
+def map(f: Callable[[Array], R], xs: Array, *, batch_size: int | None = None) -> R: ...
+@overload
+def map(f: Callable[[Any], R], xs: object, *, batch_size: int | None = None) -> R: ...
+def map(f: Callable[..., R], xs: object, *, batch_size: int | None = None) -> R:
     """`f` applied to one row of `xs` after another, the results stacked.
 
     Unlike vmap it works on one row at a time, and needs the memory for one.

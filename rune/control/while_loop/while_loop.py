@@ -6,11 +6,12 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from rune import dims, dtypes, tree
+from rune.array import Array
 from rune.control import carried_references, in_python
 from rune.control.carry_types import Carry, settle, weakened
 from rune.control.programs import with_inputs
@@ -36,8 +37,16 @@ from rune.transforms.tree_difference import shown
 R = TypeVar("R")
 
 
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], object], body_fun: Callable[[Array], R], init_val: Array, *, reverse: Policy = DEFAULT
+) -> R: ...
+@overload
 def while_loop(
     cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, *, reverse: Policy = DEFAULT
+) -> R: ...
+def while_loop(
+    cond_fun: Callable[..., object], body_fun: Callable[..., R], init_val: object, *, reverse: Policy = DEFAULT
 ) -> R:
     """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
 
@@ -157,10 +166,30 @@ def _check_condition(traced: Traced) -> None:
         )
 
 
+@overload
+def fori_loop(
+    lower: Operand,
+    upper: Operand,
+    body_fun: Callable[[Array, Array], R],
+    init_val: Array,
+    *,
+    unroll: int | bool | None = None,
+    reverse: Policy = DEFAULT,
+) -> R: ...
+@overload
 def fori_loop(
     lower: Operand,
     upper: Operand,
     body_fun: Callable[[Any, Any], R],
+    init_val: object,
+    *,
+    unroll: int | bool | None = None,
+    reverse: Policy = DEFAULT,
+) -> R: ...
+def fori_loop(
+    lower: Operand,
+    upper: Operand,
+    body_fun: Callable[..., R],
     init_val: object,
     *,
     unroll: int | bool | None = None,

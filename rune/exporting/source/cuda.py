@@ -1,6 +1,7 @@
-"""CUDA: kernels and host in one file for nvcc.
+"""CUDA: kernels and host in one file for nvcc, and files of kernels that users wrote.
 
 Each launch has a row of a table on the device: the addresses of its buffers, which never change.
+A user's kernel is launched with its own arguments (functions.py).
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from rune import dtypes
 from rune.backends.shared.executor import Place
 from rune.dims import Dim, product
 from rune.exporting.source import texts
+from rune.exporting.source.functions import Functions
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target, natively
-from rune.lowering.plan import Launch
+from rune.lowering.plan import Call, Launch
+from rune.lowering.source_calls import is_source, kernel_of
 from rune.records import dataclass
 
 _FLOATS, _WORDS = [dtypes.f32, dtypes.f64], [dtypes.i32, dtypes.u32]
@@ -35,7 +38,7 @@ TARGET = Target(
     threads_per_workgroup=1024,
     shared_bytes=48 << 10,
     scratch_bytes=1 << 12,
-    routines=frozenset(),
+    routines=frozenset({"cuda_source"}),
     native=natively(fma=_FLOATS, arithmetic=_FLOATS, atomic_add=[*_WORDS, dtypes.u64], atomic_min=_WORDS),
 )
 
@@ -45,6 +48,7 @@ class _Launches(InC):
     """A launch reads its row of the table; memory is the device's."""
 
     kernels: Mapping[str, Rendered]
+    functions: Functions
     words: list[str] = field(default_factory=list)
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
@@ -63,6 +67,18 @@ class _Launches(InC):
         test = f"if ({in_c(blocks)} > 0) " if isinstance(blocks, Dim) else ""
         shape = f"{in_c(blocks)}, {threads}, {kernel.shared_bytes}"
         return [f"{test}{kernel.name}<<<{shape}>>>(table + {first});"]
+
+    def call(self, step: Call, places: Sequence[Place]) -> list[str]:
+        """A kernel of the user's is launched where its text is; nothing else can be called."""
+        if not is_source(step):
+            return InC.call(self, step, places)
+        kernel, results = kernel_of(step), len(step.outputs)
+        written_bytes = sum((p.bytes for p in places[:results]), start=0)
+        blocks = ", ".join(in_c(n) for n in (*kernel.launch.grid, 1, 1)[:3])
+        return [
+            f"if (launchable({in_c(written_bytes)}, {blocks}))",
+            f"  {self.functions.call(kernel, places, results)}",
+        ]
 
     def copy(self, target: Place, source: Place) -> list[str]:
         """Device to device."""
@@ -111,18 +127,30 @@ static unsigned char *memory(size_t bytes) {
 }
 """
 
+_LAUNCHABLE = """
+/* Whether a kernel has blocks: none of them where it has bytes to write, or too many, is a failure. */
+static int launchable(int64_t bytes, int64_t x, int64_t y, int64_t z) {
+  const int is_empty = x <= 0 || y <= 0 || z <= 0;
+  if ((is_empty && bytes > 0) || x > INT32_MAX || y > 65535 || z > 65535) note(cudaErrorInvalidConfiguration);
+  return !is_empty && failure == cudaSuccess;
+}
+"""
+
 
 def files(job: Job) -> dict[str, str | bytes]:
     """The folder, by name."""
     kernels = {name: render(code, CUDA_C) for name, code in job.plan.kernels.items()}
-    launches, name = _Launches(kernels), job.name
+    name, functions = job.name, Functions(job.name)
+    launches = _Launches(kernels, functions)
     steps = written(job.steps.steps, launches)
+    user_files = functions.files()
     source = [
         f'#include "{name}.h"',
         "#include <cuda_runtime.h>",
         f'#include "{name}_kernels.cu"',
         f'extern "C" {{\n{texts.declared_weights(job)}\n}}',
         _HOST,
+        *([_LAUNCHABLE, *functions.declarations()] if user_files else []),
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
@@ -133,10 +161,12 @@ def files(job: Job) -> dict[str, str | bytes]:
         f'extern "C" {texts.device_entry(job, _FINISH, "write_table")}',
         _close(job),
     ]
-    build = f"nvcc {' '.join(OPTIONS)} -o {name} main.c {name}.cu {name}_weights.c -lm"
+    sources = " ".join(["main.c", f"{name}.cu", f"{name}_weights.c", *user_files])
+    build = f"nvcc {' '.join(OPTIONS)} -o {name} {sources} -lm"
     host: dict[str, str | bytes] = {
         f"{name}.cu": "\n".join(source) + "\n",
         f"{name}_kernels.cu": assemble(list(kernels.values()), CUDA_C),
+        **user_files,
     }
     return texts.folder(job, host, build, "Add -arch=native, or the architecture of the device.")
 

@@ -29,6 +29,7 @@ LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
 # screen stops moving. The slowest are taken to do 1.1e11 instructions a second (decision 0057).
 INTEGRATED_WORK = 1 << 34
 DISCRETE_WORK = 1 << 36
+PROCESSOR_WORK = 1 << 28  # where a submission waits for the one before: signals are heard between them
 
 
 @dataclass(frozen=True, slots=True)

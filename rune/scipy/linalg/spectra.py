@@ -51,6 +51,8 @@ def svd(
 @overload
 def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
 @overload
+def svd(a: ArrayLike, full_matrices: bool, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
+@overload
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, **kw: Unpack[_Kw]) -> Any: ...
 def svd(
     a: ArrayLike,
@@ -122,6 +124,10 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
 @overload
 def eigh(
     a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, *, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]
+) -> Array: ...
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None, lower: bool, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]
 ) -> Array: ...
 @overload
 def eigh(

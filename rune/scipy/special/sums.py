@@ -49,6 +49,15 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike,
+    axis: Axis,
+    b: ArrayLike | None,
+    keepdims: bool,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
     axis: Axis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,

@@ -37,6 +37,10 @@ def grad(
 ) -> GradientAndAux[P, R]: ...
 @overload
 def grad(
+    fun: Loss[P, tuple[object, R]], argnums: Literal[0], has_aux: Literal[True], holomorphic: bool = False
+) -> GradientAndAux[P, R]: ...
+@overload
+def grad(
     fun: Callable[P, tuple[object, R]], argnums: int | Sequence[int], has_aux: Literal[True], holomorphic: bool = False
 ) -> Callable[P, tuple[Any, R]]: ...
 @overload

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "../blocks.h"
+#include "launches.h"
 
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 
 static const size_t DEVICE_BYTES = 64 << 20, GUARD_BYTES = 256;
@@ -83,4 +83,18 @@ static inline void launch(const Kernel& kernel, unsigned blocks, unsigned thread
   OnDevice now;
   launches++;
   run_blocks(kernel, {blocks, 1, 1}, {threads, 1, 1}, {(unsigned long long)table});
+}
+
+// kernel<<<blocks, threads, shared>>>(arguments)
+static size_t most_shared = 48 << 10;
+cudaError_t most_shared_is(size_t bytes) { return most_shared = bytes, cudaSuccess; }
+void launch(const std::function<void()>& call, dim3 blocks, dim3 threads, size_t shared) {
+  const unsigned group = threads.x * threads.y * threads.z;
+  if (!blocks.x || !blocks.y || !blocks.z || !group || group > 1024) fault("a launch that no device takes");
+  if (shared > most_shared || shared > POOL_BYTES) fault("more shared memory than the kernel asked for");
+  most_shared = 48 << 10;
+  const Kernel kernel = {[](const unsigned long long* words) { (*(const std::function<void()>*)words[0])(); }, 1, 0, 1};
+  OnDevice now;
+  launches++;
+  run_blocks(kernel, {blocks.x, blocks.y, blocks.z}, {threads.x, threads.y, threads.z}, {(unsigned long long)&call});
 }

@@ -179,7 +179,8 @@ def write_groups(routine: Routine, form: Form, name: str) -> str:
     arrays = [make.writer.load("ptr", make.at(words, k, "i64")) for k in range(4)]
     writers = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
     write = writers[kind_of(form, make.shape.lanes)]
-    make.writer.count_up(begin, end, 1, write(routine, form, arrays))
+    groups = make.watched(make.watch_of(words), write(routine, form, arrays))
+    make.writer.count_up(begin, end, 1, groups)
     return make.text(f"{name}(ptr %words, i64 %begin, i64 %end)")
 
 

@@ -1,8 +1,8 @@
 """The routines of transforms and their pieces, compiled when the first plan needs them.
 
-A routine is of one form and dtype: void(ptr real, ptr imag, ptr out_real, ptr out_imag), over
-arrays that do not overlap. Its code and its tables live as long as the process; so do the pieces,
-which all routines share.
+A routine is of one form and dtype: void(ptr real, ptr imag, ptr out_real, ptr out_imag, ptr watch),
+over arrays that do not overlap. Its code and its tables live as long as the process; so do the
+pieces, which all routines share.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Library:
     def entry(self, form: Form, number: int) -> str:
         """The routine itself."""
         make = maker(self.shape)
-        words, total = make.writer.allocate("i64", 4), groups_of(form, self.shape.lanes)
+        (watch,) = make.pointers("watch")
+        words, total = make.words(4, watch), groups_of(form, self.shape.lanes)
         for k, array in enumerate(make.pointers("real imag out_real out_imag")):
             make.writer.store(array, make.at(words, k, "i64"))
         elements = form.outer * form.n * form.inner
@@ -80,7 +81,7 @@ class Library:
         else:
             task = f"ptr @groups{number}, ptr {words.text}, i64 {total}, i64 {-(-total // (2 * self.cores))}"
             make.writer.do(f"call void inttoptr (i64 {self.parallel} to ptr)({task})")
-        text = make.text(f"transform{number}(ptr %real, ptr %imag, ptr %out_real, ptr %out_imag)")
+        text = make.text(f"transform{number}(ptr %real, ptr %imag, ptr %out_real, ptr %out_imag, ptr %watch)")
         return text.replace("define internal", "define", 1)
 
 

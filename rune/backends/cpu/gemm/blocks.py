@@ -17,6 +17,7 @@ Source: the blocking is Goto & van de Geijn 2008, ACM TOMS 34(3).
 from __future__ import annotations
 
 import functools
+from operator import mul
 
 from rune.backends.cpu.gemm.panels import pack_function
 from rune.backends.cpu.gemm.tile import (
@@ -39,12 +40,14 @@ FEW = 4  # rows of A up to which contiguous columns of B are not packed
 EVEN = 16  # panels for each core, from which it does not matter that one core has one more
 FEW_PANELS = 2  # by which a transposed A is read as it lies
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
+WATCHED_OPERATIONS = 1 << 28  # from which signals are asked for meanwhile, some milliseconds
 
 # What a task of the pool finds behind its pointer.
 _POINTERS = "a b c".split()
 _SIZES = "m n k ars acs brs bcs by_rows units".split()
 _STRIPE = (
-    "ptr %a, ptr %b, ptr %c, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k, i64 %ars, i64 %acs, i64 %brs, i64 %bcs"
+    "ptr %a, ptr %b, ptr %c, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k, "
+    "i64 %ars, i64 %acs, i64 %brs, i64 %bcs"
 )
 
 
@@ -57,7 +60,7 @@ def stripes_function(shape: Shape) -> str:
         for k, name in enumerate(_POINTERS + _SIZES)
     }
     begin, end = make.sizes("begin end")
-    m, n, k, units = w["m"], w["n"], w["k"], w["units"]
+    m, n, k, units, watch = w["m"], w["n"], w["k"], w["units"], make.watch_of(words)
     by_rows = w["by_rows"].compare("ne", 0)
     unit = writer.select(by_rows, make.number(ROWS), shape.panel)
     length = writer.select(by_rows, m, n)
@@ -68,12 +71,12 @@ def stripes_function(shape: Shape) -> str:
         at = [make.at(w[x], i * size) for x, size in (("a", m * k), ("b", k * n), ("c", m * n))]
         rows = writer.select(by_rows, low, 0), writer.select(by_rows, high, m)
         columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
-        operands = (*at, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
+        operands = (*at, watch, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
         writer.either(few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands))
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
-    writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
+    writer.count_up(begin.binary("udiv", begin, units), last, 1, make.watched(watch, one_batch))
     return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
 
 
@@ -126,7 +129,7 @@ def sum_of_lanes(value: Value) -> Value:
 def block_function(shape: Shape) -> str:
     """One stripe: blocks of columns, and of depth, packed unless small or little used."""
     make = maker(shape)
-    writer, (a, b, c) = make.writer, make.pointers("a b c")
+    writer, (a, b, c, watch) = make.writer, make.pointers("a b c watch")
     i0, i1, j0, j1, k, acs, brs, bcs = make.sizes("i0 i1 j0 j1 k acs brs bcs")
     # A transposed last panel may write vectors beyond its end.
     slack = shape.lanes * shape.vectors
@@ -158,7 +161,7 @@ def block_function(shape: Shape) -> str:
             writer.either(direct > 0, lambda: groups(start, brs, make.number(0), direct))
             writer.either(direct < wide, lambda: by_packing(direct))
 
-        make.each(block_count(k, DEPTH), deep)
+        make.each(block_count(k, DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.width), columns)
     return make.text(f"block({_STRIPE})")
@@ -238,14 +241,21 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     (m, n), lhs, rhs, steps = _flipped(make, a, b, m, n, k)
     rows, columns, by_rows = split_of(shape, m, n, cores)
     units = writer.select(by_rows, rows, columns)
-    words = writer.allocate("i64", len(_POINTERS) + len(_SIZES))
+    words = task_words(make, len(_POINTERS) + len(_SIZES), (batch, m, n, k))
     for number, value in enumerate((lhs, rhs, c, m, n, k, *steps)):
         writer.store(value, make.at(words, number, "i64"))
     for number, value in enumerate((by_rows.cast("zext", "i64"), units), len(steps) + 6):
         writer.store(value, make.at(words, number, "i64"))
     spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
-    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb)"
+    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb, ptr %watch)"
     return make.text(signature).replace("define internal", "define", 1)
+
+
+def task_words(make: Maker, count: int, sizes: tuple[Value, ...]) -> Value:
+    """Words of a product of these sizes, with the watch %watch if it takes long."""
+    operations, (watch,) = functools.reduce(mul, sizes), make.pointers("watch")
+    null = Value(make.writer, "ptr", "null")
+    return make.words(count, make.writer.select(operations >= WATCHED_OPERATIONS, watch, null))
 
 
 def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value, Value]:

@@ -71,7 +71,7 @@ def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
 def block_function(shape: Shape) -> str:
     """One stripe of one batch: columns i0..i1 of B by rows j0..j1 of A, whose C has %n columns."""
     make = maker(shape)
-    writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
+    writer, (a, b, c, digits, watch) = make.writer, make.pointers("a b c digits watch")
     n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
     # A transposed last square may write vectors beyond its end.
     packed = writer.allocate(shape.vector, BLOCKS * DEPTH * shape.vectors + shape.panel)
@@ -119,10 +119,10 @@ def block_function(shape: Shape) -> str:
             make.call("places", inner, first, length, at)
             make.each(block_count(i1 - i0, HEIGHT), group)
 
-        make.each(block_count(k, BLOCKS * DEPTH), deep)
+        make.each(block_count(k, BLOCKS * DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.panel), panel)
-    signature = "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
+    signature = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
     return make.text(f"exchanged_block({signature})")
 
 

@@ -18,20 +18,20 @@ import numpy as np
 
 from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm import exchanged, packing
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread
+from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread, task_words
 from rune.backends.cpu.gemm.library import Product, declarations, library, vector_counts
 from rune.backends.cpu.gemm.packing import place, role_of, word
 from rune.backends.cpu.gemm.tile import ROWS, Shape, block_count, least, maker, widest
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
-_STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
+_STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
 
 
 def block_function(shape: Shape) -> str:
     """One stripe of one batch: blocks of columns and of depth, each packed."""
     make = maker(shape)
-    writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
+    writer, (a, b, c, digits, watch) = make.writer, make.pointers("a b c digits watch")
     n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
     # A transposed last square may write vectors beyond its end.
     slack = shape.lanes * shape.vectors
@@ -70,7 +70,7 @@ def block_function(shape: Shape) -> str:
 
             make.each(block_count(i1 - i0, HEIGHT), group)
 
-        make.each(block_count(k, DEPTH), deep)
+        make.each(block_count(k, DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.width), across)
     return make.text(f"block({_STRIPE})")
@@ -85,7 +85,7 @@ def stripes_function(shape: Shape) -> str:
     begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
     unit = writer.select(across, make.number(ROWS), shape.panel)
-    length, slot = writer.select(across, m, n), writer.allocate("i64")
+    length, slot, watch = writer.select(across, m, n), writer.allocate("i64"), make.watch_of(words)
 
     def one_batch(i: Value) -> None:
         low = (begin - i * units).call("smax", 0) * unit
@@ -97,7 +97,7 @@ def stripes_function(shape: Shape) -> str:
         rows = writer.select(across, low, 0), writer.select(across, high, m)
         columns = writer.select(across, 0, low), writer.select(across, n, high)
         corner = make.at(c, i * m * n)
-        operands, ranges = (lhs, rhs, corner, digits), (*rows, *columns, k)
+        operands, ranges = (lhs, rhs, corner, digits, watch), (*rows, *columns, k)
         writer.either(
             exchanges.compare("ne", 0),
             lambda: make.call("exchanged_block", *operands, m, *ranges),
@@ -105,7 +105,7 @@ def stripes_function(shape: Shape) -> str:
         )
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
-    writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
+    writer.count_up(begin.binary("udiv", begin, units), last, 1, make.watched(watch, one_batch))
     return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
 
 
@@ -118,13 +118,13 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     height, width = writer.select(exchanges, n, m), writer.select(exchanges, m, n)
     rows, columns, by_rows = split_of(shape, height, width, cores)
     units = writer.select(by_rows, rows, columns)
-    words = writer.allocate("i64", 10)
+    words = task_words(make, 10, (batch, m, n, k))
     flags = (x.cast("zext", "i64") for x in (by_rows, exchanges))
     operands = (a, b, c, digits, height, width, k, next(flags), units, next(flags))
     for number, value in enumerate(operands):
         writer.store(value, make.at(words, number, "i64"))
     spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
-    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits)"
+    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits, ptr %watch)"
     return make.text(signature).replace("define internal", "define", 1)
 
 

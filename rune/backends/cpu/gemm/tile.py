@@ -153,6 +153,31 @@ class Maker:
         """body(0), ..., body(count - 1)."""
         self.writer.count_up(self.number(0), count, 1, body)
 
+    def watched(self, watch: Value, body: Callable[[Value], None]) -> Callable[[Value], None]:
+        """The body of a loop, which does nothing once a watch says that all is over (pulse.py)."""
+        writer, over = self.writer, self.writer.allocate("i1")
+
+        def ask() -> None:
+            function = writer.load("ptr", watch)
+            writer.store(writer.effect("i1", f"call i1 {function.text}(ptr {watch.text})"), over)
+
+        def unless_over(number: Value) -> None:
+            writer.store(Value(writer, "i1", "false"), over)
+            writer.either(watch.compare("ne", Value(writer, "ptr", "null")), ask)
+            writer.either(writer.load("i1", over).invert(), lambda: body(number))
+
+        return unless_over
+
+    def watch_of(self, words: Value) -> Value:
+        """The watch of a task, in front of its words."""
+        return self.writer.load("ptr", self.at(words, -1, "i64"))
+
+    def words(self, count: int, watch: Value) -> Value:
+        """Memory for the words of a task, and its watch in front of them."""
+        words = self.at(self.writer.allocate("i64", count + 1), 1, "i64")
+        self.writer.store(watch, self.at(words, -1, "i64"))
+        return words
+
     def call(self, function: str, *args: Value) -> None:
         """Call a function of this module by its name, or by an address in a register."""
         listed = ", ".join(f"{v.type} {v.text}" for v in args)

@@ -76,7 +76,7 @@ def cholesky_function(shape: Shape, block: int) -> str:
     triangle, inverse, factor = (scratch(make, block * (block + shape.lanes)) for _ in range(3))
     packed, rows = scratch(make, block * (DEPTH + shape.lanes)), scratch(make, block * (GROUP + 1))
     begin, end = make.sizes("begin end")
-    step = make.number(block)
+    step, watch = make.number(block), make.watch_of(words)
 
     def one(number: Value) -> None:
         a, out = make.at(source, number * n * n), make.at(target, number * n * n)
@@ -110,10 +110,10 @@ def cholesky_function(shape: Shape, block: int) -> str:
 
             writer.count_up(start + width, n, GROUP, below)
 
-        writer.count_up(make.number(0), n, block, columns)
+        writer.count_up(make.number(0), n, block, make.watched(watch, columns))
         spoil_failed(make, out, n)
 
-    writer.count_up(begin, end, 1, one)
+    writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("cholesky_task(ptr %words, i64 %begin, i64 %end)")
 
 

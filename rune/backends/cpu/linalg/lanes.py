@@ -79,7 +79,9 @@ class _Lanes:
         """The function; group(number of the first matrix)."""
         begin, end = self.make.sizes("begin end")
         lanes = self.shape.lanes
-        self.writer.count_up(begin, end, 1, lambda k: group(least(k * lanes, self.batch - lanes)))
+        (words,) = self.make.pointers("words")
+        watched = self.make.watched(self.make.watch_of(words), lambda k: group(least(k * lanes, self.batch - lanes)))
+        self.writer.count_up(begin, end, 1, watched)
         return self.make.text(f"{name}_task(ptr %words, i64 %begin, i64 %end)")
 
 

@@ -151,12 +151,14 @@ def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
 def _entry(of: Library, name: str) -> str:
     """The routine: its words, and its parts by one core or by all of them.
 
-    void(ptr array..., i64 size..., i64 total, i64 chunk), where a chunk of all is for one core
+    void(ptr array..., i64 size..., i64 total, i64 chunk, ptr watch), where a chunk of all is for
+    one core
     """
     make, (pointers, sizes) = maker(of.shape), _SIGNATURES[name]
     writer = make.writer
     names = [f"a{k}" for k in range(pointers)], [f"s{k}" for k in range(sizes)]
-    words = writer.allocate("i64", pointers + sizes)
+    (watch,) = make.pointers("watch")
+    words = make.words(pointers + sizes, watch)
     values = [*make.pointers(" ".join(names[0])), *make.sizes(" ".join(names[1]))]
     for number, value in enumerate(values):
         writer.store(value, make.at(words, number, "i64"))
@@ -174,7 +176,7 @@ def _entry(of: Library, name: str) -> str:
         alone()
     else:
         writer.either(chunk < total, shared, alone)
-    parameters = [f"{v.type} {v.text}" for v in (*values, total, chunk)]
+    parameters = [f"{v.type} {v.text}" for v in (*values, total, chunk, watch)]
     return make.text(f"{name}({', '.join(parameters)})").replace("define internal", "define", 1)
 
 

@@ -124,6 +124,7 @@ def lu_function(shape: Shape, block: int, most: int) -> str:
     panel, inverse = scratch(make, most * block), scratch(make, block * block)
     right = scratch(make, block * WIDTH)
     step, wide, one_step = make.number(block), make.number(WIDTH), make.number(1)
+    watch = make.watch_of(words)
     yes, no = Value(writer, "i1", "true"), Value(writer, "i1", "false")
 
     def one(number: Value) -> None:
@@ -154,8 +155,8 @@ def lu_function(shape: Shape, block: int, most: int) -> str:
 
             writer.count_up(end, n, WIDTH, update)
 
-        writer.count_up(make.number(0), count, block, columns)
+        writer.count_up(make.number(0), count, block, make.watched(watch, columns))
         make.call("order", pivots, order, m, count)
 
-    writer.count_up(begin, end, 1, one)
+    writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("lu_task(ptr %words, i64 %begin, i64 %end)")

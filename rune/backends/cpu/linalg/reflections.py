@@ -223,7 +223,7 @@ def geqrf_function(shape: Shape, block: int, most: int) -> str:
     source, target, factors = (writer.load("ptr", make.at(words, k, "i64")) for k in range(3))
     m, n = (writer.load("i64", make.at(words, k, "i64")) for k in (3, 4))
     count, (begin, end) = least(m, n), make.sizes("begin end")
-    step, one_step = make.number(most + 2 * shape.lanes), make.number(1)
+    step, one_step, watch = make.number(most + 2 * shape.lanes), make.number(1), make.watch_of(words)
     p = scratch(make, (block + shape.lanes) * (most + 2 * shape.lanes))
     r, t = scratch(make, block * block), scratch(make, block * block)
     no = Value(writer, "i1", "false")
@@ -259,9 +259,9 @@ def geqrf_function(shape: Shape, block: int, most: int) -> str:
 
             make.each(width, put_column)
 
-        _by_steps(make, count, block, columns)
+        _by_steps(make, count, block, make.watched(watch, columns))
 
-    writer.count_up(begin, end, 1, one)
+    writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("geqrf_task(ptr %words, i64 %begin, i64 %end)")
 
 
@@ -272,7 +272,7 @@ def reflections_product_function(shape: Shape, block: int, most: int) -> str:
     source, factors, target = (writer.load("ptr", make.at(words, w, "i64")) for w in range(3))
     m, k, n = (writer.load("i64", make.at(words, w, "i64")) for w in (3, 4, 5))
     begin, end = make.sizes("begin end")
-    step, block_step = make.number(most + 2 * shape.lanes), make.number(block)
+    step, block_step, watch = make.number(most + 2 * shape.lanes), make.number(block), make.watch_of(words)
     p = scratch(make, (block + shape.lanes) * (most + 2 * shape.lanes))
     t = scratch(make, block * block)
     zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
@@ -299,7 +299,7 @@ def reflections_product_function(shape: Shape, block: int, most: int) -> str:
             corner, one_step = make.at(out, start * (n + 1)), make.number(1)
             make.call("apply", p, t, corner, step, height, width, block_step, one_step, n, n - start)
 
-        make.each(blocks, reflect)
+        make.each(blocks, make.watched(watch, reflect))
 
-    writer.count_up(begin, end, 1, one)
+    writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("reflections_product_task(ptr %words, i64 %begin, i64 %end)")

@@ -47,7 +47,7 @@ def solve_function(shape: Shape, block: int, width: int, most: int) -> str:
     panel, inverses = scratch(make, most * width), scratch(make, most * block)
     right = scratch(make, block * width)
     is_lower, flag = lower.compare("ne", 0), unit.compare("ne", 0)
-    row = make.number(width)
+    row, watch = make.number(width), make.watch_of(words)
 
     def turned(at: Value, columns: Value, is_both: bool) -> _Matrix:
         """The array, or the same from its last row on; from its last column on, too, of both."""
@@ -84,10 +84,10 @@ def solve_function(shape: Shape, block: int, width: int, most: int) -> str:
             sizes = (height, padded, height)
             tiles(make, (inverse, step, make.number(1)), (right, row), (here, row), sizes, False)
 
-        writer.count_up(make.number(0), n, block, rows)
+        writer.count_up(make.number(0), n, block, make.watched(watch, rows))
         make.call("negated", panel, row, make.at(out.at, first), out.rows, n, columns)
 
-    writer.count_up(begin, end, 1, one)
+    writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("solve_task(ptr %words, i64 %begin, i64 %end)")
 
 
@@ -99,7 +99,7 @@ def solve_column_function(shape: Shape) -> str:
     begin, end = make.sizes("begin end")
     n, _, lower, unit = (writer.load("i64", make.at(words, w, "i64")) for w in range(3, 7))
     sums = writer.allocate(shape.vector, TOGETHER)
-    is_lower, divides = lower.compare("ne", 0), unit.equals(0)
+    is_lower, divides, watch = lower.compare("ne", 0), unit.equals(0), make.watch_of(words)
 
     def one(number: Value) -> None:
         a, b, x = (make.at(p, number * s) for p, s in ((matrices, n * n), (sides, n), (target, n)))
@@ -128,7 +128,7 @@ def solve_column_function(shape: Shape) -> str:
 
         writer.count_up(make.number(0), n, TOGETHER, several)
 
-    writer.count_up(begin, end, 1, one)
+    writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("solve_column_task(ptr %words, i64 %begin, i64 %end)")
 
 

@@ -47,9 +47,9 @@ def multiply(address: int, a: np.ndarray, b: np.ndarray, ta: bool, tb: bool) -> 
     batch, k, m = a.shape if ta else (a.shape[0], a.shape[2], a.shape[1])
     n = b.shape[1] if tb else b.shape[2]
     c = np.full((batch, m, n), np.nan, a.dtype)
-    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 4 + [ctypes.c_bool] * 2
+    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 4 + [ctypes.c_bool] * 2 + [ctypes.c_void_p]
     call = ctypes.CFUNCTYPE(None, *kinds)(address)
-    call(a.ctypes.data, b.ctypes.data, c.ctypes.data, batch, m, n, k, ta, tb)
+    call(a.ctypes.data, b.ctypes.data, c.ctypes.data, batch, m, n, k, ta, tb, None)
     return c
 
 

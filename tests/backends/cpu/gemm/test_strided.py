@@ -59,10 +59,10 @@ def multiply(address: int, a: np.ndarray, b: np.ndarray, roles: tuple, parameter
         row[0] = len(digits)
         row[1 : 1 + 2 * len(digits)] = np.ravel(digits)
     c = np.full((batch, m, n), np.nan, a.dtype)
-    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 4 + [ctypes.c_void_p]
+    kinds = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 4 + [ctypes.c_void_p] * 2
     starts = [x[parameters[p] :].ctypes.data for x, p in ((a, "a_offset"), (b, "b_offset"))]
     call = ctypes.CFUNCTYPE(None, *kinds)(address)
-    call(*starts, c.ctypes.data, batch, m, n, k, words.ctypes.data)
+    call(*starts, c.ctypes.data, batch, m, n, k, words.ctypes.data, None)
     return c
 
 

@@ -1,0 +1,58 @@
+"""Native code calls a Python function: the interpreter's own way, which loses no error.
+
+    call(ptr function, ptr words)    function(address of words) of a Python object; true if it gave
+                                     another number than 0, or raised an error, which waits in the
+                                     interpreter as those of signals do (pulse.py)
+
+ctypes has C functions that call Python, too. What they raise is printed and forgotten, and a
+handler of signals may raise before the first line of any function has run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+from rune.backends.cpu import compiler
+from rune.backends.cpu.host_abi import address_of
+from rune.backends.cpu.routines import Code, define
+from rune.lowering.codegen.llvm_text import Value
+
+
+@functools.cache
+def _code() -> compiler.Code:
+    return compiler.compile_module("python_call", define(("i1", "call", "ptr function, ptr words"), _call, ""))
+
+
+def _call(code: Code, function: Value, words: Value) -> Value:
+    """Take the interpreter's lock, call, and give it back."""
+    api = ctypes.pythonapi
+    take, give, number, call, value, drop = (
+        code.at(address_of(f))
+        for f in (
+            api.PyGILState_Ensure,
+            api.PyGILState_Release,
+            api.PyLong_FromVoidPtr,
+            api.PyObject_CallOneArg,
+            api.PyLong_AsVoidPtr,
+            api.Py_DecRef,
+        )
+    )
+    null, failed = Value(code, "ptr", "null"), code.variable("i1", 1)
+    state = code.ask("i32", take)
+    argument = code.ask("ptr", number, words)
+    result = code.ask("ptr", call, function, argument)
+    code.tell("void", drop, argument)
+
+    def read() -> None:
+        code.store(code.ask("ptr", value, result).compare("ne", null), failed)
+        code.tell("void", drop, result)
+
+    code.either(result.compare("ne", null), read)
+    code.tell("void", give, state)
+    return code.load("i1", failed)
+
+
+def address() -> int:
+    """Where `call` begins."""
+    return _code().address("call")
