@@ -39,7 +39,7 @@ def test_a_search_holds_its_function_once(quantile, loops: int):
 def test_every_quantile_of_a_gamma_distribution_is_there_after_four_evaluations(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """All lanes wait for the last one, so a single search that does not end makes all of them slow."""
+    """All lanes wait for the last one, so a single search that does not end makes all slow."""
     rng = np.random.default_rng(4)
     a = (10 ** rng.uniform(-2, 4, 20_000)).astype(dtype)
     share = np.where(rng.random(a.size) < 0.5, rng.random(a.size), 10 ** rng.uniform(-20, 0, a.size)).astype(dtype)

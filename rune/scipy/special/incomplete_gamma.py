@@ -191,7 +191,7 @@ def _log_residual(a: Array, p: Array, q: Array) -> Function:
         is_low = p <= q
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
         slope = power / rnp.where(is_low, low, high)
-        # Halley's step is Newton's by the slope halfway; the slope changes by a - x ∓ slope times it.
+        # Halley's step is Newton's by the slope halfway; a - x ∓ slope is what it changes by.
         change = a - x - rnp.where(is_low, slope, -slope)
         return residual, rnp.maximum(slope - 0.5 * residual * change, 0.5 * slope)
 

@@ -19,8 +19,8 @@ from rune.control import while_loop
 STEPS = 120
 ROUGH = 1000.0  # roundings of a residual, at most
 
-# t -> (residual, slope). The residual is the logarithm of a ratio: where it is r, its slope is known
-# up to a share of about r, so that Newton's step leaves about r².
+# t -> (residual, slope). The residual is the logarithm of a ratio: where it is r, its slope is
+# known up to a share of about r, so that Newton's step leaves about r².
 Function = Callable[[Array], tuple[Array, Array]]
 
 
