@@ -21,7 +21,7 @@ from numpy.linalg import LinAlgError, _umath_linalg
 from rune.ops.linalg.small import over_matrices
 from rune.ops.matrix_helpers import nan_like
 
-Arrays = tuple[np.ndarray, ...]
+Results = np.ndarray | tuple[np.ndarray, ...]
 
 
 def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) -> Callable[..., Any]:
@@ -46,7 +46,7 @@ def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) ->
     return run
 
 
-def _of_finite_ones(inner: Callable[..., Any], x: np.ndarray) -> Any:
+def _of_finite_ones(inner: Callable[[np.ndarray], Results], x: np.ndarray) -> Results:
     """The results, with NaN in those of matrices that are not finite."""
     finite = np.asarray(np.isfinite(x).all((-2, -1), keepdims=True))
     out = inner(np.where(finite, x, 0))
