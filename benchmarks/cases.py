@@ -77,6 +77,7 @@ SMALL_MATMULS = (64, 96, 128)
 IN_A_ROW = 10
 
 FUNCTIONS = ("exp", "exp2", "expm1", "sigmoid", "softplus", "log", "sin", "cos", "tanh", "erf", "pow")
+COMPLEX_FACTORS = ("cholesky", "lu", "qr", "inv", "det")
 COMPOSITES = ("sinc", "hypot", "ldexp", "deviations")
 
 _ALL = ("numpy", "jax", "torch")
@@ -121,6 +122,11 @@ CASES = (
     Case("eigh", "eigh of f32[256,256]", Bar(1.5, "jax"), ("jax",)),
     Case("eigh_eager", "the same, not jitted", Bar(1.5, "jax"), ("jax",)),
     Case("inverses", "inverses of 100,000 f32[4,4]", Bar(1.0, "jax"), ("jax",)),
+    *[Case(f"complex_{x}", f"{x} of c64[256,256]", Bar(1.0, "jax"), ("jax",)) for x in COMPLEX_FACTORS],
+    Case("lstsq", "lstsq of f32[100,10]", Bar(1.1, "jax"), ("jax",)),
+    Case("quantiles", "gammaincinv of 100,000 f32", Bar(0.5, "numpy"), ("numpy",)),
+    Case("quantiles_eager", "gammaincinv of 1,000 f32, not jitted", Bar(0.5, "numpy"), ("numpy",)),
+    Case("fft_short", "fft of 65,536 c64", Bar(1.0, "jax"), ("jax",)),
     Case("fft", "fft of 4 M c64", Bar(1.2, "jax"), ("numpy", "jax")),
     Case("rfft", "rfft of 4 M f32", Bar(1.2, "jax"), ("numpy", "jax")),
     Case("rolled", "rolled scan of tanh(h @ w + x), one h of 64", Bar(1.0, "jax"), ("jax",)),

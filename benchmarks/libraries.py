@@ -17,6 +17,7 @@ import numpy as np
 from cases import IN_A_ROW, MATMULS, SMALL_MATMULS, Sizes, mlp_data, normal
 from networks import eager_composites, elementwise_functions, networks
 from networks_torch import torch_networks
+from numerics import numerics, numerics_of_scipy
 from programs import whole_programs
 
 Call = Callable[[], Any]
@@ -97,6 +98,7 @@ def numpy_library() -> Library:
         "rfft": rfft,
         **multiplying(lambda f: f, np.asarray, lambda x: x),
         **eager_composites(np, np.asarray, lambda x: x),
+        **numerics_of_scipy(),
     }
     return Library(np.__version__, calls, lambda x: x, np.asarray)
 
@@ -355,6 +357,7 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         **convolving(core, xp, wait),
         **ordering(core, xp, wait),
         **whole_programs(core, xp, wait),
+        **numerics(core, xp, wait),
         **networks(core, xp, nn, wait),
         **elementwise_functions(core, xp, nn, wait),
     }
@@ -367,6 +370,7 @@ def rune_library() -> Library:
     import rune.nn
     import rune.numpy as rnp
     import rune.scipy.linalg
+    import rune.scipy.special
 
     def wait(x: Any) -> Any:
         return x.block_until_ready()

@@ -46,7 +46,7 @@ class Factor:
             case "triangular_solve" | "reflections_product":
                 return [self._of_numbers(batch, m, self.sides)]
             case "geqrf":
-                return [(batch, m, n), (batch, min(m, n))]
+                return [self._of_numbers(batch, m, n), self._of_numbers(batch, min(m, n))]
             case "lu":
                 return [self._of_numbers(batch, m, n), (batch, min(m, n)), (batch, m)]
             case _:
@@ -60,7 +60,7 @@ class Factor:
             case "triangular_solve":
                 return [matrix, self._of_numbers(self.batch, self.rows, self.sides)]
             case "reflections_product":
-                return [matrix, (self.batch, self.columns)]
+                return [matrix, self._of_numbers(self.batch, self.columns)]
             case _:
                 return [matrix]
 
@@ -99,7 +99,7 @@ def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
     """The routine on flat arrays: results, then operands."""
     count = len(factor.results)
     pairs = zip(arrays[count:], factor.operands, strict=True)
-    operands = [_numbers(factor, x).reshape(shape[:3]) for x, shape in pairs]
+    operands = [_numbers(factor, x).reshape(shape if factor.parts == 1 else shape[:-1]) for x, shape in pairs]
     match factor.routine:
         case "triangular_solve":
             lower, unit = bool(factor.lower), bool(factor.unit_diagonal)

@@ -190,13 +190,14 @@ class AsComplex:
 
 def _joined(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     # The two parts lie side by side; the view reduces the last axis from 2 to 1.
-    return array if array.dtype == dtype else np.ascontiguousarray(array).view(dtype)[..., 0]
+    return array if array.dtype == dtype else np.asarray(array, order="C").view(dtype)[..., 0]
 
 
 def _apart(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if array.dtype == dtype:
         return array
-    return np.ascontiguousarray(array)[..., None].view(dtype)
+    # A single number stays one: np.ascontiguousarray would give it an axis.
+    return np.asarray(array, order="C")[..., None].view(dtype)
 
 
 # --- order --------------------------------------------------------------------------------------

@@ -154,3 +154,31 @@ def test_a_median_over_all_axes_of_a_number_keeps_none():
     median = rune.jit(lambda x: rnp.nanmedian(rnp.vdot(x, x), axis=None, keepdims=True))(np.ones(3))
 
     near(np.float32(3), median, relative=0, why="exact")
+
+
+@on_every_executor
+def test_a_single_complex_number_goes_to_a_python_function_and_comes_back(device: str):
+    z = np.complex64(2 - 3j)
+
+    def program(z: Any) -> Any:
+        return rune.pure_callback(np.square, rune.ShapeDtypeStruct((), z.dtype), z + 1)
+
+    near(np.square(z + 1), rune.jit(program, device=device)(z), relative=0, why="exact")
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16", "f4", "f8"])
+@pytest.mark.parametrize("name", ["det", "slogdet"])
+@pytest.mark.parametrize("lead", [(), (1,), (2, 3)], ids=str)
+def test_a_routine_of_the_host_yields_a_number_for_each_matrix(lead: tuple[int, ...], name: str, dtype: str):
+    """35 rows are more than are compiled."""
+    rng = np.random.default_rng(35)
+    a = (rng.normal(size=(*lead, 35, 35)) + 1j * rng.normal(size=(*lead, 35, 35))) / 6
+    a = (a if dtype.startswith("c") else a.real).astype(dtype)
+
+    results = rune.jit(getattr(rnp.linalg, name))(rnp.asarray(a, dtype))
+
+    expected = getattr(np.linalg, name)(a.astype("c16" if dtype.startswith("c") else "f8"))
+    relative = 1e-3 if dtype in ("c8", "f4") else 1e-12
+    pairs = zip(expected, results, strict=True) if name == "slogdet" else [(expected, results)]
+    for truth, value in pairs:
+        near(truth, value, relative=relative, why="the products of 35 pivots")

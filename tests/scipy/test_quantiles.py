@@ -14,6 +14,7 @@ import rune
 import rune.numpy as rnp
 import rune.scipy.special as special
 import rune.scipy.stats as stats
+from rune.scipy.special import inversion
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -31,6 +32,34 @@ def test_a_search_holds_its_function_once(quantile, loops: int):
     text = str(rune.make_program(quantile)(rnp.ones(3), rnp.ones(3)))
 
     assert text.count("while_loop") + text.count("while ") == loops
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["gammaincinv", "gammainccinv"])
+def test_every_quantile_of_a_gamma_distribution_is_there_after_four_evaluations(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+):
+    """All lanes wait for the last one, so a single search that does not end makes all slow."""
+    rng = np.random.default_rng(4)
+    a = (10 ** rng.uniform(-2, 4, 20_000)).astype(dtype)
+    share = np.where(rng.random(a.size) < 0.5, rng.random(a.size), 10 ** rng.uniform(-20, 0, a.size)).astype(dtype)
+    monkeypatch.setattr(inversion, "STEPS", 4)
+
+    quantiles = np.asarray(rune.jit(lambda a, p: getattr(special, name)(a, p))(array(a), array(share)), "f8")
+
+    truth = getattr(scipy.special, name)(a.astype("f8"), share.astype("f8"))
+    apart = truth > np.finfo(dtype).tiny
+    near(truth[apart], quantiles[apart], relative=2e-5 if dtype == "f4" else 3e-13, why="a power of 1 / a")
+
+
+def test_one_element_has_the_quantile_that_it_has_among_others():
+    a, p = np.array([0.3, 2.5, 40.0], "f4"), np.array([0.9, 1e-3, 0.5], "f4")
+
+    together = np.asarray(special.gammaincinv(a, p))
+
+    for k in range(3):
+        near(together[k], special.gammaincinv(a[k], p[k]), relative=0, why="the same steps")
+        near(together[k], rune.jit(special.gammaincinv)(a[k], p[k]), relative=0, why="the same steps")
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -54,6 +54,7 @@ def _crossed(*points: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 SHAPES = np.array([1e-3, 0.1, 0.5, 1.0, 2.5, 10.0, 19.0, 21.0, 150.0])
+WIDE_SHAPES = np.array([0.02, 0.1, 0.3, 1.0, 2.5, 19.0, 21.0, 150.0, 3e3])
 RATIOS = np.array([1e-6, 0.01, 0.3, 0.71, 0.95, 1.0, 1.1, 1.29, 1.6, 4.0])
 
 
@@ -99,6 +100,10 @@ DOMAINS = [
     Domain("betainc", _crossed(SHAPES[1:], SHAPES[1:], np.linspace(0.0, 1.0, 13)), wide=3e-13, narrow=2e-5),
     Domain("betaincc", _crossed(SHAPES[1:], SHAPES[1:], np.linspace(0.0, 1.0, 13)), wide=3e-13, narrow=2e-5),
     Domain("gammaincinv", _crossed(SHAPES[2:], np.linspace(0.0, 1.0, 13)), wide=1e-12, narrow=2e-5),
+    *[
+        Domain(name, _crossed(WIDE_SHAPES, _log(-20, -0.01)[::7]), wide=2e-13, narrow=1e-5)
+        for name in ("gammaincinv", "gammainccinv")
+    ],
     Domain("betaincinv", _crossed(SHAPES[2:], SHAPES[2:], np.linspace(0.0, 1.0, 7)), wide=1e-12, narrow=2e-5),
     Domain("betaln", _crossed(SHAPES, SHAPES), wide=1e-12, narrow=4e-6),
     Domain("binom", _crossed(np.arange(40.0), np.arange(12.0)), narrow=1e-5),

@@ -26,6 +26,7 @@ from rune.ops.family import size_value
 from rune.ops.matrix_helpers import adjoint, full, matmul, number, part, real_part, scaled_columns
 from rune.ops.promote import apply
 from rune.transforms.custom.jvp import custom_jvp
+from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
 
 
@@ -65,7 +66,7 @@ def pinv(
     limit = cutoff("pinv", x, 10.0, tolerance, a)
     if 0 in x_type.shape:
         return narrowed(adjoint(x))
-    return narrowed(_pinv(x, limit))
+    return narrowed(_pinv(x, limit)[0])
 
 
 def cutoff(name: str, x: ArrayLike, factor: float, tolerance: Any, of: ArrayLike) -> Array:
@@ -99,6 +100,7 @@ class _Truncated(NamedTuple):
     """A tall matrix without its singular values up to a limit.
 
     inverse: P, its Moore–Penrose inverse, [*B, N, M]
+    sizes:   all of its singular values, [*B, N]
     across:  the projector onto what was cut off, [*B, N, N]
     v:       the right singular vectors, [*B, N, N]
     weights: 1 / (1 - s_i² / s_j²) where s_i was cut off and s_j was not, else 1, [*B, N, N]
@@ -107,15 +109,20 @@ class _Truncated(NamedTuple):
     """
 
     inverse: Array
+    sizes: Array
     across: Array
     v: Array
     weights: Array
 
 
-def _pinv(a: Array, limit: ArrayLike) -> Array:
+def _pinv(a: Array, limit: ArrayLike) -> tuple[Array, Array]:
+    """The inverse and the singular values."""
     m, n = type_of(a).shape[-2:]
-    is_tall = not (isinstance(m, int) and isinstance(n, int) and m < n)
-    return _truncated(a, limit).inverse if is_tall else adjoint(_truncated(adjoint(a), limit).inverse)
+    if isinstance(m, int) and isinstance(n, int) and m < n:
+        inverse, sizes, *_ = _truncated(adjoint(a), limit)
+        return adjoint(inverse), sizes
+    inverse, sizes, *_ = _truncated(a, limit)
+    return inverse, sizes
 
 
 @custom_jvp
@@ -132,6 +139,7 @@ def _truncated(a: ArrayLike, limit: ArrayLike) -> _Truncated:
     cut_off = ops.cast(ops.select(is_significant, none, one), dtype)
     return _Truncated(
         matmul(scaled_columns(v, ops.cast(reciprocal, dtype)), adjoint(u)),
+        s,
         matmul(scaled_columns(v, cut_off), vh),
         v,
         ops.cast(weights, dtype),
@@ -145,7 +153,7 @@ def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     """
     (a, limit), (da, _) = primals, tangents
     out = _truncated(a, limit)
-    p, across, v, weights = out
+    p, _, across, v, weights = out
     ph, cut_off = adjoint(p), matmul(a, across)
     pull = ops.add(adjoint(da), matmul(adjoint(cut_off), matmul(da, p)))
     inverse_gram = matmul(p, ph)
@@ -155,7 +163,13 @@ def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     change = ops.add(change, matmul(ops.sub(turn, matmul(p, da)), p))
     turned = ops.neg(ops.add(turn, adjoint(turn)))
     still = (full(number(0, v), type_of(v).shape), full(number(0, weights), type_of(weights).shape))
-    return out, _Truncated(change, turned, *still)
+    # Not by the vectors in `out`, which have no derivative for a second one.
+    _, dsizes = jvp(_sizes, (a,), (da,))
+    return out, _Truncated(change, dsizes, turned, *still)
+
+
+def _sizes(a: Array) -> Array:
+    return ops.linalg.svd(a, full_matrices=False, vectors=False)[0]
 
 
 _truncated.defjvp(_truncated_jvp)
@@ -202,11 +216,11 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
             "(one matrix and as many rows on the right required)"
         )
     limit = cutoff("lstsq", x, 1.0, rcond, a)
-    (s,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
     if 0 in first.shape:
-        return _of_nothing(x, y, s, is_vector)
+        return _of_nothing(x, y, _sizes(x), is_vector)
+    inverse, s = _pinv(x, limit)
     count = ops.reduce_sum(ops.cast(significant(s, limit), dtypes.canonical(dtypes.i64)), axes=(0,))
-    solution = matmul(_pinv(x, limit), y)
+    solution = matmul(inverse, y)
     off = ops.sub(y, matmul(x, solution))
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
     if numpy_resid and (int(count) < first.shape[1] or first.shape[0] <= first.shape[1]):

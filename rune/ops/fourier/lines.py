@@ -22,7 +22,7 @@ from rune.ops.pairs import Pair
 if TYPE_CHECKING:
     from rune.array import Array
 
-ROUTINE_ELEMENTS = 1 << 16  # below which the routine takes an array
+ROUTINE_ELEMENTS = 1 << 16  # up to which the routine takes an array
 LINE_ELEMENTS = 1 << 10  # of a line, for which the routine has scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
 
@@ -37,7 +37,7 @@ def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
     if not isinstance(n, int) or not isinstance(size, int) or real.dtype not in FLOATS:
         return False
     is_row = axis == real.ndim - 1
-    return 0 < size < ROUTINE_ELEMENTS and radices(n) is not None and (is_row or n <= LINE_ELEMENTS)
+    return 0 < size <= ROUTINE_ELEMENTS and radices(n) is not None and (is_row or n <= LINE_ELEMENTS)
 
 
 def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:

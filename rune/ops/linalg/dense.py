@@ -1,9 +1,8 @@
 """Factorisations that a device may have routines for: which matrices these take.
 
-dense_cholesky, dense_solve and dense_lu are written by the expansions of cholesky,
-triangular_solve and lu, while a program is lowered: so they have no derivative and no lanes. Where
-a device has no routine, or it does not take the matrices, they are loops over blocks in rune's own
-primitives.
+dense_cholesky, dense_lu and their like are written by the expansions of cholesky, lu and others,
+while a program is lowered: so they have no derivative and no lanes. Where a device has no routine,
+or it does not take the matrices, they are loops over blocks in rune's own primitives.
 
 A routine of complex matrices takes them as they lie in memory, a real array whose last axis has the
 two parts; when a program is split into parts (lowering/legalize/parts.py), `parts` becomes 2.
@@ -18,37 +17,34 @@ from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.ops.complex_numbers import PART, WHOLE
 
-FLOATS = frozenset({dtypes.f32, dtypes.f64})
-# For which they have scratch memory.
+NUMBERS = frozenset({dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128})
+# For which they have scratch memory; of complex numbers half as many.
 MOST_ROWS = {"cholesky": 1 << 14, "triangular_solve": 1024, "lu": 2048, "geqrf": 2048, "reflections_product": 2048}
 MOST_SMALL = 32  # rows and columns of matrices that are the lanes of vectors
-# Complex matrices are small ones, as many as any vector has lanes: LAPACK takes the others.
-OF_COMPLEX = ("cholesky", "triangular_solve", "lu")
-LEAST_COMPLEX = 16
 
 
 def is_dense(routine: str, *types: ArrayType) -> bool:
     """Whether a routine takes the matrices: their sizes are numbers, not 0, and not too large."""
     sizes = [d for t in types for d in t.shape]
-    if not all(isinstance(d, int) and d > 0 for d in sizes):
+    if types[0].dtype not in NUMBERS or not all(isinstance(d, int) and d > 0 for d in sizes):
         return False
-    if types[0].dtype in dtypes.COMPLEX:
-        return routine in OF_COMPLEX and _are_lanes(*types)
-    return types[0].dtype in FLOATS and types[0].shape[-2] <= MOST_ROWS[routine]  # type: ignore[operator]
-
-
-def _are_lanes(*types: ArrayType) -> bool:
-    """Whether matrices are small and many."""
-    sizes = [d for t in types for d in t.shape[-2:]]
-    return max(sizes) <= MOST_SMALL and product(types[0].shape[:-2]) >= LEAST_COMPLEX  # type: ignore[type-var]
+    parts = 2 if types[0].dtype in dtypes.COMPLEX else 1
+    return types[0].shape[-2] * parts <= MOST_ROWS[routine]  # type: ignore[operator]
 
 
 def dense(
-    name: str, routine: str, type_rule: Rule, by_loops: Rule, sizes: Rule | None = None, multiple_results: bool = False
+    name: str,
+    routine: str,
+    type_rule: Rule,
+    by_loops: Rule,
+    sizes: Rule | None = None,
+    pays: Rule | None = None,
+    multiple_results: bool = False,
 ) -> Direct:
     """The operation for which a device may have a routine: its rules are those of matrices.
 
     sizes: rule(*types, **params) -> {name: size}, what a call tells besides batch, rows, columns
+    pays:  rule(*types, **params) -> bool; by default whether the matrices are dense
     """
 
     def of_matrices(rule: Rule) -> Rule:
@@ -67,8 +63,8 @@ def dense(
         assert parts == 1, "only routines take matrices by parts"
         return by_loops(*arrays, **params)
 
-    pays = of_matrices(lambda *types, **params: is_dense(routine, *types))
-    lower = Routine(routine, call, pays)
+    pays = pays or (lambda *types, **params: is_dense(routine, *types))
+    lower = Routine(routine, call, of_matrices(pays))
     return Direct(name, "linalg", result_type, multiple_results=multiple_results, run=loops, lower=lower, expand=loops)
 
 

@@ -9,7 +9,8 @@ so that a solution and its tangent share one factorisation.
 Reference:  LAPACK by way of NumPy, f32 and c64 solved in their own dtype. A singular matrix, which
             NumPy refuses, is answered with NaN, 0, and sign 0 with -inf. The determinant in f64 is
             the product of `lu`'s pivots: LAPACK's comes by way of its logarithm, with fewer digits.
-Expansion:  that through the factors; the faster one on the CPU, too, up to FEW rows.
+Expansion:  that through the factors; the faster one on the CPU, too, where these come by a routine,
+            and up to FEW rows.
 Source:     Golub & Van Loan 4e, §3.4; derivatives: Giles 2008, §2.2.
 """
 
@@ -30,6 +31,7 @@ from rune.ops.arithmetic import abs, add, cast, mul, ne, neg, rem, sign, sub
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.creation import iota, stop_gradient
 from rune.ops.family import Batched, reduce_sum
+from rune.ops.linalg.dense import is_dense
 from rune.ops.linalg.lapack import solve_in_lapack
 from rune.ops.linalg.lu import lu
 from rune.ops.linalg.lu_numpy import factored
@@ -58,8 +60,13 @@ def det(a: Operand) -> Array:
 
 
 def _pays(a: ArrayType, *others: ArrayType) -> bool:
+    """Whether LAPACK is faster on the CPU than the compiled expansion."""
     rows = a.shape[-1]
-    return not isinstance(rows, int) or rows > FEW
+    return not isinstance(rows, int) or (rows > FEW and not _is_factored_by_routine(a, *others))
+
+
+def _is_factored_by_routine(a: ArrayType, *sides: ArrayType) -> bool:
+    return is_dense("lu", a) and (not sides or is_dense("triangular_solve", a, *sides))
 
 
 def _each(a: ArrayType, dtype: np.dtype) -> ArrayType:
@@ -140,7 +147,9 @@ def _det_reference(a: np.ndarray) -> list[np.ndarray]:
 
 
 def _det_pays(a: ArrayType) -> bool:
-    return _pays(a) if a.dtype in (dtypes.f32, dtypes.c64) else not fits_cache(a)
+    if a.dtype in (dtypes.f32, dtypes.c64):
+        return _pays(a)
+    return not fits_cache(a) and not _is_factored_by_routine(a)
 
 
 def _det_expand(a: Value) -> list[Array]:

@@ -15,15 +15,13 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Routine
-from rune.core.primitive import Direct
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
-from rune.ops.linalg.dense import is_dense, matrix_sizes
+from rune.ops.linalg.dense import dense, is_dense
 from rune.ops.linalg.small import is_small
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -71,7 +69,7 @@ def factorise(a: Value, count: Size) -> list[Array]:
 
     Shapes: a [*B, M, N] -> [*B, M, N], [*B, count].
     """
-    return dense_geqrf(a, count=count)
+    return dense_geqrf(a, count=count, parts=1)
 
 
 def _factorise_by_loops(a: Value, *, count: Size) -> list[Array]:
@@ -103,14 +101,8 @@ def is_factored_by_routine(a: ArrayType, **_: object) -> bool:
     return is_dense("geqrf", a) and not is_small(a)
 
 
-dense_geqrf = Direct(
-    "dense_geqrf",
-    "linalg",
-    _factors_type,
-    multiple_results=True,
-    run=_factorise_by_loops,
-    lower=Routine("geqrf", lambda a, count: matrix_sizes(a), is_factored_by_routine),
-    expand=_factorise_by_loops,
+dense_geqrf = dense(
+    "dense_geqrf", "geqrf", _factors_type, _factorise_by_loops, None, is_factored_by_routine, multiple_results=True
 )
 
 
@@ -227,7 +219,7 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
 
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
-    return dense_product(packed, taus, width=width)
+    return dense_product(packed, taus, width=width, parts=1)
 
 
 def _product_by_loops(packed: Value, taus: Value, *, width: Size) -> Array:
@@ -264,17 +256,13 @@ def _is_product_routine(packed: ArrayType, taus: ArrayType, *, width: Size) -> b
     )
 
 
-def _product_call(packed: ArrayType, taus: ArrayType, *, width: Size) -> dict[str, Size]:
-    return {**matrix_sizes(packed), "sides": width}
-
-
-dense_product = Direct(
+dense_product = dense(
     "dense_product",
-    "linalg",
+    "reflections_product",
     _product_type,
-    run=_product_by_loops,
-    lower=Routine("reflections_product", _product_call, _is_product_routine),
-    expand=_product_by_loops,
+    _product_by_loops,
+    lambda packed, taus, width: {"sides": width},
+    _is_product_routine,
 )
 
 

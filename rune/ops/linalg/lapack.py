@@ -21,7 +21,7 @@ from numpy.linalg import LinAlgError, _umath_linalg
 from rune.ops.linalg.small import over_matrices
 from rune.ops.matrix_helpers import nan_like
 
-Arrays = tuple[np.ndarray, ...]
+Results = np.ndarray | tuple[np.ndarray, ...]
 
 
 def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) -> Callable[..., Any]:
@@ -35,31 +35,31 @@ def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) ->
     wide = ufunc is None or not complex64
 
     def run(x: np.ndarray) -> Any:
-        single = x.dtype in (np.float32, np.complex64)
-        widened = x.astype(np.complex128) if wide and x.dtype == np.complex64 else x
-        finite = np.asarray(np.isfinite(widened).all((-2, -1), keepdims=True))
-        safe = widened if finite.all() else np.where(finite, widened, 0)
-        out = inner(safe)
-        outs = [out] if isinstance(out, np.ndarray) else list(out)
-        outs = [_narrowed(_spoilt(o, finite), single) for o in outs]
-        return outs[0] if isinstance(out, np.ndarray) else tuple(outs)
+        is_widened = wide and x.dtype == np.complex64
+        operand = x.astype(np.complex128) if is_widened else x
+        # Of small matrices this takes as long as the routine, so all are asked about at once.
+        out = inner(operand) if np.isfinite(operand).all() else _of_finite_ones(inner, operand)
+        if not is_widened:
+            return out
+        return _narrowed(out) if isinstance(out, np.ndarray) else tuple(map(_narrowed, out))
 
     return run
 
 
+def _of_finite_ones(inner: Callable[[np.ndarray], Results], x: np.ndarray) -> Results:
+    """The results, with NaN in those of matrices that are not finite."""
+    finite = np.asarray(np.isfinite(x).all((-2, -1), keepdims=True))
+    out = inner(np.where(finite, x, 0))
+    return _spoilt(out, finite) if isinstance(out, np.ndarray) else tuple(_spoilt(o, finite) for o in out)
+
+
 def _spoilt(out: np.ndarray, finite: np.ndarray) -> np.ndarray:
-    """NaN in the results of matrices that are not finite."""
-    if finite.all():
-        return out
     flags = finite[..., 0] if out.ndim == finite.ndim - 1 else finite
     return np.where(flags, out, np.array(np.nan, out.dtype))
 
 
-def _narrowed(out: np.ndarray, single: bool) -> np.ndarray:
-    if not single:
-        return out
-    dtype = np.complex64 if np.iscomplexobj(out) else np.float32
-    return out.astype(dtype, copy=False)
+def _narrowed(out: np.ndarray) -> np.ndarray:
+    return out.astype(np.complex64 if np.iscomplexobj(out) else np.float32)
 
 
 def _each(public: Callable[..., Any], x: np.ndarray) -> Any:

@@ -16,7 +16,7 @@ from rune.array import Array
 from rune.scipy.special.arguments import elementwise
 from rune.scipy.special.densities import log_beta_power
 from rune.scipy.special.inversion import Function, invert
-from rune.scipy.special.loops import Limit, State
+from rune.scipy.special.loops import Limit, State, in_one_program
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
@@ -95,18 +95,21 @@ def _chosen(which: ArrayLike, yes: ArrayLike, no: ArrayLike) -> ArrayLike:
 
 
 @custom_jvp
+@in_one_program
 def lower(a: Array, b: Array, x: Array) -> Array:
     """I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, False)
 
 
 @custom_jvp
+@in_one_program
 def upper(a: Array, b: Array, x: Array) -> Array:
     """1 - I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, True)
 
 
 @custom_jvp
+@in_one_program
 def side(a: Array, b: Array, x: Array, is_upper: Array) -> Array:
     """`upper` where a bool says so, else `lower`: the loop of both stands once."""
     return _guarded(a, b, x, is_upper)
@@ -211,6 +214,7 @@ def _residual(a: Array, b: Array, p: Array, q: Array) -> Function:
 
 
 @custom_jvp
+@in_one_program
 def inverse_odds(a: Array, b: Array, p: Array, q: Array) -> Array:
     """log(x / (1 - x)) where I_x(a, b) = p and its complement q = 1 - p; both given exactly.
 

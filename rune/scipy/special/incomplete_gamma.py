@@ -21,7 +21,7 @@ from rune.scipy.special.arguments import elementwise, polynomial
 from rune.scipy.special.densities import deviance, enough, poisson
 from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
 from rune.scipy.special.inversion import Function, invert
-from rune.scipy.special.loops import Limit, State
+from rune.scipy.special.loops import Limit, State, in_one_program
 from rune.scipy.special.tables_gamma import TEMME
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
@@ -113,17 +113,20 @@ def _guarded(a: Array, x: Array, is_upper: bool) -> Array:
 
 
 @custom_jvp
+@in_one_program
 def lower(a: Array, x: Array) -> Array:
     """P(a, x) of floating arrays."""
     return _guarded(a, x, False)
 
 
 @custom_jvp
+@in_one_program
 def upper(a: Array, x: Array) -> Array:
     """Q(a, x) of floating arrays."""
     return _guarded(a, x, True)
 
 
+@in_one_program
 def _slope_in_a(a: Array, x: Array) -> Array:
     """∂P/∂a, through the loops; 0 where P is at a limit, NaN where it is not defined."""
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
@@ -187,9 +190,42 @@ def _log_residual(a: Array, p: Array, q: Array) -> Function:
         power = a * poisson(a, x)  # x times the density
         is_low = p <= q
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
-        return residual, power / rnp.where(is_low, low, high)
+        slope = power / rnp.where(is_low, low, high)
+        # Halley's step is Newton's by the slope halfway; a - x ∓ slope is what it changes by.
+        change = a - x - rnp.where(is_low, slope, -slope)
+        return residual, rnp.maximum(slope - 0.5 * residual * change, 0.5 * slope)
 
     return function
+
+
+def _log_guess(a: Array, p: Array, q: Array) -> Array:
+    """log x, about: from the first terms of P where x is small, of Q where a is and p is not, and
+    else from the cube root of x / a, which is nearly normal.
+
+    Source: Didonato & Morris 1986, ACM Transactions on Mathematical Software 12(4), section 3.
+    """
+    log_first = (rnp.log(p) + log_gamma(a + 1.0)) / a  # P is about x**a / Γ(a + 1)
+    low = log_first + rnp.minimum(rnp.exp(rnp.minimum(log_first, 0.0)) / (a + 1.0), 1.0)
+    root = 1.0 - 1.0 / (9.0 * a) + _normal_guess(p, q) / (3.0 * rnp.sqrt(a))
+    middle = rnp.log(a) + 3.0 * rnp.log(rnp.maximum(root, 0.1))
+    y = -(rnp.log(q) + log_gamma(a))
+    first = rnp.maximum(y, 0.7)
+    second = first - (1.0 - a) * rnp.log(first)
+    high = rnp.log(rnp.maximum(first - (1.0 - a) * rnp.log(rnp.maximum(second, 0.1)), 0.1))
+    is_high, is_middle = (a < 1.0) & (y > 0.7), (a >= 1.0) & (root > 0.4)
+    return rnp.where(is_high, high, rnp.where(is_middle, middle, low))
+
+
+def _normal_guess(p: Array, q: Array) -> Array:
+    """The quantile of the normal distribution within 5e-4.
+
+    Source: Abramowitz & Stegun 26.2.23.
+    """
+    size = rnp.sqrt(-2.0 * rnp.log(rnp.minimum(p, q)))
+    above = 2.515517 + size * (0.802853 + size * 0.010328)
+    below = 1.0 + size * (1.432788 + size * (0.189269 + size * 0.001308))
+    distance = size - above / below
+    return rnp.where(p < q, -distance, distance)
 
 
 def inverse_of(a: Array, p: Array, q: Array) -> Array:
@@ -198,9 +234,7 @@ def inverse_of(a: Array, p: Array, q: Array) -> Array:
     least, most = math.log(float(info.tiny)), math.log(float(info.max)) - 1.0
     is_inside = (a > 0) & (p > 0) & (q > 0) & (a < rnp.inf)
     a1, p1, q1 = (rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (p, 0.5), (q, 0.5)))
-    start = (rnp.log(p1) + log_gamma(a1 + 1.0)) / a1
-    start = rnp.minimum(start, rnp.log(a1 + 3.0 * rnp.sqrt(a1)))
-    function = _log_residual(a1, p1, q1)
+    function, start = _log_residual(a1, p1, q1), _log_guess(a1, p1, q1)
     t, correction = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
     inner = rnp.where(rnp.abs(correction) < 1e-3, rnp.exp(t) * (1.0 + correction), rnp.exp(t + correction))
     edge = rnp.where(p == 0, 0.0, rnp.where(q == 0, rnp.inf, rnp.nan))
@@ -208,12 +242,14 @@ def inverse_of(a: Array, p: Array, q: Array) -> Array:
 
 
 @custom_jvp
+@in_one_program
 def lower_inverse(a: Array, p: Array) -> Array:
     """The inverse of P in x, of floating arrays."""
     return inverse_of(a, p, 1.0 - p)
 
 
 @custom_jvp
+@in_one_program
 def upper_inverse(a: Array, q: Array) -> Array:
     """The inverse of Q in x, of floating arrays."""
     return inverse_of(a, 1.0 - q, q)

@@ -2,7 +2,9 @@
 
 The bracket shrinks with every step; where Newton's step would leave it, its middle is taken. So
 the loop ends for any continuous increasing function, and quadratically near the root. The function
-stands in the loop once and nowhere else: it may be a large one.
+stands in the loop once and nowhere else: it may be a large one. All lanes wait for the last, so a
+lane is done as soon as no further step can tell anything: where the next one would be below
+rounding, or where steps do not get smaller any more, since the function itself is rounded.
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ from rune.array import Array
 from rune.control import while_loop
 
 STEPS = 120
+ROUGH = 1000.0  # roundings of a residual, at most
 
-Function = Callable[[Array], tuple[Array, Array]]  # t -> (residual, slope)
+# t -> (residual, slope). The residual is the logarithm of a ratio: where it is r, its slope is
+# known up to a share of about r, so that Newton's step leaves about r².
+Function = Callable[[Array], tuple[Array, Array]]
 
 
 class _Search(NamedTuple):
     t: Array
     correction: Array
+    length: Array  # of the last step of Newton's; infinite before, and where the middle was taken
     low: Array
     high: Array
     is_done: Array
@@ -31,8 +37,7 @@ class _Search(NamedTuple):
 def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a correction.
 
-    t + correction is nearer to the root than any rounded t: it is 0 or Newton's last step, of the
-    size of t's rounding error.
+    t + correction is nearer to the root than any rounded t.
     Where the root lies beyond an end of the interval, t is that end and the correction Newton's
     step from there: exact where the function is a line, as logarithms of tails are in logarithms.
     start, low, high: floating arrays of one shape. Lanes that have converged keep their value.
@@ -46,7 +51,7 @@ def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[A
         residual, slope = function(s.t)
         below, above = rnp.where(residual < 0, s.t, s.low), rnp.where(residual > 0, s.t, s.high)
         step = -residual / slope
-        newton, least = s.t + step, eps * (1.0 + rnp.abs(s.t))
+        newton, least, length = s.t + step, eps * (1.0 + rnp.abs(s.t)), rnp.abs(step)
         is_inside = (newton >= below) & (newton <= above)
         t = rnp.where(is_inside, newton, below + 0.5 * (above - below))
         # The first steps try the ends themselves, which bisection would take long to reach.
@@ -54,14 +59,27 @@ def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[A
         is_stuck = (residual == 0) | rnp.isnan(residual)
         is_beyond = (newton < low) & (s.t - low <= 2 * least)
         is_beyond = is_beyond | ((newton > high) & (high - s.t <= 2 * least))
-        is_done = s.is_done | is_stuck | is_beyond | (rnp.abs(t - s.t) <= least)
-        last_step = rnp.where(~is_stuck & (is_beyond | (rnp.abs(step) <= least)), step, 0.0)
-        correction = rnp.where(s.is_done, s.correction, rnp.where(is_done, last_step, 0.0))
-        return _Search(rnp.where(is_done, s.t, t), correction, below, above, is_done, s.n + 1)
+        is_foreseen = 4.0 * residual * residual <= least * slope
+        is_rounding = (rnp.abs(residual) <= ROUGH * eps) & (length >= 0.5 * s.length)
+        is_last = (length <= least) | is_foreseen | is_rounding
+        is_done = s.is_done | is_stuck | is_beyond | (is_last & is_inside) | (rnp.abs(t - s.t) <= least)
+        last_t = rnp.where(is_last & is_inside & ~is_stuck, newton, s.t)
+        last_step = rnp.where(is_beyond | is_last, step, 0.0) - (last_t - s.t)
+        last_step = rnp.where(is_stuck, 0.0, last_step)
+        return _Search(
+            rnp.where(s.is_done, s.t, rnp.where(is_done, last_t, t)),
+            rnp.where(s.is_done, s.correction, rnp.where(is_done, last_step, 0.0)),
+            rnp.where(is_inside, length, rnp.inf),
+            below,
+            above,
+            is_done,
+            s.n + 1,
+        )
 
-    inside = rnp.where((start > low) & (start < high), start, 0.5 * low + 0.5 * high)
+    inside = rnp.minimum(rnp.maximum(start, low), high)
     nothing = rnp.zeros_like(inside)
-    first = _Search(inside, nothing, low, high, rnp.isnan(inside), rnp.asarray(0))
+    endless = rnp.full_like(inside, rnp.inf)
+    first = _Search(inside, nothing, endless, low, high, rnp.isnan(inside), rnp.asarray(0))
     last = while_loop(goes_on, again, first)
     return last.t, last.correction
 

@@ -8,18 +8,24 @@ both; that loop is a `Limit` again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import rune.numpy as rnp
-from rune import tree
+from rune import config, tree
 from rune.array import Array
 from rune.control import while_loop
+from rune.core.interpreter import is_evaluating
 from rune.records import dataclass
 from rune.scipy.special.arguments import as_array
+from rune.transforms.compile.jit import jit
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.custom.rules import SymbolicZero
 from rune.transforms.derivatives.directional import jvp
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 CALM = 2  # steps in a row that must change nothing before a lane is done
 
@@ -60,6 +66,23 @@ class Limit:
             return _beside(*jvp(primal_step, (now, *args), (slope, *_unit(args, i))))
 
         return Limit(start, step, self.most, 2 * self.count, self.count + self.result)
+
+
+def in_one_program(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` of arrays, which holds loops; an eager call of it is compiled, whatever its size.
+
+    A loop is compiled in any case, but would be traced again by each eager call.
+    """
+    compiled = jit(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not is_evaluating():
+            return function(*args, **kwargs)
+        with config.setting(symbolic="auto"):  # a second size is the last that compiles
+            return compiled(*args, **kwargs)
+
+    return call
 
 
 def _unit(args: Sequence[Array], i: int) -> tuple[Array, ...]:

@@ -16,6 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune import ops
 from rune.lowering.plan import Call, all_steps
+from tests.support.close import near
 
 ERRORS = {np.float32: 2e-6, np.float64: 4e-15}  # relative, of well-conditioned matrices; times √n
 SIZES = [1, 4, 5, 6, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 130]
@@ -309,3 +310,25 @@ def test_least_squares_are_those_of_numpy_also_where_columns_depend(rank: int, d
     truth = np.linalg.lstsq(a.astype(np.float64), b.astype(np.float64), rcond=1e-5)
     assert int(columns) == rank
     assert distance(x, truth[0]) < 300 * ERRORS[dtype]
+
+
+def test_least_squares_decompose_their_matrix_once():
+    called = routines(lambda a, b: tuple(rnp.linalg.lstsq(a, b)), drawn((90, 12), np.float32), drawn((90,), np.float32))
+
+    assert called == ["geqrf", "reflections_product", "callback"]
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)], ids=str)
+def test_singular_values_of_least_squares_have_slopes_and_second_slopes(shape: tuple[int, ...]):
+    a, direction, b = drawn(shape, np.float64), drawn(shape, np.float64, 1), drawn((shape[0],), np.float64)
+
+    def sizes(t: rune.Array) -> rune.Array:
+        return rnp.linalg.lstsq(exact(a) + t * exact(direction), exact(b)).s
+
+    def truth(t: float) -> np.ndarray:
+        return np.linalg.svd(a + t * direction, compute_uv=False)
+
+    first, second = rune.jacfwd(sizes), rune.jacfwd(rune.jacfwd(sizes))
+    h, zero = 1e-4, exact(np.zeros(()))
+    near((truth(h) - truth(-h)) / (2 * h), first(zero), relative=1e-6, why="central differences")
+    near((truth(h) - 2 * truth(0) + truth(-h)) / h**2, second(zero), relative=1e-5, absolute=1e-6, why="the same")

@@ -58,7 +58,10 @@ def test_a_short_transform_is_that_of_numpy_wherever_its_axis_is(n: int, dtype: 
     assert max(map(distance, spectra, truth)) < ERRORS[dtype]
 
 
-@pytest.mark.parametrize("shape", [(256,), (20, 512), (1024,), (3, 2197), (4096,), (5000,), (61 * 37,), (32768,)])
+@pytest.mark.parametrize(
+    "shape",
+    [(256,), (20, 512), (1024,), (3, 2197), (4096,), (5000,), (61 * 37,), (32768,), (65536,), (2, 32768), (65520,)],
+)
 @pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
 def test_long_rows_are_those_of_numpy(shape: tuple[int, ...], dtype: type):
     x = drawn(shape, dtype)

@@ -109,13 +109,16 @@ def square_function(shape: Shape) -> str:
     return make.text("square(ptr %from, ptr %places, i64 %count, ptr %to, i64 %step)")
 
 
-def transpose(lines: list[Value]) -> list[Value]:
-    """The columns of a square of vectors, by exchanging halves, quarters, and so on."""
+def transpose(lines: list[Value], parts: int = 1) -> list[Value]:
+    """The columns of a square of vectors, by exchanging halves, quarters, and so on.
+
+    parts: neighbouring lanes that stay together
+    """
     count, writer = len(lines), lines[0].writer
     distance = count // 2
     while distance:
-        low = [k if not k & distance else k - distance + count for k in range(count)]
-        high = [k + distance if not k & distance else k + count for k in range(count)]
+        low = _lanes_of(parts, [k if not k & distance else k - distance + count for k in range(count)])
+        high = _lanes_of(parts, [k + distance if not k & distance else k + count for k in range(count)])
         swapped = list(lines)
         for i in (k for k in range(count) if not k & distance):
             a, b = lines[i], lines[i + distance]
@@ -123,6 +126,10 @@ def transpose(lines: list[Value]) -> list[Value]:
             swapped[i + distance] = writer.shuffle(a, b, high)
         lines, distance = swapped, distance // 2
     return lines
+
+
+def _lanes_of(parts: int, places: list[int]) -> list[int]:
+    return [parts * k + part for k in places for part in range(parts)]
 
 
 def pack_rows_function(shape: Shape) -> str:

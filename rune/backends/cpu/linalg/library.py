@@ -21,13 +21,14 @@ from rune.backends.cpu.gemm.tile import Shape, maker
 from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.factors import Factor
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.dense import MOST_ROWS, MOST_SMALL
 from rune.records import dataclass
 
 BLOCK = 32  # rows and columns of a diagonal block, a multiple of any vector's lanes
-PANEL = 64  # right sides that are solved together
+PANEL = 64  # parts of the right sides that are solved together
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which cores share matrices, or columns
 PIECES_PER_CORE = 4
 
@@ -57,9 +58,9 @@ def task_of(factor: Factor, shape: Shape) -> Task:
             flags, work = (factor.lower, factor.unit_diagonal), n * n * k // 2
             if few:
                 return Task("solve_lanes", (batch, n, k, *flags), groups, work)
-            if k == 1:
+            if k == 1 and factor.parts == 1:
                 return Task("solve_column", (n, k, *flags), batch, work)
-            panels = -(-k // PANEL)
+            panels = -(-k // (PANEL // factor.parts))
             return Task("solve", (n, k, *flags, panels), batch * panels, work // panels)
         case "geqrf":
             return Task("geqrf", (m, n), batch, m * n * min(m, n))
@@ -92,17 +93,16 @@ class Library:
         names = sorted({t.function for t in tasks} - self.addresses.keys())
         if not names:
             return
-        used = dict.fromkeys(piece for name in names for piece in _USES[name])
-        texts = [_PIECES[piece](self.shape) for piece in used]
-        texts += [self._task(name) for name in names]
+        used = dict.fromkeys(piece for name in names for piece in self._pieces_of(name))
+        texts = [_PIECES[piece](self.shape, self.numbers) for piece in used]
+        texts += [_TASKS[name](self.shape, self.numbers) for name in names]
         texts += [_entry(self, name) for name in names]
         code = compiler.compile_module("linalg", "\n\n".join([declarations(self.shape), *texts]))
         self.codes.append(code)
         self.addresses.update((name, code.address(name)) for name in names)
 
-    def _task(self, name: str) -> str:
-        lanes_function = _LANES.get(name)
-        return lanes_function(self.shape, self.numbers) if lanes_function else _TASKS[name](self.shape)
+    def _pieces_of(self, name: str) -> tuple[str, ...]:
+        return _USES[name] if self.numbers.parts == 1 else (*_USES[name], *_TURNS.get(name, ()))
 
     def chunk(self, task: Task) -> int:
         """How many parts of the work a core takes at once."""
@@ -113,7 +113,7 @@ class Library:
 
 @functools.cache
 def library(dtype: np.dtype, cores: int, parallel: int) -> Library:
-    """The functions of this process for f32, f64, c64 or c128; complex ones are those of lanes."""
+    """The functions of this process for f32, f64, c64 or c128."""
     tiles = gemm.library(real_dtype(dtype), cores, parallel, "linalg")
     numbers = Complexes() if dtype in dtypes.COMPLEX else Reals()
     return Library(tiles.shape, numbers, cores, parallel, tiles)
@@ -143,7 +143,8 @@ def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
     if task.function not in _WIDTHS:
         return set()
     columns = factor.sides or factor.columns
-    padded = -(-min(columns, _WIDTHS[task.function]) // shape.lanes) * shape.lanes
+    widest = _WIDTHS[task.function] * (factor.parts if task.function == "cholesky" else 1)
+    padded = -(-min(columns * factor.parts, widest) // shape.lanes) * shape.lanes
     counts = {v for w in range(1, padded + 1) for v in gemm.panels_of(shape, w, shape.vectors)}
     return {"tiles", *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
 
@@ -191,56 +192,81 @@ _SIGNATURES = {  # arrays and sizes
     "geqrf": (3, 2),
     "reflections_product": (3, 3),
 }
-# Columns of the widest product of tiles.
+# Parts of a row of the widest product of tiles.
 _WIDTHS = {
-    "cholesky": BLOCK,
+    "cholesky": BLOCK,  # numbers, of any parts
     "solve": PANEL,
     "lu": lu.WIDTH,
     "geqrf": reflections.WIDTH,
     "reflections_product": reflections.WIDTH,
 }
-_PIECES: dict[str, Callable[[Shape], str]] = {
-    "to_lanes": moves.to_lanes_function,
-    "from_lanes": moves.from_lanes_function,
-    "copied": partial(moves.copied_function, name="copied", sign=1),
-    "negated": partial(moves.copied_function, name="negated", sign=-1),
-    "transposed": partial(moves.transposed_function, name="transposed", sign=1),
-    "negated_transposed": partial(moves.transposed_function, name="negated_transposed", sign=-1),
+Write = Callable[[Shape, Numbers], str]
+
+
+def _of_parts(write: Callable[[Shape], str]) -> Write:
+    """What moves parts, and knows no numbers."""
+    return lambda shape, _: write(shape)
+
+
+def _within(write: Callable[..., str], **limits: int) -> Write:
+    """With limits in parts, for which there is scratch memory."""
+    return lambda shape, numbers: write(shape, numbers, BLOCK, **{k: v // numbers.parts for k, v in limits.items()})
+
+
+def _transposed(name: str, change: Callable[[Numbers, Value], Value]) -> Write:
+    return lambda shape, numbers: moves.transposed_function(shape, numbers, name, partial(change, numbers))
+
+
+_PIECES: dict[str, Write] = {
+    "to_lanes": _of_parts(moves.to_lanes_function),
+    "from_lanes": _of_parts(moves.from_lanes_function),
+    "copied": _of_parts(partial(moves.copied_function, name="copied", sign=1)),
+    "negated": _of_parts(partial(moves.copied_function, name="negated", sign=-1)),
+    "transposed": _transposed("transposed", lambda _, row: row),
+    "adjoint": _transposed("adjoint", lambda numbers, row: numbers.conjugates(row)),
+    "negated_adjoint": _transposed("negated_adjoint", lambda numbers, row: -numbers.conjugates(row)),
+    "turned": partial(moves.turned_function, name="turned", sign=1),
+    "turned_back": partial(moves.turned_function, name="turned_back", sign=-1),
     "triangle": partial(cholesky.triangle_function, block=BLOCK),
     "inverse": partial(moves.inverse_function, block=BLOCK),
     "eliminate": partial(lu.eliminate_function, block=BLOCK),
-    "exchange": lu.exchange_function,
-    "order": lu.order_function,
+    "exchange": _of_parts(lu.exchange_function),
+    "order": _of_parts(lu.order_function),
     "reflect": partial(reflections.reflect_function, block=BLOCK),
     "triangle_of_factors": partial(reflections.triangle_of_factors_function, block=BLOCK),
-    "apply": partial(reflections.apply_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
+    "apply": _within(partial(reflections.apply_function, name="apply"), most=MOST_ROWS["geqrf"]),
+    "apply_adjoint": _within(partial(reflections.apply_function, name="apply_adjoint"), most=MOST_ROWS["geqrf"]),
     "columns": reflections.columns_function,
 }
 _IN_LANES = ("to_lanes", "from_lanes")
-_REFLECTING = ("copied", "negated", "transposed", "columns", "triangle_of_factors", "apply")
+_REFLECTING = ("copied", "negated", "transposed", "columns", "triangle_of_factors")
 _USES = {
-    "cholesky": ("copied", "transposed", "negated_transposed", "triangle", "inverse"),
+    "cholesky": ("copied", "adjoint", "negated_adjoint", "triangle", "inverse"),
     "cholesky_lanes": _IN_LANES,
     "solve": ("copied", "negated", "inverse"),
     "solve_column": (),
     "solve_lanes": _IN_LANES,
     "lu": ("copied", "negated", "inverse", "eliminate", "exchange", "order"),
     "lu_lanes": (*_IN_LANES, "order"),
-    "geqrf": (*_REFLECTING, "reflect"),
-    "reflections_product": _REFLECTING,
+    "geqrf": (*_REFLECTING, "apply_adjoint", "reflect"),
+    "reflections_product": (*_REFLECTING, "apply"),
 }
-_LANES: dict[str, Callable[[Shape, Numbers], str]] = {
-    "cholesky_lanes": lanes.cholesky_lanes_function,
-    "solve_lanes": lanes.solve_lanes_function,
-    "lu_lanes": lanes.lu_lanes_function,
+# And what turns rows of complex numbers.
+_TURNS = {
+    "cholesky": ("turned",),
+    "solve": ("turned",),
+    "lu": ("turned",),
+    "geqrf": ("turned", "turned_back"),
+    "reflections_product": ("turned", "turned_back"),
 }
-_TASKS: dict[str, Callable[[Shape], str]] = {
+_TASKS: dict[str, Write] = {
     "cholesky": partial(cholesky.cholesky_function, block=BLOCK),
-    "solve": partial(triangular.solve_function, block=BLOCK, width=PANEL, most=MOST_ROWS["triangular_solve"]),
-    "solve_column": triangular.solve_column_function,
-    "lu": partial(lu.lu_function, block=BLOCK, most=MOST_ROWS["lu"]),
-    "geqrf": partial(reflections.geqrf_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
-    "reflections_product": partial(
-        reflections.reflections_product_function, block=BLOCK, most=MOST_ROWS["reflections_product"]
-    ),
+    "cholesky_lanes": lanes.cholesky_lanes_function,
+    "solve": _within(triangular.solve_function, width=PANEL, most=MOST_ROWS["triangular_solve"]),
+    "solve_column": _of_parts(triangular.solve_column_function),
+    "solve_lanes": lanes.solve_lanes_function,
+    "lu": _within(lu.lu_function, most=MOST_ROWS["lu"]),
+    "lu_lanes": lanes.lu_lanes_function,
+    "geqrf": _within(reflections.geqrf_function, most=MOST_ROWS["geqrf"]),
+    "reflections_product": _within(reflections.reflections_product_function, most=MOST_ROWS["reflections_product"]),
 }

@@ -8,54 +8,63 @@ Source: Golub & Van Loan 4e, §3.4.
 
 from __future__ import annotations
 
+from functools import partial
+
 from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
-from rune.backends.cpu.linalg.cholesky import scratch, tiles
 from rune.backends.cpu.linalg.moves import by_vectors, put
+from rune.backends.cpu.linalg.numbers import Number, Numbers
+from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm_text import Value
 
-WIDTH = 64  # columns right of a block that are updated together
+WIDTH = 64  # parts of the columns right of a block that are updated together
 
 
-def eliminate_function(shape: Shape, block: int) -> str:
+def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
     """Columns 0..width of rows that lie `block` apart; row k was exchanged with row pivots[k]."""
-    make = maker(shape)
-    writer, (p, pivots) = make.writer, make.pointers("p pivots")
-    height, width, base = make.sizes("height width base")
-    places = [writer.iota(shape.lanes, "i64") + k for k in range(0, block, shape.lanes)]
-    firsts = range(0, block, shape.lanes)
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (p, pivots), (height, width, base) = make.pointers("p pivots"), make.sizes("height width base")
+    firsts = range(0, block * of.parts, shape.lanes)
+    places = [writer.iota(shape.lanes, "i64") + k for k in firsts]
 
     def column(j: Value) -> None:
-        chosen = _greatest(make, p, j, height, block)
+        chosen = _greatest(of, p, j, height, block)
         writer.store((chosen + base).cast("trunc", "i32"), make.at(pivots, j, "i32"))
-        _exchange(make, make.at(p, j * block), make.at(p, chosen * block), make.number(block))
-        here = writer.splat(j, shape.lanes)
-        rows = [make.vector(make.at(p, j * block + k)) for k in firsts]
-        pivot_row = [writer.select(x > here, row, 0.0) for x, row in zip(places, rows, strict=True)]
-        pivot = make.scalar(make.at(p, j * block + j))
+        _exchange(make, of.at(p, j * block), of.at(p, chosen * block), make.number(block * of.parts))
+        here = [writer.splat(of.parts_of(j) + k, shape.lanes) for k in range(of.parts)]
+        row = of.at(p, j * block)
+        right = [make.vector(make.at(row, k)) for k in firsts]
+        turns = [numbers.turns(writer.select(x > here[-1], y, 0.0)) for x, y in zip(places, right, strict=True)]
+        pivot = of.read(of.at(row, j))
 
-        def below(i: Value) -> None:
-            row = make.at(p, i * block)
-            factor = writer.splat(make.scalar(make.at(row, j)) / pivot, shape.lanes)
-            for k, place, upper in zip(firsts, places, pivot_row, strict=True):
-                value = (-factor).fma(upper, make.vector(make.at(row, k)))
-                make.put(writer.select(place.equals(here), factor, value), make.at(row, k))
+        def below(divisor: Number, i: Value) -> None:
+            line = of.at(p, i * block)
+            factor = of.splats(numbers.quotient(of.read(of.at(line, j)), divisor))
+            for k, place, upper in zip(firsts, places, turns, strict=True):
+                value = of.plus(make.vector(make.at(line, k)), of.negative(factor), upper)
+                for part, at in zip(factor, here, strict=True):
+                    value = writer.select(place.equals(at), part, value)
+                make.put(value, make.at(line, k))
+
+        def eliminate() -> None:
+            writer.count_up(j + 1, height, 1, partial(below, numbers.divisor(pivot)))
 
         # Where all are zero the column stays as it is.
-        writer.either(pivot.compare("une", 0.0), lambda: writer.count_up(j + 1, height, 1, below))
+        writer.either(numbers.is_zero(pivot).invert(), eliminate)
 
     make.each(least(width, height), column)
     return make.text("eliminate(ptr %p, ptr %pivots, i64 %height, i64 %width, i64 %base)")
 
 
-def _greatest(make: Maker, p: Value, j: Value, height: Value, block: int) -> Value:
+def _greatest(of: Rows, p: Value, j: Value, height: Value, block: int) -> Value:
     """The first row from j on with the greatest size in column j; NaN counts as greatest."""
-    writer = make.writer
+    make, writer, numbers = of.make, of.make.writer, of.numbers
     place, size = writer.allocate("i64"), writer.allocate(make.shape.scalar)
     writer.store(j, place)
-    writer.store(make.scalar(make.at(p, j * block + j)).abs(), size)
+    writer.store(numbers.size(of.read(of.at(p, j * block + j))), size)
 
     def compare(i: Value) -> None:
-        value, best = make.scalar(make.at(p, i * block + j)).abs(), writer.load(make.shape.scalar, size)
+        value, best = numbers.size(of.read(of.at(p, i * block + j))), writer.load(make.shape.scalar, size)
         is_more = is_greater(value, best)
         writer.store(writer.select(is_more, value, best), size)
         writer.store(writer.select(is_more, i, writer.load("i64", place)), place)
@@ -114,46 +123,48 @@ def order_function(shape: Shape) -> str:
     return make.text("order(ptr %pivots, ptr %order, i64 %height, i64 %count)")
 
 
-def lu_function(shape: Shape, block: int, most: int) -> str:
+def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     """Matrices begin..end of a batch, [m, n] each, of at most `most` rows."""
-    make = maker(shape)
-    writer, (words,) = make.writer, make.pointers("words")
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (words,) = make.pointers("words")
     source, target, swaps, orders = (writer.load("ptr", make.at(words, k, "i64")) for k in range(4))
     m, n = (writer.load("i64", make.at(words, k, "i64")) for k in (4, 5))
     count, (begin, end) = least(m, n), make.sizes("begin end")
-    panel, inverse = scratch(make, most * block), scratch(make, block * block)
-    right = scratch(make, block * WIDTH)
-    step, wide, one_step = make.number(block), make.number(WIDTH), make.number(1)
-    watch = make.watch_of(words)
+    most_columns = WIDTH // of.parts
+    panel, inverse, right = of.scratch(most * block), of.scratch(block * block), of.right(block, most_columns)
+    step, one_step, watch = make.number(block), make.number(1), make.watch_of(words)
     yes, no = Value(writer, "i1", "true"), Value(writer, "i1", "false")
 
     def one(number: Value) -> None:
-        out, pivots = make.at(target, number * m * n), make.at(swaps, number * count, "i32")
-        order, nbytes = make.at(orders, number * m, "i32"), m * n * shape.bytes
-        writer.run("@llvm.memcpy.p0.p0.i64", out, make.at(source, number * m * n), nbytes, no)
+        out, pivots = of.at(target, number * m * n), make.at(swaps, number * count, "i32")
+        order, nbytes = make.at(orders, number * m, "i32"), of.parts_of(m * n * shape.bytes)
+        writer.run("@llvm.memcpy.p0.p0.i64", out, of.at(source, number * m * n), nbytes, no)
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
-            line, here = make.at(out, start * n), make.at(pivots, start, "i32")
-            corner, end = make.at(line, start), start + width
-            make.call("copied", corner, n, panel, step, height, width)
+            line, here = of.at(out, start * n), make.at(pivots, start, "i32")
+            corner, end = of.at(line, start), start + width
+            of.copied("copied", corner, n, panel, step, height, width)
             make.call("eliminate", panel, here, height, width, start)
-            make.call("copied", panel, step, corner, n, height, width)
-            make.call("exchange", line, here, n, start, width, start)
-            make.call("exchange", make.at(line, end), here, n, start, width, n - end)
+            of.copied("copied", panel, step, corner, n, height, width)
+            row = of.parts_of(n)
+            make.call("exchange", line, here, row, start, width, of.parts_of(start))
+            make.call("exchange", of.at(line, end), here, row, start, width, of.parts_of(n - end))
             make.call("inverse", panel, step, one_step, inverse, step, make.number(0), one_step, width, yes)
 
             def update(first: Value) -> None:
-                some, top = least(n - first, WIDTH), make.at(line, first)
-                make.call("copied", top, n, right, wide, width, some)
-                tiles(make, (inverse, step, one_step), (right, wide), (top, n), (width, some, width), False)
-                make.call("negated", top, n, right, wide, width, some)
-                below, lhs = make.at(top, width * n), (make.at(panel, width * block), step, one_step)
-                more = height > width
+                some, top = least(n - first, most_columns), of.at(line, first)
+                of.copied("copied", top, n, right.at, right.step, width, some)
+                of.turn(right, width, some)
+                of.tiles((inverse, step, one_step), right, (top, n), (width, some, width), False)
+                of.copied("negated", top, n, right.at, right.step, width, some)
+                of.turn(right, width, some)
+                below, lhs = of.at(top, width * n), (of.at(panel, width * block), step, one_step)
                 sizes = (height - width, some, width)
-                writer.either(more, lambda: tiles(make, lhs, (right, wide), (below, n), sizes, True))
+                writer.either(height > width, lambda: of.tiles(lhs, right, (below, n), sizes, True))
 
-            writer.count_up(end, n, WIDTH, update)
+            writer.count_up(end, n, most_columns, update)
 
         writer.count_up(make.number(0), count, block, make.watched(watch, columns))
         make.call("order", pivots, order, m, count)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.backends.cpu.linalg.numbers import Number, Numbers
+from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm_text import Value
 
 
@@ -58,26 +60,48 @@ def put(make: Maker, value: Value, at: Value, length: Value | None) -> None:
         make.put_some(value, at, length)
 
 
-def transposed_function(shape: Shape, name: str, sign: int) -> str:
-    """`lines` lines of `depth` elements as columns of rows that lie `ts` apart, with this sign.
+def transposed_function(shape: Shape, numbers: Numbers, name: str, change: Callable[[Value], Value]) -> str:
+    """`lines` lines of `depth` numbers as columns of rows that lie `ts` apart, changed.
 
     Whole vectors are written, and whole squares of rows.
+    change: a function of vectors
     """
-    make = maker(shape)
+    rows = rows_maker(shape, numbers)
+    make, parts, lanes = rows.make, rows.parts, rows.lanes
     (source, target), (fs, ts, lines, depth) = make.pointers("from to"), make.sizes("fs ts lines depth")
 
     def group(first_line: Value) -> None:
-        starts = [make.at(source, least(lines - 1, first_line + k) * fs) for k in range(shape.lanes)]
+        starts = [rows.at(source, least(lines - 1, first_line + k) * fs) for k in range(lanes)]
 
         def square(first: Value, length: Value | None) -> None:
-            for k, column in enumerate(transpose([make.vector(make.at(x, first), length) for x in starts])):
-                make.put(column if sign > 0 else -column, make.at(target, (first + k) * ts + first_line))
+            columns = transpose([make.vector(make.at(x, first), length) for x in starts], parts)
+            for k, column in enumerate(columns):
+                line = first * ts + rows.parts_of(ts * k + first_line)
+                make.put(change(column), make.at(target, line))
 
-        by_vectors(make, depth, square)
+        by_vectors(make, rows.parts_of(depth), square)
 
-    count = lines + (shape.lanes - 1)
-    make.writer.count_up(make.number(0), count - count.binary("urem", count, shape.lanes), shape.lanes, group)
+    count = lines + (lanes - 1)
+    make.writer.count_up(make.number(0), count - count.binary("urem", count, lanes), lanes, group)
     return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %lines, i64 %depth)")
+
+
+def turned_function(shape: Shape, numbers: Numbers, name: str, sign: int) -> str:
+    """`rows` rows of `width` parts, of complex numbers, times i, with this sign."""
+    make = maker(shape)
+    (source, target), (fs, ts, rows, width) = make.pointers("from to"), make.sizes("fs ts rows width")
+
+    def row(number: Value) -> None:
+        start, end = make.at(source, number * fs), make.at(target, number * ts)
+
+        def piece(first: Value, length: Value | None) -> None:
+            turn = numbers.turns(make.vector(make.at(start, first), length))[-1]
+            put(make, turn if sign > 0 else -turn, make.at(end, first), length)
+
+        by_vectors(make, width, piece)
+
+    make.each(rows, row)
+    return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %rows, i64 %width)")
 
 
 def copied_function(shape: Shape, name: str, sign: int) -> str:
@@ -98,39 +122,41 @@ def copied_function(shape: Shape, name: str, sign: int) -> str:
     return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %rows, i64 %width)")
 
 
-def inverse_function(shape: Shape, block: int) -> str:
+def inverse_function(shape: Shape, numbers: Numbers, block: int) -> str:
     """The inverse of a lower triangle of up to `block` rows, whose steps are rs and cs.
 
     Column i is written at place c0 + i·dc of rows that lie vs apart, so that an upper triangle is
     read, and its inverse written, from the last to the first. `unit`: the diagonal is not read.
     """
-    make = maker(shape)
-    writer, (d, v) = make.writer, make.pointers("d v")
+    rows = rows_maker(shape, numbers)
+    make, writer = rows.make, rows.make.writer
+    d, v = make.pointers("d v")
     rs, cs, vs, c0, dc, count = make.sizes("rs cs vs c0 dc count")
-    slots = [writer.allocate(shape.vector) for _ in range(block // shape.lanes)]
+    slots = [writer.allocate(shape.vector) for _ in range(block // rows.lanes)]
     places = writer.iota(shape.lanes, "i64")
 
     def row(i: Value) -> None:
-        here = writer.splat(c0 + i * dc, shape.lanes)
+        here = writer.splat(rows.parts_of(c0 + i * dc), shape.lanes)
         for k, slot in enumerate(slots):
             is_here = (places + k * shape.lanes).compare("eq", here)
             writer.store(writer.select(is_here, writer.constant(shape.vector, 1.0), 0.0), slot)
 
         def less(p: Value) -> None:
-            factor = -writer.splat(make.scalar(make.at(d, i * rs + p * cs)), shape.lanes)
+            factor = rows.splats(rows.negative(rows.read(rows.at(d, i * rs + p * cs))))
             for k, slot in enumerate(slots):
-                before = make.vector(make.at(v, p * vs + k * shape.lanes))
-                writer.store(factor.fma(before, writer.load(shape.vector, slot)), slot)
+                before = numbers.turns(make.vector(make.at(rows.at(v, p * vs), k * shape.lanes)))
+                writer.store(rows.plus(writer.load(shape.vector, slot), factor, before), slot)
 
         make.each(i, less)
 
-        def put_row(divisor: Value | None) -> None:
+        def put_row(divisor: Number | None) -> None:
             for k, slot in enumerate(slots):
                 value = writer.load(shape.vector, slot)
-                make.put(value if divisor is None else value / divisor, make.at(v, i * vs + k * shape.lanes))
+                value = value if divisor is None else numbers.quotients(value, divisor)
+                make.put(value, make.at(rows.at(v, i * vs), k * shape.lanes))
 
         def divided() -> None:
-            put_row(writer.splat(make.scalar(make.at(d, i * (rs + cs))), shape.lanes))
+            put_row(rows.splats(numbers.divisor(rows.read(rows.at(d, i * (rs + cs))))))
 
         writer.either(make.flag("unit"), lambda: put_row(None), divided)
 

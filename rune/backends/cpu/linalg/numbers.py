@@ -1,7 +1,8 @@
-"""Real and complex numbers in vectors, so that lanes.py says each algorithm once.
+"""Real and complex numbers, so that each algorithm is said once.
 
-A number stands for one in every lane: a real one is a vector, a complex one a vector of real parts
-and one of imaginary parts.
+In lanes.py a number stands for one in every lane: a real one is a vector, a complex one a vector of
+real parts and one of imaginary parts. In rows of matrices numbers lie side by side, each with its
+parts together; a number is then a scalar or two.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ class Numbers(Protocol):
     @property
     def parts(self) -> int:
         """Vectors of a number."""
+        ...
+
+    def product(self, a: Number, b: Number) -> Number:
+        """A product."""
         ...
 
     def less_product(self, x: Number, a: Number, b: Number) -> Number:
@@ -46,12 +51,28 @@ class Numbers(Protocol):
         """In which lanes all parts are zero."""
         ...
 
+    def turns(self, row: Value) -> tuple[Value, ...]:
+        """What the parts of a factor multiply, of a vector of numbers side by side."""
+        ...
+
+    def conjugates(self, row: Value) -> Value:
+        """The conjugate of each number of such a vector."""
+        ...
+
+    def quotients(self, row: Value, divisor: Number) -> Value:
+        """Each number of such a vector by a divisor, which stands in every lane."""
+        ...
+
 
 @dataclass(frozen=True)
 class Reals:
     """Numbers of one part."""
 
     parts: int = 1
+
+    def product(self, a: Number, b: Number) -> Number:
+        """A product."""
+        return (a[0] * b[0],)
 
     def less_product(self, x: Number, a: Number, b: Number) -> Number:
         """x - a b."""
@@ -77,12 +98,29 @@ class Reals:
         """In which lanes it is zero."""
         return x[0].equals(0.0)
 
+    def turns(self, row: Value) -> tuple[Value, ...]:
+        """The vector itself."""
+        return (row,)
+
+    def conjugates(self, row: Value) -> Value:
+        """The vector itself."""
+        return row
+
+    def quotients(self, row: Value, divisor: Number) -> Value:
+        """Quotients."""
+        return row / divisor[0]
+
 
 @dataclass(frozen=True)
 class Complexes:
     """Numbers of a real and an imaginary part."""
 
     parts: int = 2
+
+    def product(self, a: Number, b: Number) -> Number:
+        """A product."""
+        (p, q), (r, s) = a, b
+        return p.fma(r, -(q * s)), p.fma(s, q * r)
 
     def less_product(self, x: Number, a: Number, b: Number) -> Number:
         """x - a b."""
@@ -114,3 +152,19 @@ class Complexes:
     def is_zero(self, x: Number) -> Value:
         """In which lanes both parts are zero."""
         return x[0].equals(0.0) & x[1].equals(0.0)
+
+    def turns(self, row: Value) -> tuple[Value, ...]:
+        """The vector, and i times it."""
+        count = row.lanes
+        return row, row.writer.shuffle(row, -row, [k - 1 if k % 2 else count + k + 1 for k in range(count)])
+
+    def conjugates(self, row: Value) -> Value:
+        """Every other part with the opposite sign."""
+        count = row.lanes
+        return row.writer.shuffle(row, -row, [count + k if k % 2 else k for k in range(count)])
+
+    def quotients(self, row: Value, divisor: Number) -> Value:
+        """Quotients."""
+        p, q, scale = divisor
+        scaled, turned = self.turns(row / scale)
+        return scaled.fma(p, turned * q)

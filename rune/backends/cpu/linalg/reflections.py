@@ -1,7 +1,7 @@
 """Householder reflections of one matrix: a factorisation by blocks of columns, and their product.
 
 A block of columns lies transposed in scratch memory, so that vectors lie along a column. Its
-reflections are H₁ H₂ … = I - V T Vᵀ; the columns v stand there with their zeros and ones, and R
+reflections are H₁ H₂ … = I - V T Vᴴ; the columns v stand there with their zeros and ones, and R
 apart. All other columns see products of tiles. Columns are scaled by their greatest element, so
 that squares neither overflow nor vanish; signs are LAPACK's.
 Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
@@ -10,25 +10,28 @@ Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from rune.backends.cpu.gemm.blocks import sum_of_lanes
-from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
-from rune.backends.cpu.linalg.cholesky import scratch, tiles
+from rune.backends.cpu.gemm.tile import Maker, Shape, least
+from rune.backends.cpu.linalg.numbers import Number, Numbers
+from rune.backends.cpu.linalg.rows import Matrix, Right, Rows, rows_maker
 from rune.lowering.codegen.llvm_text import Value
 
-WIDTH = 32  # other columns that are reflected together
+WIDTH = 32  # parts of the other columns that are reflected together
 TOGETHER = 4  # columns of a block that are reflected together
 TINY = {"float": float(np.finfo(np.float32).tiny), "double": float(np.finfo(np.float64).tiny)}
 
 
-def _from(make: Maker, first: Value, end: Value, body: Callable[[Value], None]) -> None:
-    """body of each vector that has elements first..end of a column."""
-    start = first - first.binary("urem", first, make.shape.lanes)
+def _from(of: Rows, first: Value, end: Value, body: Callable[[Value], None]) -> None:
+    """body of each vector that has numbers first..end of a column: its first part."""
+    first, end, lanes = of.parts_of(first), of.parts_of(end), of.make.shape.lanes
+    start = first - first.binary("urem", first, lanes)
     # Rounded up by hand: a loop's step divides its span.
-    span = end - start + (make.shape.lanes - 1)
-    make.writer.count_up(start, start + span - span.binary("urem", span, make.shape.lanes), make.shape.lanes, body)
+    span = end - start + (lanes - 1)
+    of.make.writer.count_up(start, start + span - span.binary("urem", span, lanes), lanes, body)
 
 
 def _greatest_of_lanes(value: Value) -> Value:
@@ -40,164 +43,194 @@ def _greatest_of_lanes(value: Value) -> Value:
     return writer.lane(value, 0)
 
 
-def reflect_function(shape: Shape, block: int) -> str:
-    """The reflection of column j of `width`, of `height` elements, and the columns after it.
+def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
+    """The reflection of column j of `width`, of `height` numbers, and the columns after it.
 
     The column becomes v, its part of R goes to column j of `r`, and its factor to `tau`.
     """
-    make = maker(shape)
-    writer, (p, r, tau) = make.writer, make.pointers("p r tau")
-    step, height, width, j = make.sizes("ld height width j")
-    x, here, places = make.at(p, j * step), writer.splat(j, shape.lanes), writer.iota(shape.lanes, "i64")
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (p, r, tau), (step, height, width, j) = make.pointers("p r tau"), make.sizes("ld height width j")
+    x, first, places = of.at(p, j * step), of.parts_of(j), writer.iota(shape.lanes, "i64")
+    here = [writer.splat(first + k, shape.lanes) for k in range(of.parts)]
     slot = writer.allocate(shape.vector)
 
     def below(at: Value) -> Value:
-        return (writer.splat(at, shape.lanes) + places) > here
+        return (writer.splat(at, shape.lanes) + places) > here[-1]
 
-    def reduced(combine: Callable[[Value, Value], Value], first: Value) -> Value:
+    def reduced(combine: Callable[[Value, Value], Value]) -> Value:
         writer.store(writer.constant(shape.vector, 0.0), slot)
 
         def piece(at: Value) -> None:
             value = writer.select(below(at), make.vector(make.at(x, at)), 0.0)
             writer.store(combine(value, writer.load(shape.vector, slot)), slot)
 
-        _from(make, first, height, piece)
+        _from(of, j, height, piece)
         return writer.load(shape.vector, slot)
 
     def greater(value: Value, best: Value) -> Value:
         return writer.select(value.abs() > best, value.abs(), best)
 
-    head = make.scalar(make.at(x, j))
-    size = _greatest_of_lanes(reduced(greater, j))
-    size = writer.select(head.abs() > size, head.abs(), size)
+    head = of.read(of.at(x, j))
+    size = _greatest_of_lanes(reduced(greater))
+    for part in head:
+        size = writer.select(part.abs() > size, part.abs(), size)
     tiny = TINY[shape.scalar]
     size = writer.select(size > tiny, size, tiny)
     size = writer.select(size < 1 / tiny, size, 1 / tiny)
     inverse = size.like(1.0) / size
     wide = writer.splat(inverse, shape.lanes)
-    squares = sum_of_lanes(reduced(lambda value, total: (value * wide).fma(value * wide, total), j))
-    unit, nothing = head * inverse, squares.equals(0.0)
-    beta = -(unit.fma(unit, squares).call("sqrt").copysign(unit))
-    factor = writer.select(nothing, 0.0, (beta - unit) / beta)
-    scale = writer.splat(writer.select(nothing, 0.0, unit.like(1.0) / (unit - beta)), shape.lanes)
-    writer.store(factor, tau)
-    make.each(j, lambda i: writer.store(make.scalar(make.at(x, i)), make.at(r, j * block + i)))
-    writer.store(writer.select(nothing, head, beta * size), make.at(r, j * (block + 1)))
-    make.each(j, lambda i: writer.store(head.like(0.0), make.at(x, i)))
+    squares = sum_of_lanes(reduced(lambda value, total: (value * wide).fma(value * wide, total)))
+    is_done, factor, beta, scale = _scalars(of, tuple(part * inverse for part in head), squares)
+    zeros, scale = of.constant(0.0), of.splats(scale)
+    of.write(factor, tau)
+    make.each(j, lambda i: of.write(of.read(of.at(x, i)), of.at(r, j * block + i)))
+    of.write((writer.select(is_done, head[0], beta * size), *zeros[1:]), of.at(r, j * (block + 1)))
+    make.each(j, lambda i: of.write(zeros, of.at(x, i)))
 
     def normalise(at: Value) -> None:
-        value = (make.vector(make.at(x, at)) * wide) * scale
-        is_here = (writer.splat(at, shape.lanes) + places).equals(here)
-        value = writer.select(below(at), value, writer.select(is_here, writer.constant(shape.vector, 1.0), 0.0))
-        make.put(value, make.at(x, at))
+        zero = writer.constant(shape.vector, 0.0)
+        turns = numbers.turns(make.vector(make.at(x, at)) * wide)
+        value = writer.select(below(at), of.product(scale, turns), 0.0)
+        is_head = (writer.splat(at, shape.lanes) + places).equals(here[0])
+        make.put(writer.select(is_head, zero.like(1.0), value), make.at(x, at))
 
-    _from(make, j, height, normalise)
-    _reflect_others(make, (p, x), (step, height, j), factor, j + 1, width)
+    _from(of, j, height, normalise)
+    _reflect_others(of, (p, x), (step, height, j), numbers.conjugate(factor), j + 1, width)
     return make.text("reflect(ptr %p, ptr %r, ptr %tau, i64 %ld, i64 %height, i64 %width, i64 %j)")
 
 
+def _scalars(of: Rows, head: Number, squares: Value) -> tuple[Value, Number, Value, Number]:
+    """Whether the column is reflected already, the factor, the real head of the reflected column,
+    and what its other numbers are multiplied by.
+
+    squares: those of the other numbers
+    """
+    writer, numbers, (re, *others) = of.make.writer, of.numbers, head
+    is_done, total = squares.equals(0.0), re.fma(re, squares)
+    for part in others:
+        is_done, total = is_done & part.equals(0.0), part.fma(part, total)
+    beta = -(total.call("sqrt").copysign(re))
+    gap = (re - beta, *others)
+    factor = tuple(part / beta for part in of.negative(gap))
+    scale = numbers.quotient(of.constant(1.0), numbers.divisor(gap))
+    factor, scale = (tuple(writer.select(is_done, 0.0, x) for x in number) for number in (factor, scale))
+    return is_done, factor, beta, scale
+
+
 def _reflect_others(
-    make: Maker, arrays: tuple[Value, Value], sizes: tuple[Value, Value, Value], factor: Value, begin: Value, end: Value
+    of: Rows, arrays: tuple[Value, Value], sizes: tuple[Value, Value, Value], factor: Number, begin: Value, end: Value
 ) -> None:
     """Columns begin..end less their parts along v."""
-    writer, shape, (p, x), (step, height, j) = make.writer, make.shape, arrays, sizes
+    make, (p, x), (step, height, j) = of.make, arrays, sizes
 
-    def several(numbers: list[Value]) -> None:
-        others = [make.at(p, c * step) for c in numbers]
-        totals = [-(total * factor) for total in dots(make, x, others, j, height)]
-        wides = [writer.splat(total, shape.lanes) for total in totals]
+    def several(columns: list[Value]) -> None:
+        others = [of.at(p, c * step) for c in columns]
+        totals = [of.splats(of.negative(of.numbers.product(total, factor))) for total in dots(of, x, others, j, height)]
 
         def piece(at: Value) -> None:
-            v = make.vector(make.at(x, at))
-            for other, wide in zip(others, wides, strict=True):
-                make.put(wide.fma(v, make.vector(make.at(other, at))), make.at(other, at))
+            v = of.numbers.turns(make.vector(make.at(x, at)))
+            for other, total in zip(others, totals, strict=True):
+                make.put(of.plus(make.vector(make.at(other, at)), total, v), make.at(other, at))
 
-        _from(make, j, height, piece)
+        _from(of, j, height, piece)
 
-    in_groups(make, begin, end, several)
+    in_groups(of, begin, end, several)
 
 
-def in_groups(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
-    """body of several numbers at once, then of one."""
+def in_groups(of: Rows, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
+    """body of several indices at once, then of one."""
     span = end - begin
     even = end - span.binary("urem", span, TOGETHER)
-    make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
-    make.writer.count_up(even, end, 1, lambda i: body([i]))
+    of.make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
+    of.make.writer.count_up(even, end, 1, lambda i: body([i]))
 
 
-def dots(make: Maker, x: Value, others: list[Value], first: Value, height: Value) -> list[Value]:
-    """The products of a column with others, from the vector of element `first` on."""
-    writer, shape = make.writer, make.shape
-    slots = [writer.allocate(shape.vector) for _ in others]
-    for slot in slots:
+def dots(of: Rows, x: Value, others: list[Value], first: Value, height: Value) -> list[Number]:
+    """The products of a conjugate column with others, from the vector of number `first` on."""
+    make, writer, shape = of.make, of.make.writer, of.make.shape
+    slots = [[writer.allocate(shape.vector) for _ in range(of.parts)] for _ in others]
+    for slot in (s for row in slots for s in row):
         writer.store(writer.constant(shape.vector, 0.0), slot)
 
     def piece(at: Value) -> None:
-        value = make.vector(make.at(x, at))
-        for other, slot in zip(others, slots, strict=True):
-            writer.store(value.fma(make.vector(make.at(other, at)), writer.load(shape.vector, slot)), slot)
+        # The imaginary part of x̄ y is the real product of i x and y, part by part.
+        turns = of.numbers.turns(make.vector(make.at(x, at)))
+        for other, row in zip(others, slots, strict=True):
+            value = make.vector(make.at(other, at))
+            for turn, slot in zip(turns, row, strict=True):
+                writer.store(turn.fma(value, writer.load(shape.vector, slot)), slot)
 
-    _from(make, first, height, piece)
-    return [sum_of_lanes(writer.load(shape.vector, slot)) for slot in slots]
+    _from(of, first, height, piece)
+    return [tuple(sum_of_lanes(writer.load(shape.vector, slot)) for slot in row) for row in slots]
 
 
-def triangle_of_factors_function(shape: Shape, block: int) -> str:
+def triangle_of_factors_function(shape: Shape, numbers: Numbers, block: int) -> str:
     """T of columns v with these factors: rows `block` apart, upper triangular."""
-    make = maker(shape)
-    writer, (p, taus, t) = make.writer, make.pointers("p taus t")
-    step, height, width = make.sizes("ld height width")
-    products, total = scratch(make, block), writer.allocate(shape.scalar)
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (p, taus, t), (step, height, width) = make.pointers("p taus t"), make.sizes("ld height width")
+    products, total, zero = of.scratch(block), of.scratch(1), of.constant(0.0)
 
     def column(j: Value) -> None:
-        tau, v = make.scalar(make.at(taus, j)), make.at(p, j * step)
+        tau, v = of.read(of.at(taus, j)), of.at(p, j * step)
 
-        def several(numbers: list[Value]) -> None:
-            values = dots(make, v, [make.at(p, i * step) for i in numbers], j, height)
-            for i, value in zip(numbers, values, strict=True):
-                writer.store(value, make.at(products, i))
+        def several(columns: list[Value]) -> None:
+            values = dots(of, v, [of.at(p, i * step) for i in columns], j, height)
+            for i, value in zip(columns, values, strict=True):
+                of.write(numbers.conjugate(value), of.at(products, i))
 
-        in_groups(make, make.number(0), j, several)
+        in_groups(of, make.number(0), j, several)
 
         def row(i: Value) -> None:
-            writer.store(tau.like(0.0), total)
+            of.write(zero, total)
 
-            def add(q: Value) -> None:
-                factor = make.scalar(make.at(t, i * block + q))
-                value = factor.fma(make.scalar(make.at(products, q)), writer.load(shape.scalar, total))
-                writer.store(value, total)
+            def less(q: Value) -> None:
+                factors = of.read(of.at(t, i * block + q)), of.read(of.at(products, q))
+                of.write(numbers.less_product(of.read(total), *factors), total)
 
-            writer.count_up(i, j, 1, add)
-            writer.store(-(tau * writer.load(shape.scalar, total)), make.at(t, i * block + j))
-            writer.store(tau.like(0.0), make.at(t, j * block + i))
+            writer.count_up(i, j, 1, less)
+            of.write(numbers.product(tau, of.read(total)), of.at(t, i * block + j))
+            of.write(zero, of.at(t, j * block + i))
 
         make.each(j, row)
-        writer.store(tau, make.at(t, j * (block + 1)))
+        of.write(tau, of.at(t, j * (block + 1)))
 
     make.each(width, column)
     return make.text("triangle_of_factors(ptr %p, ptr %taus, ptr %t, i64 %ld, i64 %height, i64 %width)")
 
 
-def apply_function(shape: Shape, block: int, most: int) -> str:
-    """C less V T Vᵀ C, of `count` columns; T lies behind steps rs and cs, C's rows are cn apart."""
-    make = maker(shape)
+def apply_function(shape: Shape, numbers: Numbers, block: int, most: int, name: str) -> str:
+    """C less V T Vᴴ C, or V Tᴴ Vᴴ C, of `count` columns; C's rows are cn apart.
+
+    name: "apply" or "apply_adjoint"
+    """
+    of = rows_maker(shape, numbers)
+    make, is_adjoint = of.make, name != "apply"
     (p, t, c), (step, height, width) = make.pointers("p t c"), make.sizes("ld height width")
-    rs, cs, cn, count = make.sizes("rs cs cn count")
-    packed = scratch(make, most * WIDTH)
-    first_product, second_product = (scratch(make, block * WIDTH) for _ in range(2))
-    row, one = make.number(WIDTH), make.number(1)
+    cn, count = make.sizes("cn count")
+    most_columns, one, row = WIDTH // of.parts, make.number(1), make.number(block)
+    packed, first_product, second_product = (of.right(x, most_columns) for x in (most, block, block))
+    factors = (t, one, row) if is_adjoint else (t, row, one)
 
     def columns(first: Value) -> None:
-        some, at = least(count - first, WIDTH), make.at(c, first)
-        make.call("copied", at, cn, packed, row, height, some)
-        tiles(make, (p, step, one), (packed, row), (first_product, row), (width, some, height), False)
-        tiles(make, (t, rs, cs), (first_product, row), (second_product, row), (width, some, width), False)
-        make.call("negated", second_product, row, first_product, row, width, some)
-        tiles(make, (p, one, step), (first_product, row), (at, cn), (height, some, width), True)
+        some, at = least(count - first, most_columns), of.at(c, first)
+        of.copied("copied", at, cn, packed.at, packed.step, height, some)
+        # A conjugate left factor takes -i times the rows.
+        of.turn(packed, height, some, "turned_back")
+        _tiles_into(of, (p, step, one), packed, first_product, (width, some, height))
+        of.turn(first_product, width, some, "turned_back" if is_adjoint else "turned")
+        _tiles_into(of, factors, first_product, second_product, (width, some, width))
+        of.copied("negated", second_product.at, packed.step, first_product.at, packed.step, width, some)
+        of.turn(first_product, width, some)
+        of.tiles((p, one, step), first_product, (at, cn), (height, some, width), True)
 
-    _by_steps(make, count, WIDTH, columns)
-    return make.text(
-        "apply(ptr %p, ptr %t, ptr %c, i64 %ld, i64 %height, i64 %width, i64 %rs, i64 %cs, i64 %cn, i64 %count)"
-    )
+    _by_steps(make, count, most_columns, columns)
+    return make.text(f"{name}(ptr %p, ptr %t, ptr %c, i64 %ld, i64 %height, i64 %width, i64 %cn, i64 %count)")
+
+
+def _tiles_into(of: Rows, lhs: Matrix, right: Right, out: Right, sizes: tuple[Value, Value, Value]) -> None:
+    of.tiles(lhs, right, (out.at, out.step), sizes, False)
 
 
 def _by_steps(make: Maker, end: Value, step: int, body: Callable[[Value], None]) -> None:
@@ -206,56 +239,55 @@ def _by_steps(make: Maker, end: Value, step: int, body: Callable[[Value], None])
     make.each(span.binary("udiv", span, step), lambda k: body(k * step))
 
 
-def columns_function(shape: Shape) -> str:
+def columns_function(shape: Shape, numbers: Numbers) -> str:
     """`width` columns of `height` rows n apart to columns ld apart, with zeros after each."""
-    make = maker(shape)
+    of = rows_maker(shape, numbers)
+    make = of.make
     (source, p), (n, step, height, width) = make.pointers("from p"), make.sizes("n ld height width")
     make.call("transposed", source, n, p, step, height, width)
     zero = make.writer.constant(shape.vector, 0.0)
-    make.each(width, lambda c: make.put(zero, make.at(p, c * step + height)))
+    make.each(width, lambda c: make.put(zero, of.at(p, c * step + height)))
     return make.text("columns(ptr %from, ptr %p, i64 %n, i64 %ld, i64 %height, i64 %width)")
 
 
-def geqrf_function(shape: Shape, block: int, most: int) -> str:
+def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     """Matrices begin..end of a batch, [m, n] each: R with the vectors below it, and the factors."""
-    make = maker(shape)
-    writer, (words,) = make.writer, make.pointers("words")
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (words,) = make.pointers("words")
     source, target, factors = (writer.load("ptr", make.at(words, k, "i64")) for k in range(3))
     m, n = (writer.load("i64", make.at(words, k, "i64")) for k in (3, 4))
     count, (begin, end) = least(m, n), make.sizes("begin end")
-    step, one_step, watch = make.number(most + 2 * shape.lanes), make.number(1), make.watch_of(words)
-    p = scratch(make, (block + shape.lanes) * (most + 2 * shape.lanes))
-    r, t = scratch(make, block * block), scratch(make, block * block)
+    step, p = _columns_of(of, block, most)
+    r, t, watch = of.scratch(block * block), of.scratch(block * block), make.watch_of(words)
     no = Value(writer, "i1", "false")
 
     def one(number: Value) -> None:
-        out, taus = make.at(target, number * m * n), make.at(factors, number * count)
-        nbytes = m * n * shape.bytes
-        writer.run("@llvm.memcpy.p0.p0.i64", out, make.at(source, number * m * n), nbytes, no)
+        out, taus = of.at(target, number * m * n), of.at(factors, number * count)
+        nbytes = of.parts_of(m * n * shape.bytes)
+        writer.run("@llvm.memcpy.p0.p0.i64", out, of.at(source, number * m * n), nbytes, no)
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
-            corner, here = make.at(out, start * (n + 1)), make.at(taus, start)
+            corner, here = of.at(out, start * (n + 1)), of.at(taus, start)
             make.call("columns", corner, p, n, step, height, width)
-            make.each(width, lambda j: make.call("reflect", p, r, make.at(here, j), step, height, width, j))
+            make.each(width, lambda j: make.call("reflect", p, r, of.at(here, j), step, height, width, j))
 
             def more() -> None:
                 make.call("triangle_of_factors", p, here, t, step, height, width)
-                behind, block_step = make.at(corner, width), make.number(block)
-                others = n - start - width
-                make.call("apply", p, t, behind, step, height, width, one_step, block_step, n, others)
+                behind, others = of.at(corner, width), n - start - width
+                make.call("apply_adjoint", p, t, behind, step, height, width, n, others)
 
             writer.either(n > start + width, more)
 
             def put_column(c: Value) -> None:
-                column = make.at(p, c * step)
+                column, upper = of.at(p, c * step), of.at(r, c * block)
 
-                def element(i: Value) -> None:
-                    writer.store(make.scalar(make.at(column, i)), make.at(corner, i * n + c))
+                def put(source: Value, i: Value) -> None:
+                    of.write(of.read(of.at(source, i)), of.at(corner, i * n + c))
 
-                writer.count_up(c + 1, height, 1, element)
-                upper = make.at(r, c * block)
-                make.each(c + 1, lambda i: writer.store(make.scalar(make.at(upper, i)), make.at(corner, i * n + c)))
+                writer.count_up(c + 1, height, 1, partial(put, column))
+                make.each(c + 1, partial(put, upper))
 
             make.each(width, put_column)
 
@@ -265,39 +297,43 @@ def geqrf_function(shape: Shape, block: int, most: int) -> str:
     return make.text("geqrf_task(ptr %words, i64 %begin, i64 %end)")
 
 
-def reflections_product_function(shape: Shape, block: int, most: int) -> str:
+def _columns_of(of: Rows, block: int, most: int) -> tuple[Value, Value]:
+    """The step between columns of a block, each with room for a vector more, and their memory."""
+    step = most + 2 * of.lanes
+    return of.make.number(step), of.scratch((block + of.lanes) * step)
+
+
+def reflections_product_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     """Q of matrices begin..end: the first columns of the product of reflections of [m, k]."""
-    make = maker(shape)
-    writer, (words,) = make.writer, make.pointers("words")
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (words,), (begin, end) = make.pointers("words"), make.sizes("begin end")
     source, factors, target = (writer.load("ptr", make.at(words, w, "i64")) for w in range(3))
     m, k, n = (writer.load("i64", make.at(words, w, "i64")) for w in (3, 4, 5))
-    begin, end = make.sizes("begin end")
-    step, block_step, watch = make.number(most + 2 * shape.lanes), make.number(block), make.watch_of(words)
-    p = scratch(make, (block + shape.lanes) * (most + 2 * shape.lanes))
-    t = scratch(make, block * block)
+    (step, p), t = _columns_of(of, block, most), of.scratch(block * block)
+    watch = make.watch_of(words)
     zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
     blocks = (k + (block - 1)).binary("udiv", k + (block - 1), block)
-    nothing, unit = writer.constant(shape.scalar, 0.0), writer.constant(shape.scalar, 1.0)
+    zeros, ones = of.constant(0.0), of.constant(1.0)
 
     def one(number: Value) -> None:
-        out, taus = make.at(target, number * m * n), make.at(factors, number * k)
-        writer.run("@llvm.memset.p0.i64", out, zero, m * n * shape.bytes, no)
-        make.each(least(m, n), lambda i: writer.store(unit, make.at(out, i * (n + 1))))
+        out, taus = of.at(target, number * m * n), of.at(factors, number * k)
+        writer.run("@llvm.memset.p0.i64", out, zero, of.parts_of(m * n * shape.bytes), no)
+        make.each(least(m, n), lambda i: of.write(ones, of.at(out, i * (n + 1))))
 
         def reflect(turn: Value) -> None:
             start = (blocks - 1 - turn) * block
             width, height = least(k - start, block), m - start
-            make.call("columns", make.at(source, number * m * k + start * (k + 1)), p, k, step, height, width)
+            make.call("columns", of.at(source, number * m * k + start * (k + 1)), p, k, step, height, width)
 
             def complete(c: Value) -> None:
-                column = make.at(p, c * step)
-                make.each(c, lambda i: writer.store(nothing, make.at(column, i)))
-                writer.store(unit, make.at(column, c))
+                column = of.at(p, c * step)
+                make.each(c, lambda i: of.write(zeros, of.at(column, i)))
+                of.write(ones, of.at(column, c))
 
             make.each(width, complete)
-            make.call("triangle_of_factors", p, make.at(taus, start), t, step, height, width)
-            corner, one_step = make.at(out, start * (n + 1)), make.number(1)
-            make.call("apply", p, t, corner, step, height, width, block_step, one_step, n, n - start)
+            make.call("triangle_of_factors", p, of.at(taus, start), t, step, height, width)
+            make.call("apply", p, t, of.at(out, start * (n + 1)), step, height, width, n, n - start)
 
         make.each(blocks, make.watched(watch, reflect))
 

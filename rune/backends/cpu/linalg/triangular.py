@@ -16,12 +16,12 @@ from functools import partial
 
 from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
-from rune.backends.cpu.linalg.cholesky import scratch, tiles
 from rune.backends.cpu.linalg.moves import by_vectors
+from rune.backends.cpu.linalg.numbers import Numbers
+from rune.backends.cpu.linalg.rows import Right, rows_maker
 from rune.lowering.codegen.llvm_text import Value
 from rune.records import dataclass
 
-SCRATCH_BYTES = 256 << 10  # of a panel, and of the inverses
 TOGETHER = 4  # rows of a single column's sums
 
 
@@ -34,58 +34,58 @@ class _Matrix:
     columns: Value
 
 
-def solve_function(shape: Shape, block: int, width: int, most: int) -> str:
+def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most: int) -> str:
     """Panels begin..end of a batch: each `width` columns of one matrix of right sides.
 
     most: rows of a matrix, at most
     """
-    make = maker(shape)
-    writer, (words,) = make.writer, make.pointers("words")
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    (words,) = make.pointers("words")
     sources = [writer.load("ptr", make.at(words, k, "i64")) for k in range(3)]
     begin, end = make.sizes("begin end")
     n, k, lower, unit, panels = (writer.load("i64", make.at(words, w, "i64")) for w in range(3, 8))
-    panel, inverses = scratch(make, most * width), scratch(make, most * block)
-    right = scratch(make, block * width)
-    is_lower, flag = lower.compare("ne", 0), unit.compare("ne", 0)
-    row, watch = make.number(width), make.watch_of(words)
+    panel, inverses, right = of.right(most, width), of.scratch(most * block), of.right(block, width)
+    is_lower, flag, watch = lower.compare("ne", 0), unit.compare("ne", 0), make.watch_of(words)
 
     def turned(at: Value, columns: Value, is_both: bool) -> _Matrix:
         """The array, or the same from its last row on; from its last column on, too, of both."""
         back = at_end = (n - 1) * columns
         if is_both:
             at_end = back + (columns - 1)
-        start = make.at(at, writer.select(is_lower, make.number(0), at_end))
+        start = of.at(at, writer.select(is_lower, make.number(0), at_end))
         steps = [writer.select(is_lower, x, -x) for x in (columns, make.number(1))]
         return _Matrix(start, steps[0], steps[1] if is_both else make.number(1))
 
     def one(number: Value) -> None:
         matrix = number.binary("udiv", number, panels)
         first = (number - matrix * panels) * width
-        a = turned(make.at(sources[0], matrix * n * n), n, True)
-        b, out = (turned(make.at(x, matrix * n * k), k, False) for x in sources[1:])
+        a = turned(of.at(sources[0], matrix * n * n), n, True)
+        b, out = (turned(of.at(x, matrix * n * k), k, False) for x in sources[1:])
         columns = least(k - first, width)
         zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
         # Vectors of a panel are padded.
-        writer.run("@llvm.memset.p0.i64", panel, zero, n * (width * shape.bytes), no)
-        make.call("copied", make.at(b.at, first), b.rows, panel, row, n, columns)
-        padded = columns + (shape.lanes - 1)
-        padded = padded - padded.binary("urem", padded, shape.lanes)
+        writer.run("@llvm.memset.p0.i64", panel.at, zero, of.parts_of(n * (width * shape.bytes)), no)
+        of.copied("copied", of.at(b.at, first), b.rows, panel.at, panel.step, n, columns)
+        padded = columns + (of.lanes - 1)
+        padded = padded - padded.binary("urem", padded, of.lanes)
 
         def rows(start: Value) -> None:
             height = least(n - start, block)
-            lines, inverse = make.at(a.at, start * a.rows), make.at(inverses, start * block)
-            corner, here = make.at(lines, start * a.columns), make.at(panel, start * width)
+            lines, inverse = of.at(a.at, start * a.rows), of.at(inverses, start * block)
+            corner, here = of.at(lines, start * a.columns), of.at(panel.at, start * width)
             step, zero = make.number(block), make.number(0)
             make.call("inverse", corner, a.rows, a.columns, inverse, step, zero, make.number(1), height, flag)
-            some = start > 0
-            lhs = (lines, a.rows, a.columns)
-            writer.either(some, partial(tiles, make, lhs, (panel, row), (here, row), (height, padded, start), True))
-            make.call("negated", here, row, right, row, height, padded)
+            lhs, out = (lines, a.rows, a.columns), (here, panel.step)
+            writer.either(start > 0, partial(of.tiles, lhs, panel, out, (height, padded, start), True))
+            of.copied("negated", here, panel.step, right.at, right.step, height, padded)
+            of.turn(right, height, padded)
             sizes = (height, padded, height)
-            tiles(make, (inverse, step, make.number(1)), (right, row), (here, row), sizes, False)
+            of.tiles((inverse, step, make.number(1)), right, out, sizes, False)
+            of.turn(Right(here, panel.step, panel.apart), height, padded)
 
         writer.count_up(make.number(0), n, block, make.watched(watch, rows))
-        make.call("negated", panel, row, make.at(out.at, first), out.rows, n, columns)
+        of.copied("negated", panel.at, panel.step, of.at(out.at, first), out.rows, n, columns)
 
     writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("solve_task(ptr %words, i64 %begin, i64 %end)")

@@ -1,0 +1,126 @@
+"""Matrices of real or complex numbers in memory: a row has the parts of a number side by side.
+
+A row times a complex number is the row times its real part, and i times the row by its imaginary
+part. So whatever multiplies rows of real numbers multiplies complex ones, where a row stands
+beside i times itself: its turns. A real row has one turn, the row itself.
+
+Sizes, places and steps count numbers, but for those of `make`, which count parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rune.backends.cpu.gemm.tile import Maker, Shape, maker
+from rune.backends.cpu.linalg.numbers import Number, Numbers
+from rune.lowering.codegen.llvm_text import Value
+from rune.records import dataclass
+
+Matrix = tuple[Value, Value, Value]  # a pointer, and the steps from row to row and along a row
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A right factor in scratch memory: rows `step` apart, and its next turn `apart` behind."""
+
+    at: Value
+    step: Value
+    apart: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A function over rows of numbers in the making."""
+
+    make: Maker
+    numbers: Numbers
+
+    @property
+    def parts(self) -> int:
+        """Of a number."""
+        return self.numbers.parts
+
+    @property
+    def lanes(self) -> int:
+        """Numbers in a vector."""
+        return self.make.shape.lanes // self.parts
+
+    def parts_of(self, count: Value | int) -> Value:
+        """How many parts so many numbers have."""
+        count = count if isinstance(count, Value) else self.make.number(count)
+        return count if self.parts == 1 else count * self.parts
+
+    def at(self, pointer: Value, index: Value | int) -> Value:
+        """The address of the number `index` on."""
+        return self.make.at(pointer, index * self.parts if isinstance(index, int) else self.parts_of(index))
+
+    def part(self, pointer: Value, number: int) -> Value:
+        """The address of one part of a number."""
+        return pointer if number == 0 else self.make.at(pointer, number)
+
+    def read(self, at: Value) -> Number:
+        """A number."""
+        return tuple(self.make.scalar(self.part(at, k)) for k in range(self.parts))
+
+    def write(self, number: Number, at: Value) -> None:
+        """Write a number."""
+        for k, value in enumerate(number):
+            self.make.writer.store(value, self.part(at, k))
+
+    def scratch(self, count: int, turns: int = 1) -> Value:
+        """Memory of this function for so many numbers, and their turns."""
+        return self.make.writer.allocate(self.make.shape.scalar, count * self.parts * turns)
+
+    def right(self, rows: int, width: int) -> Right:
+        """Memory for the turns of so many rows."""
+        at = self.scratch(rows * width, self.parts)
+        return Right(at, self.make.number(width), self.make.number(rows * width))
+
+    def splats(self, number: Number) -> Number:
+        """A number in every lane."""
+        return tuple(self.make.writer.splat(x, self.make.shape.lanes) for x in number)
+
+    def plus(self, value: Value, factor: Number, turns: Sequence[Value]) -> Value:
+        """A vector plus a product, by a number in every lane."""
+        for x, turn in zip(factor, turns, strict=True):
+            value = x.fma(turn, value)
+        return value
+
+    def product(self, factor: Number, turns: Sequence[Value]) -> Value:
+        """A vector times a number in every lane."""
+        return self.plus(factor[0] * turns[0], factor[1:], turns[1:])
+
+    def constant(self, value: float) -> Number:
+        """A real number."""
+        return tuple(self.make.writer.constant(self.make.shape.scalar, x) for x in (value, 0.0)[: self.parts])
+
+    def negative(self, number: Number) -> Number:
+        """The number of the opposite sign."""
+        return tuple(-x for x in number)
+
+    def copied(self, piece: str, source: Value, fs: Value, target: Value, ts: Value, rows: Value, width: Value) -> None:
+        """Rows copied by a piece that knows no numbers, such as `copied` and `negated`."""
+        self.make.call(piece, source, self.parts_of(fs), target, self.parts_of(ts), rows, self.parts_of(width))
+
+    def turn(self, right: Right, rows: Value, width: Value, piece: str = "turned") -> None:
+        """Put i times the rows behind them, or -i times; real ones have no other turn."""
+        if self.parts > 1:
+            step, target = self.parts_of(right.step), self.at(right.at, right.apart)
+            self.make.call(piece, right.at, step, target, step, rows, self.parts_of(width))
+
+    def tiles(
+        self, lhs: Matrix, right: Right, out: tuple[Value, Value], sizes: tuple[Value, Value, Value], adds: bool
+    ) -> None:
+        """out = lhs @ right, or += it: of height, width and depth. `right` has its turns."""
+        make, (at, *steps), (c, ldc), (height, width, depth) = self.make, lhs, out, sizes
+        for k in range(self.parts):
+            lines = self.part(at, k), *map(self.parts_of, steps)
+            turn = self.at(right.at, right.apart) if k else right.at
+            flag = Value(make.writer, "i1", "true" if adds or k else "false")
+            last = (height, self.parts_of(width), depth, make.number(make.shape.vectors), flag)
+            make.call_piece("tiles", *lines, turn, self.parts_of(right.step), c, self.parts_of(ldc), *last)
+
+
+def rows_maker(shape: Shape, numbers: Numbers) -> Rows:
+    """A new function."""
+    return Rows(maker(shape), numbers)
