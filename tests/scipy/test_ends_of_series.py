@@ -52,6 +52,11 @@ def test_derivatives_of_ended_series_are_those_of_polynomials():
     np.testing.assert_allclose(rune.grad(other)(-3.0), 0.5, rtol=1e-6)
 
 
+def test_poles_have_no_derivatives():
+    assert np.isnan(rune.grad(lambda x: special.hyp1f1(1.0, 0.0, x))(0.5))
+    assert np.isnan(rune.jit(rune.grad(lambda x: special.hyp1f1(1.0, -1.0, x)))(0.5))
+
+
 def test_polygamma_is_infinite_at_its_poles():
     compared("polygamma", [*itertools.product((1.0, 2.0, 5.0), (0.0, -1.0, -2.0, -50.0, -np.inf, -0.5, -2.5))])
 

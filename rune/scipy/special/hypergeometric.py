@@ -80,7 +80,9 @@ def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     growth = rnp.where(is_below, 1.0, rnp.exp(0.5 * size))
     front = gamma_function(b) * over_gamma(first) * rnp.power(size, -other)
     far = growth * (front * _asymptotic(other, 1.0 - first, size)) * growth
-    return undefined(rnp.isnan(x), rnp.where(is_pole, rnp.inf, rnp.where(is_far, far, series)), x)
+    # Of the 0 times infinity comes a derivative of NaN at a pole; elsewhere -0.0 is added.
+    pole = (1.0 + 0.0 * rnp.where(is_pole, x, 0.0)) * rnp.where(is_pole, rnp.inf, -0.0)
+    return rnp.where(is_pole, 0.0, rnp.where(is_far, far, series)) + pole
 
 
 def _at_one(a: Array, b: Array, c: Array) -> Array:

@@ -144,7 +144,7 @@ def _is_traced(leaf: object) -> bool:
     return isinstance(opened(leaf), Tracer)
 
 
-def _by_operands(custom: custom_jvp, arguments: Arguments) -> Any:
+def _by_operands(custom: custom_jvp, arguments: Arguments) -> object:
     """The call where arguments that are not differentiated hold traced values.
 
     A rule outlives the trace of its call. So the traced values become operands of the equation,
@@ -154,7 +154,7 @@ def _by_operands(custom: custom_jvp, arguments: Arguments) -> Any:
     traced = [_is_traced(x) for x in leaves]
     constants = [None if t else x for x, t in zip(leaves, traced)]
 
-    def statics(operands: Sequence[object]) -> Any:
+    def statics(operands: Sequence[object]) -> tuple[object, ...]:
         values = iter(operands)
         return tree.unflatten(treedef, [next(values) if t else x for x, t in zip(constants, traced)])
 
@@ -163,7 +163,7 @@ def _by_operands(custom: custom_jvp, arguments: Arguments) -> Any:
     def function(operands: Sequence[object], *chosen: object) -> object:
         return custom.function(*replace(form, statics=tuple(zip(places, statics(operands)))).all(chosen))
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> object:
+    def rule(primals: Sequence[Sequence[Value]], tangents: Sequence[Sequence[object]]) -> object:
         assert custom.rule is not None
         for value, tangent in zip(primals[0], tangents[0], strict=True):
             if not isinstance(tangent, SymbolicZero):
@@ -177,7 +177,7 @@ def _by_operands(custom: custom_jvp, arguments: Arguments) -> Any:
     return call([x for x, t in zip(leaves, traced) if t], *arguments.trees(arguments.leaves))
 
 
-def _instantiated(tangent: Any) -> Any:
+def _instantiated(tangent: object) -> object:
     return tangent.instantiate() if isinstance(tangent, SymbolicZero) else tangent
 
 
