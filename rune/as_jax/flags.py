@@ -179,18 +179,18 @@ def in_block(name: str, value: Any) -> Block:
     return Block(partial(_noted, name, value))
 
 
-def update(name: str, value: Any) -> None:
+def update(name: str, val: Any) -> None:
     """The option for the process.
 
     Errors: AttributeError for an option that JAX has not; ArgumentError for a value that it cannot
             have here, with the reason.
     """
     if name in ACTING:
-        _setting(name, value).act()
+        _setting(name, val).act()
         return
-    _require_possible(name, value)
+    _require_possible(name, val)
     if name in NOTED:
-        _process[name] = value
+        _process[name] = val
 
 
 def _setting(name: str, value: Any) -> config.Setting[Any]:

@@ -108,4 +108,17 @@ def binary(row: Row) -> Binary:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return row.rule(*alike(row.name, x, y))
 
+    return _documented(function, row)
+
+
+def named_pair(row: Row) -> Binary:
+    """The same where JAX lets both be given by name."""
+
+    def function(x1: ArrayLike, x2: ArrayLike) -> Array:
+        return row.rule(*alike(row.name, x1, x2))
+
+    return _documented(function, row)
+
+
+def _documented(function: Binary, row: Row) -> Binary:
     return docstrings.documented_row(function, row.name, row, docstrings.alike(row.takes), "lax")

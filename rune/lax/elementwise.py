@@ -12,7 +12,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
-from rune.lax.arguments import alike, binary, inexact_unary, unary
+from rune.lax.arguments import alike, binary, inexact_unary, named_pair, unary
 from rune.numpy.arguments import static_int, value
 from rune.ops import conventions
 from rune.ops.complex_numbers import is_complex
@@ -74,7 +74,7 @@ rem = binary(Row("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7
 max = binary(ROWS["max"])
 min = binary(ROWS["min"])
 atan2 = binary(ROWS["atan2"])
-nextafter = binary(ROWS["nextafter"])
+nextafter = named_pair(ROWS["nextafter"])
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:

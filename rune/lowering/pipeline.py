@@ -19,7 +19,7 @@ from rune.core.lower import Rule
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.errors import ArgumentError
-from rune.lowering import explain, extremes, factorisations, host_calls, kernels_check, memory, messages, scatters
+from rune.lowering import explain, extremes, factorisations, host_calls, kernels_check, live, memory, messages, scatters
 from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
@@ -73,7 +73,9 @@ def _expansions(target: Target) -> Mapping[Primitive, Rule]:
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
     """The passes over programs for a target. reproducible: the same bits on every run."""
     return (
-        # First: everything later sees only primitives with a lowering.
+        # First: what nothing reads need not have a lowering.
+        live.PASS,
+        # Then: everything later sees only primitives with a lowering.
         Pass(
             "decompose",
             "inline nested programs, expand primitives, write loops",

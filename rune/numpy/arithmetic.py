@@ -185,13 +185,25 @@ def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, r
 
 
 def _rounding(name: str, row: Row) -> Unary:
-    """Integers and bools are whole already."""
-
     def function(x: ArrayLike, /) -> Array:
-        number = value(name, x)
-        return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else number
+        return _rounded(name, row, x)
 
+    return _documented_rounding(function, name, row)
+
+
+def _rounded(name: str, row: Row, x: ArrayLike) -> Array:
+    """Integers and bools are whole already."""
+    number = value(name, x)
+    return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else number
+
+
+def _documented_rounding(function: Unary, name: str, row: Row) -> Unary:
     return documented_row(function, name, row, elementwise(f"{_KEPT}; integers as they are", _NO_COMPLEX), "rnp")
+
+
+def _trunc(x: ArrayLike) -> Array:
+    """By name too, as in JAX."""
+    return _rounded("trunc", ROWS["trunc"], x)
 
 
 def _square(x: ArrayLike) -> Array:
@@ -245,7 +257,7 @@ reciprocal = _unary(
 )
 floor = _rounding("floor", ROWS["floor"])
 ceil = _rounding("ceil", ROWS["ceil"])
-trunc = _rounding("trunc", ROWS["trunc"])
+trunc = _documented_rounding(_trunc, "trunc", ROWS["trunc"])
 fix = trunc
 rint = _unary(
     "rint",

@@ -375,19 +375,22 @@ def arange(
 
     out_sharding: a sharding that the result is given; None leaves it to others.
     Shapes: three scalars -> [ceil((stop - start) / step)].
-    Types:  i32, f32 if one is a float, unless dtype is given.
-    Errors: ConcretizationTypeError for traced bounds: the size would depend on data.
+    Types:  without a dtype the common one of the arguments: i32 or f32 for Python's numbers.
+    Errors: ConcretizationTypeError for traced bounds: the size would depend on data;
+            ArgumentError for bools, complex numbers and a step of 0.
 
     >>> import rune.numpy as rnp
     >>> rnp.arange(3), rnp.arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], i32[3], cpu:0), Array([1. , 1.5], f32[2], cpu:0))
     """
+    kinds = [scalar_kind(unrounded("arange", x)) for x in (start, stop, step) if x is not None]
+    out_dtype = dtypes.promote(*kinds)[0] if dtype is None else dtypes.as_dtype(dtype)
     if stop is None:
         start, stop = 0, start
-    return laid_out(placed(_arange(start, stop, 1 if step is None else step, dtype), device), out_sharding)
+    return laid_out(placed(_arange(start, stop, 1 if step is None else step, out_dtype), device), out_sharding)
 
 
-def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
+def _arange(start: Any, stop: Any, step: Any, out_dtype: np.dtype) -> Array:
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if not isinstance(step, int) or step == 0:
             raise ArgumentError(
@@ -395,9 +398,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
                 "(between symbolic sizes, a whole step other than 0 required)"
             )
         count = maximum(0, -((start - stop) // step))
-        return _count_to(count, start, step, dtypes.as_dtype(dtype or int))
+        return _count_to(count, start, step, out_dtype)
     low, high, by = (_concrete(x) for x in (start, stop, step))
-    out_dtype = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
     if by == 0 or out_dtype not in dtypes.NUMERIC:
         raise ArgumentError(f"arange: cannot count by {by} in {dtypes.short(out_dtype)}")
     exact = all(isinstance(n, int) for n in (low, high, by))  # beyond 2**53, too
@@ -416,11 +418,7 @@ def _concrete(x: Any) -> Any:
     number = number if isinstance(number, np.ndarray) else value("arange", x)
     if type_of(number).shape or type_of(number).dtype in dtypes.COMPLEX:
         raise ArgumentError(f"arange: cannot count with {type_of(number)} (real scalar required)")
-    return number.item() if type_of(number).dtype in dtypes.FLOATING else number.__index__()
-
-
-def _common(*bounds: object) -> np.dtype:
-    return dtypes.canonical(dtypes.i64 if all(type(b) is int for b in bounds) else dtypes.f64)
+    return number.__index__() if type_of(number).dtype in dtypes.INTEGER else number.item()
 
 
 def _count_to(count: Size, start: ArrayLike, step: int, dtype: np.dtype) -> Array:

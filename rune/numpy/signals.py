@@ -175,7 +175,8 @@ def interp(
             "extrapolate" for the line's own continuation.
     period: of the function; xp and x are taken modulo it, and left and right are not used.
     Shapes: [*S], [N], [N] -> [*S].
-    Types:  bools and integers become floats; fp may be complex.
+    Types:  bools and integers become floats: x and xp of their common dtype, fp of its own, which
+            may be complex; the result has the common dtype of the two.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex x and xp;
             ShapeError for shapes that do not fit, and for no points.
 
@@ -184,8 +185,8 @@ def interp(
     Array([4., 8.], f32[2], cpu:0)
     """
     is_real = scalar_kind(unrounded("interp", fp))[0] not in dtypes.COMPLEX
-    x, xp, *values = _in_floats("interp", x, xp, *([fp] if is_real else []))
-    fp = values[0] if is_real else value("interp", fp)
+    x, xp = _in_floats("interp", x, xp)
+    fp = _in_floats("interp", fp)[0] if is_real else value("interp", fp)
     if rank(xp) != 1 or type_of(xp).shape != type_of(fp).shape or type_of(xp).shape == (0,):
         why = "two vectors of one size required, of one point at least"
         raise ShapeError(f"interp: cannot connect {type_of(xp)} and {type_of(fp)} ({why})")

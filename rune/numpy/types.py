@@ -219,7 +219,7 @@ def finfo(dtype: DTypeLike) -> Any:
     return np.finfo(described) if described in dtypes.COMPLEX else ml_dtypes.finfo(described)
 
 
-def iinfo(dtype: DTypeLike) -> Any:
+def iinfo(int_type: DTypeLike) -> Any:
     """Limits of an integer dtype: bits, min, max.
 
     Types:  a dtype, its name, or an array, whose dtype counts.
@@ -229,7 +229,7 @@ def iinfo(dtype: DTypeLike) -> Any:
     >>> rnp.iinfo(rnp.int8).max
     127
     """
-    described = _dtype_of(dtype)
+    described = _dtype_of(int_type)
     if described not in dtypes.INTEGER:
         raise DtypeError(f"iinfo: cannot describe {dtypes.short(described)} (integer dtype required)")
     return ml_dtypes.iinfo(described)

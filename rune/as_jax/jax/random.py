@@ -4,10 +4,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Never
 
-from rune import absent, random
+import numpy as np
+
+import rune.numpy as rnp
+from rune import absent, dtypes, random
 from rune.array import Array
 from rune.as_jax import flags
 from rune.random import *
+from rune.random.keys import KeyLike
 from rune.random.sampler import Sampler
 from rune.typing import ArrayLike
 
@@ -36,3 +40,21 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """
     make = random.key if flags.value_of("jax_enable_custom_prng") else random.PRNGKey
     return make(seed, impl=impl)
+
+
+def fold_in(key: KeyLike, data: ArrayLike) -> Array:
+    """rune.random.fold_in; as in JAX data may be a float, which loses its fraction, or a bool.
+
+    Shapes: key [], data [] -> key [].
+    Errors: those of rune.random.fold_in; TypeError for complex data, ValueError for NaN.
+    """
+    return random.fold_in(key, _whole(data))
+
+
+def _whole(data: ArrayLike) -> ArrayLike:
+    if isinstance(data, np.bool_ | np.floating) and not isinstance(data, float):
+        return np.int64(data)  # a negative one is its low 32 bits, as of an integer
+    if isinstance(data, bool | float | complex):
+        return int(data)  # pyright: ignore[reportArgumentType]  # refuses complex numbers, as in JAX
+    is_whole = getattr(data, "dtype", dtypes.i32) in dtypes.INTEGER
+    return data if is_whole else rnp.astype(rnp.asarray(data), rnp.uint32)

@@ -233,7 +233,9 @@ psi = digamma
 
 @elementwise
 def polygamma(n: Array, x: Array) -> Array:
-    """The n-th derivative of ψ, n a whole number, for x > 0; NaN for a negative n.
+    """The n-th derivative of ψ, n a whole number, for x >= -4; infinite at the poles 0, -1, -2, …
+
+    NaN for a negative n, and between the poles below -4.
 
     Not differentiable in n.
     Shapes: broadcast together.
@@ -248,8 +250,10 @@ def polygamma(n: Array, x: Array) -> Array:
     order = rnp.where(n > 0, n, 1.0)
     sign = rnp.where(rnp.remainder(order, 2.0) == 0, -1.0, 1.0)
     high = sign * gamma_function(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
-    value = rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), high)
-    return undefined(n < 0, value, x)
+    is_pole = (n > 0) & (x <= 0) & (rnp.floor(x) == x)
+    value = rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), rnp.where(is_pole, sign * rnp.inf, high))
+    # zeta_of sums nine terms before it takes the rest to be smooth.
+    return undefined((n < 0) | ((n > 0) & (x < -4.0) & ~is_pole), value, x)
 
 
 # --- the zeta function ------------------------------------------------------------------------

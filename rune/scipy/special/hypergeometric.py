@@ -2,8 +2,9 @@
 
 Both are power series, after a transformation to where that converges and does not cancel; 1F1 has
 an asymptotic series for |x| > 50. Derivatives in all arguments are taken of the loops.
-Not done: analytic continuation of 2F1 beyond x = 1 (NaN). Near x = 1 its series takes up to 20,000
-terms, which is enough up to 0.998. Large parameters of alternating sign lose digits.
+With a whole a <= 0, or b of 2F1, a series ends: it is a polynomial, of any x.
+Not done: analytic continuation of other 2F1 beyond x = 1 (NaN). Near x = 1 its series takes up to
+20,000 terms, which is enough up to 0.998. Large parameters of alternating sign lose digits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def _start(*args: Array) -> State:
 
 
 def _confluent_step(n: Array, s: State, a: Array, b: Array, x: Array) -> State:
-    term = s.others[0] * ((a + n - 1.0) / (b + n - 1.0)) * (x / n)
+    below = b + n - 1.0  # 0 only where the series has ended before, or at a pole
+    term = s.others[0] * ((a + n - 1.0) / rnp.where(below == 0, 1.0, below)) * (x / n)
     return State((s.watched[0] + term,), (term,))
 
 
@@ -33,6 +35,11 @@ def _gauss_step(n: Array, s: State, a: Array, b: Array, c: Array, x: Array) -> S
 
 _confluent = Limit(_start, _confluent_step)
 _gauss = Limit(_start, _gauss_step, most=20000)
+
+
+def _ends(a: Array) -> Array:
+    """Whether the factors a, a + 1, … reach 0."""
+    return (a <= 0) & (rnp.floor(a) == a)
 
 
 def _asymptotic(a: Array, b: Array, x: Array) -> Array:
@@ -51,6 +58,7 @@ def _asymptotic(a: Array, b: Array, x: Array) -> Array:
 def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     """Kummer's function 1F1(a; b; x), Σ (a)_n x^n / ((b)_n n!).
 
+    Infinite for a whole b <= 0, unless a whole a between b and 0 ends the series before the pole.
     Source: DLMF 13.2.2, 13.2.39 and 13.7.1.
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
@@ -60,16 +68,21 @@ def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     >>> hyp1f1(1.0, 1.0, 1.0)
     Array(2.718282, f32[], cpu:0)
     """
-    is_far, is_below = rnp.abs(x) > 50.0, x < 0
+    is_short = _ends(b) & _ends(a) & (a >= b)
+    is_pole = _ends(b) & ~is_short
+    b = rnp.where(is_pole, 1.0, b)
+    is_far, is_below = (rnp.abs(x) > 50.0) & ~is_short, (x < 0) & ~is_short
     near = rnp.where(is_far, 0.0, x)
     first = rnp.where(is_below, b - a, a)
-    series = _confluent(first, b, rnp.abs(near)) * rnp.where(is_below, rnp.exp(near), 1.0)
+    series = _confluent(first, b, rnp.where(is_below, -near, near)) * rnp.where(is_below, rnp.exp(near), 1.0)
     size = rnp.where(is_far, rnp.abs(x), 100.0)
     other = b - first
     growth = rnp.where(is_below, 1.0, rnp.exp(0.5 * size))
     front = gamma_function(b) * over_gamma(first) * rnp.power(size, -other)
     far = growth * (front * _asymptotic(other, 1.0 - first, size)) * growth
-    return rnp.where(is_far, far, series)
+    # Of the 0 times infinity comes a derivative of NaN at a pole; elsewhere -0.0 is added.
+    pole = (1.0 + 0.0 * rnp.where(is_pole, x, 0.0)) * rnp.where(is_pole, rnp.inf, -0.0)
+    return rnp.where(is_pole, 0.0, rnp.where(is_far, far, series)) + pole
 
 
 def _at_one(a: Array, b: Array, c: Array) -> Array:
@@ -80,8 +93,9 @@ def _at_one(a: Array, b: Array, c: Array) -> Array:
 
 @elementwise
 def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
-    """Gauss' function 2F1(a, b; c; x), Σ (a)_n (b)_n x^n / ((c)_n n!), for x <= 1; NaN beyond.
+    """Gauss' function 2F1(a, b; c; x), Σ (a)_n (b)_n x^n / ((c)_n n!), for x <= 1.
 
+    Beyond 1 it is NaN, unless a whole a or b <= 0 ends the series.
     Source: DLMF 15.2.1, 15.4.20, 15.8.1.
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
@@ -92,6 +106,7 @@ def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     Array(1.3862946, f32[], cpu:0)
     """
     is_below, is_inside = x < 0, x < 1
+    is_polynomial = (_ends(a) | _ends(b)) & ~is_inside & rnp.isfinite(x)
     at = rnp.where(is_inside, x, 0.0)
     # Below 0 Pfaff's transformation, which leads to [0, 1); the smaller parameter is kept.
     low, high = rnp.minimum(a, b), rnp.maximum(a, b)
@@ -103,6 +118,7 @@ def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     is_turned = (gap < 0) & (z > 0.5)
     a2, b2 = rnp.where(is_turned, c - a1, a1), rnp.where(is_turned, c - b1, b1)
     front = front * rnp.where(is_turned, rnp.power(1.0 - z, gap), 1.0)
-    inner = front * _gauss(a2, b2, c, z)
-    out = rnp.where(is_inside, inner, _at_one(a, b, c))
-    return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1), out, x))
+    a3, b3, z = (rnp.where(is_polynomial, u, v) for u, v in ((a, a2), (b, b2), (x, z)))
+    inner = front * _gauss(a3, b3, c, z)
+    out = rnp.where(is_inside | is_polynomial, inner, _at_one(a, b, c))
+    return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1) & ~is_polynomial, out, x))

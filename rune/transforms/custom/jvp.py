@@ -11,15 +11,17 @@ The rule runs where the derivative is taken, so it may call the function itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
 from rune.core.axes import LaneAxis, own_axis
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
-from rune.core.interpreter import is_evaluating, type_of, use
+from rune.core.interpreter import Tracer, is_evaluating, type_of, use
 from rune.core.program import Program
 from rune.core.staging import stage
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import TransformError
@@ -75,13 +77,13 @@ class custom_jvp(CustomFunction):
     rule: Callable[..., object] | None = None
     symbolic_zeros = False
 
-    def defjvp(self, rule: J, symbolic_zeros: bool = False) -> J:
-        """Set rule(primals, tangents) -> (results, tangents of the results).
+    def defjvp(self, jvp: J, symbolic_zeros: bool = False) -> J:
+        """Set the rule, jvp(primals, tangents) -> (results, tangents of the results).
 
         symbolic_zeros: zero tangents are passed as SymbolicZero objects instead of arrays.
         """
-        self.rule, self.symbolic_zeros = rule, symbolic_zeros
-        return rule
+        self.rule, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
 
     def defjvps(self, *rules: Callable[..., object] | None) -> None:
         """Set one rule(tangent, result, *primals) per argument; None if its derivative is 0."""
@@ -106,6 +108,8 @@ class custom_jvp(CustomFunction):
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
         arguments = self.arguments(args, kwargs)
         check_closure(KIND, self.name, self.function, arguments.static_values)
+        if any(map(_is_traced, tree.leaves(arguments.static_values))):
+            return _by_operands(self, arguments)
         rule = _Rule(self, arguments)
         outs, out_tree = on_level(arguments.leaves, rule.with_tree, lambda xs: self._run(arguments, rule, xs))
         return tree.unflatten(out_tree, outs)
@@ -131,6 +135,58 @@ def _sum_of(terms: Sequence[object], result: object) -> Any:
     for term in terms[1:]:
         total = tree.map(lambda a, b: a + b, total, term)
     return total
+
+
+# --- traced arguments that are not differentiated -----------------------------------------------
+
+
+def _is_traced(leaf: object) -> bool:
+    return isinstance(opened(leaf), Tracer)
+
+
+def _by_operands(custom: custom_jvp, arguments: Arguments) -> object:
+    """The call where arguments that are not differentiated hold traced values.
+
+    A rule outlives the trace of its call. So the traced values become operands of the equation,
+    each under the transformations of its own, and their tangents have to be zero.
+    """
+    leaves, treedef = tree.flatten(arguments.static_values)
+    traced = [_is_traced(x) for x in leaves]
+    constants = [None if t else x for x, t in zip(leaves, traced)]
+
+    def statics(operands: Sequence[object]) -> tuple[object, ...]:
+        values = iter(operands)
+        return tree.unflatten(treedef, [next(values) if t else x for x, t in zip(constants, traced)])
+
+    places, form = [place for place, _ in arguments.statics], arguments.form()
+
+    def function(operands: Sequence[object], *chosen: object) -> object:
+        return custom.function(*replace(form, statics=tuple(zip(places, statics(operands)))).all(chosen))
+
+    def rule(primals: Sequence[Sequence[Value]], tangents: Sequence[Sequence[object]]) -> object:
+        assert custom.rule is not None
+        for value, tangent in zip(primals[0], tangents[0], strict=True):
+            if not isinstance(tangent, SymbolicZero):
+                _refuse_nondiff(custom.name, type_of(value))
+        directions = tangents[1:] if custom.symbolic_zeros else tree.map(_instantiated, tangents[1:])
+        return custom.rule(*statics(primals[0]), primals[1:], directions)
+
+    call = custom_jvp(function)
+    call.name = custom.name
+    call.defjvp(rule, symbolic_zeros=True)
+    return call([x for x, t in zip(leaves, traced) if t], *arguments.trees(arguments.leaves))
+
+
+def _instantiated(tangent: object) -> object:
+    return tangent.instantiate() if isinstance(tangent, SymbolicZero) else tangent
+
+
+def _refuse_nondiff(name: str, type: ArrayType) -> NoReturn:
+    raise TransformError(
+        f"{KIND}: cannot differentiate {name} with respect to {type} "
+        "(nondiff_argnums says that this argument is not differentiated)",
+        hint="let it be differentiated, or hide its derivative with rune.lax.stop_gradient",
+    )
 
 
 # --- the rule, as the interpreters see it -------------------------------------------------------

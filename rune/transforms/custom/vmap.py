@@ -63,8 +63,8 @@ class custom_vmap(CustomFunction):
     kind = KIND
     rule: Callable[..., Any] | None = None
 
-    def __init__(self, function: Callable[..., object]):
-        super().__init__(function)
+    def __init__(self, fun: Callable[..., object]):
+        super().__init__(fun)
 
     def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule; a decorator, which gives the rule back."""

@@ -12,6 +12,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import Frame
 from rune.lowering.decompose import LIBRARY, decompose
+from rune.lowering.live import live
 from rune.lowering.messages import is_collective, merge_all
 from rune.records import dataclass
 from rune.sharding import Mesh
@@ -72,7 +73,7 @@ def _bytes(type: ArrayType) -> Size:
 def exchanges(program: Program, mesh: Mesh) -> tuple[Exchange, ...]:
     """What a device sends when it runs the program, in loops and branches too; of branches all."""
     # Whoever computes an operation, it sends nothing.
-    return tuple(_exchanges(merge_all(decompose(program, frozenset({LIBRARY}))), mesh))
+    return tuple(_exchanges(merge_all(decompose(live(program), frozenset({LIBRARY}))), mesh))
 
 
 def _exchanges(program: Program, mesh: Mesh) -> Iterator[Exchange]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.as_jax.surface.corners import CORNERS
+
 X = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
 IDS = np.array([0, 2, 2, 1, 9])
 IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 7, 5, 3)).astype(np.float32)
@@ -119,4 +121,5 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "stats modules": lambda jax: __import__("jax.scipy.stats.norm").scipy.stats.norm.logpdf(X, loc=1, scale=2),
     "linalg.lu_pivots": lambda jax: jax.lax.linalg.lu_pivots_to_permutation(np.array([2, 2, 2], np.int32), 4),
     "optimization_barrier": lambda jax: jax.grad(lambda x: jax.lax.optimization_barrier(x).sum())(X),
+    **CORNERS,
 }

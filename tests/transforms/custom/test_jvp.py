@@ -198,6 +198,49 @@ def test_arguments_that_are_not_differentiated_come_first_and_may_be_anything():
     assert float(rune.jit(rune.grad(applied, argnums=1), static_argnums=0)(rnp.sin, 1.0)) == 3.0
 
 
+@functools.partial(rune.custom_jvp, nondiff_argnums=(0,))
+def tenfold(n: Any, x: Any) -> Any:
+    """n x² with ten times its derivative, 20 n x."""
+    return n["by"] * x**2
+
+
+@tenfold.defjvp
+def _(n: Any, primals: Any, tangents: Any) -> Any:
+    return tenfold(n, *primals), 20.0 * n["by"] * primals[0] * tangents[0]
+
+
+def one_by_one(n: Any, x: Any) -> Any:
+    return tenfold({"by": n}, x)
+
+
+TRACED: dict[str, Callable[[Any, Any], Any]] = {
+    "vmap": rune.vmap(one_by_one),
+    "vmap of jit": rune.vmap(rune.jit(one_by_one)),
+    "jit of vmap": rune.jit(rune.vmap(one_by_one)),
+    "checkpoint": rune.vmap(rune.checkpoint(one_by_one)),
+    "scan": lambda n, x: rune.lax.scan(lambda _, lane: (None, one_by_one(*lane)), None, (n, x))[1],
+    "cond": rune.vmap(lambda n, x: rune.lax.cond(x > 0, one_by_one, lambda n, x: 0 * x, n, x)),
+}
+
+
+@pytest.mark.parametrize("way", TRACED)
+def test_traced_arguments_that_are_not_differentiated_reach_the_rule(way: str):
+    n, x = np.array([0.5, -1.0, 3.0], np.float32), np.array([1.0, 2.0, 5.0], np.float32)
+
+    def total(x: Any) -> Any:
+        return TRACED[way](n, x).sum()
+
+    for grad in (rune.grad, lambda f: rune.jit(rune.grad(f))):
+        np.testing.assert_allclose(grad(total)(x), 20 * n * x, rtol=1e-6)
+    np.testing.assert_allclose(rune.hessian(total)(x), np.diag(20 * n), rtol=1e-6)
+    np.testing.assert_allclose(rune.jvp(total, (x,), (n,))[1], (20 * n * n * x).sum(), rtol=1e-6)
+
+
+def test_the_derivative_of_a_traced_argument_that_has_none_is_refused():
+    with pytest.raises(TransformError, match="nondiff_argnums says that this argument is not differentiated"):
+        rune.grad(lambda n: rune.vmap(one_by_one)(n, rnp.ones(3)).sum())(rnp.ones(3))
+
+
 def test_keywords_and_defaults_find_their_places():
     function = rune.custom_jvp(lambda x, y=3.0: x * y)
     function.defjvps(lambda t, r, x, y: t * y, lambda t, r, x, y: t * x)

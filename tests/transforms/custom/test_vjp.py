@@ -15,6 +15,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune import lax
 from rune.errors import TransformError
 from tests.support.arrays import array
 from tests.support.close import near, same
@@ -357,6 +358,21 @@ FORWARD: dict[str, Callable[[], Any]] = {
 def test_forward_mode_is_refused(name: str):
     with pytest.raises(TypeError, match="cannot apply forward-mode"):
         FORWARD[name]()
+
+
+UNREAD: dict[str, Callable[[Any], Any]] = {
+    "jvp": lambda x: rune.jvp(wave, (x, 2.0), (1.0, 0.0))[0],
+    "jvp of jit": lambda x: rune.jvp(rune.jit(wave), (x, 2.0), (1.0, 0.0))[0],
+    "jvp of vmap": lambda x: rune.jvp(rune.vmap(wave, (0, None)), (x[None], 2.0), (x[None], 0.0))[0][0],
+    "jvp of checkpoint": lambda x: rune.jvp(rune.checkpoint(wave), (x, 2.0), (1.0, 0.0))[0],
+    "scan": lambda x: rune.jvp(lambda v: lax.scan(lambda c, _: (c, wave(c, 2.0)), v, length=2)[1], (x,), (x,))[0][1],
+    "linearize": lambda x: rune.linearize(lambda v: wave(v, 2.0), x)[0],
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_tangent_that_nothing_reads_needs_no_rule_where_it_is_compiled(name: str):
+    np.testing.assert_array_equal(rune.jit(UNREAD[name])(rnp.float32(1.25)), rune.jit(wave)(1.25, 2.0))
 
 
 WRONG: list[tuple[str, Any, Any, str]] = [

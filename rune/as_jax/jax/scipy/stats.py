@@ -1,16 +1,36 @@
 """`jax.scipy.stats`."""
 
 import sys
+from dataclasses import fields
 
+import rune.numpy as rnp
 from rune import absent
+from rune.array import Array
 from rune.scipy import stats
 from rune.scipy.stats import *
+from rune.scipy.stats.family import Continuous
+from rune.typing import ArrayLike
 
 __getattr__ = absent.of(__name__)
+
+
+class _Normal(Continuous):
+    """The normal distribution, whose quantiles have the default dtype in JAX: f64 under x64."""
+
+    def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The inverse of cdf; NaN outside of [0, 1]."""
+        return rnp.asarray(super().ppf(q, *args, **kwargs), float)
+
+    def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The inverse of sf; NaN outside of [0, 1]."""
+        return rnp.asarray(super().isf(q, *args, **kwargs), float)
+
+
+norm = _Normal(**{f.name: getattr(stats.norm, f.name) for f in fields(Continuous)})
 # `import jax.scipy.stats.norm`: JAX's distributions are modules, rune's are records.
 _DISTRIBUTIONS = """
 bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace
 logistic multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy
 """
 for _name in _DISTRIBUTIONS.split():
-    sys.modules[f"{__name__}.{_name}"] = getattr(stats, _name)
+    sys.modules[f"{__name__}.{_name}"] = globals()[_name]
