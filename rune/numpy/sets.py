@@ -90,6 +90,14 @@ def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: ArrayL
     if size is None:
         return take(x, flat_positions("unique", mask, None), axis=0, mode="clip")
     places = flat_positions("unique", mask, size)
+    return _filled(x, places, fill_value)
+
+
+def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Array:
+    """The rows of x at these places, fills for those outside; of no rows, fills alone."""
+    length, *row = type_of(x).shape
+    if length == 0 and fill_value is not None:
+        return fit(ops.cast(value("unique", fill_value), type_of(x).dtype), (*type_of(places).shape, *row))
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 
@@ -248,7 +256,7 @@ def _values(
     else:
         outside = np.iinfo(np.int32).max
         places = _chosen(positions, starts, size, outside)
-        distinct = take(rows, places, axis=0, mode="fill", fill_value=fill_value)
+        distinct = _filled(rows, places, fill_value)
     if axis is None:
         return distinct
     ndim = type_of(distinct).ndim
@@ -456,7 +464,7 @@ def setdiff1d(
 ) -> Array:
     """The distinct elements of the first that are not in the second, in order.
 
-    Shapes: any -> [U], or [size]. Types: promoted together.
+    Shapes: any -> [U], or [size]. Types: that of the first; promoted together to compare.
     assume_unique: all elements of the first that are not in the second, in their own order.
     size, fill_value: as `unique`, but filled with 0 unless given.
     Errors: TracerArrayConversionError for traced arrays without size.
@@ -465,9 +473,10 @@ def setdiff1d(
     >>> rnp.setdiff1d(rnp.array([3, 1, 1, 2]), rnp.array([2]))
     Array([1, 3], i32[2], cpu:0)
     """
-    x, y = _pair("setdiff1d", ar1, ar2)
+    x = c.reshape(value("setdiff1d", ar1), -1)
     x = x if assume_unique else ops.sort(x, num_keys=1)[0]
-    mask = ops.logical_not(_is_in(x, ops.sort(y, num_keys=1)[0]))
+    compared, y = _pair("setdiff1d", x, ar2)
+    mask = ops.logical_not(_is_in(compared, ops.sort(y, num_keys=1)[0]))
     mask = mask if assume_unique else ops.logical_and(mask, _starts([x], True))
     return _chosen(x, mask, size, 0 if fill_value is None else fill_value)
 

@@ -52,6 +52,7 @@ class Doubt:
     error: np.ndarray | None
     spread: np.ndarray | None
     alone: Leaf | None
+    overflows: np.ndarray | None = None  # elements that are numbers in 64 bits alone
 
 
 def leaf(value: Any) -> Leaf:
@@ -83,19 +84,20 @@ def doubt(program: Program, name: str, expected: Leaf) -> Doubt:
     try:
         wide = _wide(program)
         truth = step_by_step(wide, wide.arguments)[name].bits
-        error = apart(expected.bits, truth) if truth.shape == expected.bits.shape else None
+        error = apart(expected.bits, truth)
+        overflows = np.isfinite(widest(truth)) & ~np.isfinite(widest(expected.bits))
     except Exception:  # a text that fixes its dtypes has no wide twin
-        error = None
+        error = overflows = None
     try:
-        moved = [step_by_step(program, _nudged(program, d))[name].bits for d in (-1, 1)]
-        spread = np.maximum(*[apart(expected.bits, m) for m in moved])
+        moved = [step_by_step(program, _nudged(program, k))[name].bits for k in range(4)]
+        spread = np.max([apart(expected.bits, m) for m in moved], axis=0)
     except Exception:
         spread = None
     try:
         alone = step_by_step(program, program.arguments)[name]
     except Exception:
         alone = None
-    return Doubt(error, spread, alone)
+    return Doubt(error, spread, alone, overflows)
 
 
 def _wide(program: Program) -> Program:
@@ -104,17 +106,17 @@ def _wide(program: Program) -> Program:
     return Program(program.seed, arguments, statements, True)
 
 
-def _nudged(program: Program, direction: int) -> dict[str, np.ndarray]:
-    return {name: _neighbour(x, direction) for name, x in program.arguments.items()}
+def _nudged(program: Program, number: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(number)
+    return {name: _neighbour(x, rng) for name, x in program.arguments.items()}
 
 
-def _neighbour(x: np.ndarray, direction: int) -> np.ndarray:
+def _neighbour(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if x.dtype.kind in "biu":
         return x
-    unit = float(ml_dtypes.finfo(x.dtype).eps) * direction
-    signs = np.where(np.arange(x.size) % 3 == 0, -1, 1).reshape(x.shape)
+    unit = float(ml_dtypes.finfo(x.dtype).eps)
     with np.errstate(all="ignore"):
-        return (widest(x) * (1 + signs * unit)).astype(x.dtype)
+        return (widest(x) * (1 + rng.choice([-unit, unit], x.shape))).astype(x.dtype)
 
 
 def widest(x: np.ndarray) -> np.ndarray:

@@ -165,7 +165,7 @@ def transformed_function(w: Writer, is_smooth: bool) -> bool:
     leaves = f"{name}_leaves"
     lines = [*body, f"{leaves} = jax.tree.leaves({call}({', '.join(operands)}))", f"{name} = {leaves}[0]"]
     if w.chance(0.6):
-        lines[-1] = f"{name} = jnp.concatenate([jnp.ravel(t).astype(float) for t in {leaves}])"
+        lines[-1] = f"{name} = flat({leaves})"
     return w.bind(Statement((name,), "\n".join(lines), " of ".join(_word(link) for link in links)))
 
 

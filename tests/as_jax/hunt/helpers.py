@@ -46,6 +46,12 @@ def smooth(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: floating(function(*args))
 
 
+def flat(leaves: Sequence[Any]) -> Any:
+    """All leaves as one vector of floats, with both parts of complex ones."""
+    parts = [p for y in leaves for p in ((y.real, y.imag) if jnp.iscomplexobj(y) else (y,))]
+    return jnp.concatenate([jnp.ravel(p).astype(float) for p in parts])
+
+
 def onto(carry: Any, tree: Any) -> Any:
     """The carry moved by what was computed, with its own shape and dtype."""
     move = sum((jnp.tanh(jnp.mean(y.astype(float))) for y in floating(tree) if y.size), start=jnp.zeros((), float))
@@ -82,6 +88,7 @@ NAMES: Mapping[str, Any] = {
     "total": total,
     "scalar": scalar,
     "smooth": smooth,
+    "flat": flat,
     "onto": onto,
     "with_own_jvp": with_own_jvp,
     "with_own_vjp": with_own_vjp,

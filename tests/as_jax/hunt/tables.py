@@ -82,7 +82,7 @@ lax.«cumsum|cumprod|cummax|cummin|cumlogsumexp»({x:1}, {axis+}«|, reverse=Tru
 lax.reduce_«sum|prod|max|min|and|or|xor»({x:1}, (0,))
 lax.reduce({x:1}, «jnp.zeros((), {x}.dtype)|{x}.dtype.type(1)», «lax.add|lax.max|lax.mul|lambda a, b: a + b * 2 - b», ({axis+},))
 jnp.«maximum|minimum|add|multiply|logaddexp|subtract».«reduce|accumulate»({x:1}, {axis})
-jnp.«maximum|add|multiply».reduceat({x:1}, jnp.array([0, 2, 1]), axis={axis})
+jnp.«maximum|add|multiply».reduceat({x:1-1}, jnp.arange({x}.shape[0]) // 2, axis=0)
 jnp.«add|multiply|maximum».outer({x:-1}, {z:-1})
 jnp.add.at({x:1}, jnp.array([0, 1, 0]), 2, inplace=False)
 jnp.average({x}, {axes}«|, weights=jnp.abs({y}) + 1, returned=True»[0])
@@ -196,7 +196,7 @@ jnp.lexsort(({x:1}, {y}), axis={axis})
 lax.top_k({x:1}, «1|2|3»)[«0|1»]
 lax.top_k({x:1}, {n})[«0|1»]
 jnp.partition({x:1}, «0|1|-1», {axis})«.max()|[0]|.sum()»
-jnp.argpartition({x:1}, «0|-1», {axis})[«0|-1»]
+jnp.argpartition({x:1}, «0|-1», {axis}).shape[0] + {x}
 jnp.sort_complex({x})
 jnp.searchsorted(jnp.sort({x:biuf1-1}), {z:if}«|, side='right'»«|, method=«'scan'|'scan_unrolled'|'sort'|'compare_all'»»)
 jnp.unique({x}, size=«3|9|1»«|, fill_value=-7»)
@@ -241,7 +241,7 @@ INDEXING = texts("""
 {x:f1}.at[{z:i1-1}].«divide|power»(2)
 jnp.take({x}, «{z:i}|{z:iu-0}|jnp.array([[0, -1], [5, 1]])», axis=«{axis}|None»«|, mode='clip'|, mode='wrap'|, mode='fill'|, fill_value=3|, unique_indices=True»)
 jnp.take_along_axis({x:1}, jnp.argsort({y}, {axis}), {axis})
-jnp.take_along_axis({x:1}, {y:iu}, {axis}«|, mode='clip'|, mode='fill'|, fill_value=1»)
+jnp.take_along_axis({x:1}, {y:i}, {axis}«|, mode='clip'|, mode='fill'|, fill_value=1»)
 jnp.put_along_axis({x:1}, jnp.argmax({x}, {axis}, keepdims=True), {number}, {axis}, inplace=False)
 jnp.put({x}, «{z:i}|jnp.array([0, 3, -1])», «{number}|jnp.array([1, 2])», mode=«'clip'|'wrap'|None», inplace=False)
 jnp.place({x}, {y:b}, jnp.array([1, 2, 3]), inplace=False)
@@ -323,7 +323,7 @@ jax.scipy.signal.detrend({x:f1}, axis={axis}«|, type='constant'»)
 """)
 
 MATRICES = texts("""
-jnp.linalg.solve(M({x:f2}), «{x}|{x}[..., 0]|M({x})»)
+jnp.linalg.solve(M({x:f2}), «M({x})[..., :1]|M(2 * {x})»)
 jnp.linalg.«inv|pinv|slogdet|det|cond|matrix_rank»(M({x:f2}))«|[0]|[1]»
 jnp.linalg.cholesky(S({x:f2})«|, upper=True»)
 jnp.linalg.«eigvalsh|svdvals»(S({x:f2}))
@@ -335,13 +335,13 @@ jnp.linalg.svd({x:f2}, compute_uv=False)
 jnp.linalg.lstsq(M({x:f2-2}), {x}[:, 0])[«0|3»]
 jnp.linalg.matrix_power(M({x:f2}), «-2|0|1|3|5») / 100
 jnp.linalg.tensorsolve(M({x:f2-2}), {x}[:, 0])
-jax.scipy.linalg.solve_triangular(M({x:f2}), «{x}[..., 0]|M({x})», lower=«True|False», trans=«0|1|'T'», unit_diagonal=«True|False»)
-lax.linalg.triangular_solve(M({x:f2}), M({x}), left_side=«True|False», lower=«True|False», transpose_a=«True|False»)
+jax.scipy.linalg.solve_triangular(M({x:f2}), «M({x})[..., 0]|M(2 * {x})», lower=«True|False», trans=«0|1|'T'», unit_diagonal=«True|False»)
+lax.linalg.triangular_solve(M({x:f2}), M(2 * {x}), left_side=«True|False», lower=«True|False», transpose_a=«True|False»)
 jax.scipy.linalg.solve(S({x:f2-2}), {x}[:, 0], assume_a='pos'«|, lower=True»)
 jax.scipy.linalg.lu(M({x:f2}))[«0|1|2»]
 jax.scipy.linalg.lu_factor(M({x:f2}))[«0|1»]
 jax.scipy.linalg.«expm|sqrtm»(S({x:f2-2}) / 50).real
-jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(S({x:f2})), True), {x}[..., 0])
+jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(S({x:f2})), True), «M({x})[..., 0]|M({x})»)
 jax.scipy.linalg.«toeplitz|circulant|hankel»({x:1-1}[:7])
 jax.scipy.linalg.eigh_tridiagonal(jnp.arange(1.0, 6.0), jnp.resize({x:f}, (4,)), eigvals_only=True)
 jax.scipy.linalg.block_diag({x:-2}, jnp.ones((1, 2)))
@@ -420,7 +420,7 @@ lax.ppermute({x}, 'AXIS', [(k, (k + 1) % lax.axis_size('AXIS')) for k in range(l
 {x:f} * lax.psum(1, 'AXIS')
 lax.psum_scatter(lax.all_gather({x:f}, 'AXIS'), 'AXIS')
 lax.pshuffle({x}, 'AXIS', list(range(lax.axis_size('AXIS')))[::-1])
-lax.all_to_all(lax.all_gather({x:f}, 'AXIS'), 'AXIS', 0, 0)
+lax.all_to_all(lax.all_gather({x:f}, 'AXIS') * (1 + lax.axis_index('AXIS')), 'AXIS', 0, 0)
 lax.psum({x:f} * {yb:f}, 'AXIS') * {x}
 """)
 
@@ -465,7 +465,7 @@ jnp.outer({x:f-1}, {z:f-1}) if {x}.size < 30 else {x}
 jnp.convolve({x:f1-1}[:60], {z:f1-1}[:5], «'same'|'valid'|'full'»)
 lax.conv_general_dilated(jnp.resize({x:f}, (1, 2, 5, 4)), jnp.resize(jnp.tanh({x}), (4, «2|1», 3, 2)), («1, 1|2, 1»), «'SAME'|'VALID'»«|, rhs_dilation=(1, 2)»«|, feature_group_count=2»)
 lax.reduce_window({x:f2-2}, «0.0, lax.add|-jnp.inf, lax.max», (2, 1), («1, 1|2, 1»), 'SAME')
-jnp.linalg.solve(M({x:f2}), «{x}|M({x})|{x}[..., 0]»)
+jnp.linalg.solve(M({x:f2}), «{x}|M(2 * {x})|{x}[..., 0]»)
 jnp.linalg.«inv|cholesky|det|eigvalsh»(S({x:f2}) / 30)
 jnp.linalg.slogdet(M({x:f2}))[1]
 jnp.abs(jnp.linalg.qr(M({x:f2}))[1])

@@ -25,8 +25,10 @@ from tests.as_jax.programs import (
     fields,
     learning,
     models,
+    networks,
     physics,
     sampling,
+    sciences,
     sequences,
     signals,
     solvers,
@@ -35,7 +37,21 @@ from tests.as_jax.programs import (
 )
 
 ANSWERS = Path(__file__).parent / "jax_0_10_2.npz"
-SUBJECTS = (algorithms, fields, learning, models, physics, sampling, sequences, signals, solvers, statistics, words)
+SUBJECTS = (
+    algorithms,
+    fields,
+    learning,
+    models,
+    networks,
+    physics,
+    sampling,
+    sciences,
+    sequences,
+    signals,
+    solvers,
+    statistics,
+    words,
+)
 USAGE = "usage: answers.py (store | compare)"
 
 
