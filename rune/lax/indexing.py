@@ -321,7 +321,10 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     x = value("index_take", src)
     places = given_axes("index_take", x, axes)
     extents = [type_of(x).shape[a] for a in places]
-    vectors = [ops.reshape(modulo(value("index_take", i), d), shape=(_length(i), 1)) for i, d in zip(idxs, extents, strict=True)]
+    vectors = [
+        ops.reshape(modulo(value("index_take", i), d), shape=(_length(i), 1))
+        for i, d in zip(idxs, extents, strict=True)
+    ]
     sizes = tuple(1 if a in places else d for a, d in enumerate(type_of(x).shape))
     offset = tuple(range(1, type_of(x).ndim - len(places) + 1))
     numbers = GatherDimensionNumbers(offset, tuple(sorted(places)), places)

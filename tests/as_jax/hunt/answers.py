@@ -1,16 +1,8 @@
-"""What the `jax` of this process answers to a program of a hunt, and how exact jax's answer is.
-
-    python -m tests.as_jax.hunt.answers draw FIRST COUNT FILE     programs of seeds, with answers
-    python -m tests.as_jax.hunt.answers doubt FILE                how exact the answers in doubt are
-
-Both are run by an interpreter with jax.
-"""
+"""What the `jax` of this process answers to a program of a hunt, and how exact that answer is."""
 
 from __future__ import annotations
 
-import pickle
 import re
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -145,24 +137,3 @@ def _answered(program: Program) -> Answered | None:
         return Answered(program, as_one(program))
     except Exception:  # refused where it is compiled: no program
         return None
-
-
-def main(arguments: list[str]) -> None:
-    match arguments:
-        case ["draw", first, count, path]:
-            answered = drawn(range(int(first), int(first) + int(count)))
-            with open(path, "wb") as file:
-                pickle.dump(answered, file)
-        case ["doubt", path]:
-            with open(path, "rb") as file:
-                questions = pickle.load(file)
-            doubts = [doubt(*question) for question in questions]
-            with open(path, "wb") as file:
-                pickle.dump(doubts, file)
-        case _:
-            sys.exit(__doc__)
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main(sys.argv[1:])

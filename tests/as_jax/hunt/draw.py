@@ -90,7 +90,17 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype_name: str, m
         numbers_ = np.asarray(values).astype(dtype)
         if manner == "hard":
             info = ml_dtypes.finfo(dtype)
-            extremes = [np.nan, np.inf, -np.inf, -0.0, info.max, -info.max, info.tiny, info.smallest_subnormal, info.eps]
+            extremes = [
+                np.nan,
+                np.inf,
+                -np.inf,
+                -0.0,
+                info.max,
+                -info.max,
+                info.tiny,
+                info.smallest_subnormal,
+                info.eps,
+            ]
             hard = rng.choice(np.array(extremes, dtype=np.float64), shape).astype(dtype)
             numbers_ = np.where(rng.random(shape) < 0.2, hard, numbers_)
     return numbers_

@@ -13,6 +13,7 @@ from tests.as_jax.hunt.tables import COLLECTIVES, KINDS, SMOOTH
 from tests.as_jax.hunt.text import Statement
 from tests.as_jax.hunt.writer import Type, Writer, kind_of
 
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One transformation: text with {} for the function, and the arguments of that function."""
@@ -97,11 +98,12 @@ def branched(w: Writer, args: tuple[Type, ...]) -> Link | None:
 
 
 def rows_mapped(w: Writer, args: tuple[Type, ...]) -> Link | None:
-    if not args[0].ndim or not 0 < args[0].shape[0] <= 40:
+    rows, *others = args
+    if not rows.ndim or not 0 < rows.shape[0] <= 40:
         return None
-    rest = ", *more" if len(args) > 1 else ""
+    rest = ", *more" if others else ""
     size = w.choose(["", ", batch_size=2", ", batch_size=3"])
-    return Link(f"(lambda c{rest}: lax.map(lambda r: ({{}})(r{rest}), c{size}))", (without_axis(args[0], 0), *args[1:]))
+    return Link(f"(lambda c{rest}: lax.map(lambda r: ({{}})(r{rest}), c{size}))", (without_axis(rows, 0), *others))
 
 
 PLAIN: tuple[Transformation, ...] = (

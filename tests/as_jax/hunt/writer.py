@@ -178,9 +178,9 @@ def kind_of(x: Any) -> str:
     return "f" if jnp.issubdtype(x.dtype, jnp.floating) else x.dtype.kind
 
 
-def _fits(kind: str, shape: tuple[int, ...], like: tuple[int, ...]) -> bool:
+def _fits(kind: str, shape: Sequence[Any], like: Sequence[Any]) -> bool:
     if kind == "y":
-        return shape == like
+        return tuple(shape) == tuple(like)
     if kind == "yb":
         return len(shape) <= len(like) and all(s in (1, t) for s, t in zip(shape[::-1], like[::-1]))
     return True

@@ -102,7 +102,12 @@ def mixture_of_experts_with_capacity():
         y = jnp.einsum("ech,ehd->ecd", y, p["down"]).reshape(-1, D)
         out = y.at[slot].get(mode="fill", fill_value=0) * weight.T.reshape(-1, 1)
         load = hot.sum(0) / hot.sum()
-        return out.reshape(K, T, D).sum(0), E * jnp.sum(load * probs.mean(0)), keep.sum(), jnp.bincount(slot, length=E * CAP + 1)
+        return (
+            out.reshape(K, T, D).sum(0),
+            E * jnp.sum(load * probs.mean(0)),
+            keep.sum(),
+            jnp.bincount(slot, length=E * CAP + 1),
+        )
 
     def by_groups(p, x):
         expert = jnp.argmax(x @ p["gate"], -1)
@@ -252,7 +257,9 @@ def sampling_with_nucleus_and_penalties():
         drop = jnp.cumsum(ranked, -1) - ranked > top_p
         drop = jnp.put_along_axis(jnp.zeros_like(drop), order, drop, -1, inplace=False)
         probs = jax.nn.softmax(jnp.where(drop, -jnp.inf, logits))
-        return jnp.where(probs < minimum * probs.max(-1, keepdims=True), -jnp.inf, logits + jnp.where(drop, -jnp.inf, 0))
+        return jnp.where(
+            probs < minimum * probs.max(-1, keepdims=True), -jnp.inf, logits + jnp.where(drop, -jnp.inf, 0)
+        )
 
     @functools.partial(jax.jit, static_argnames=("top_k",))
     def generate(key, prompt, top_k=7, top_p=0.8, temperature=0.9):

@@ -18,7 +18,9 @@ def baum_welch_in_logarithms():
     obs = np.random.default_rng(1).integers(0, V, (N, T))
     lengths = jnp.array([29, 17, 23, 8])
     k = random.split(random.key(2), 3)
-    start, move, emit = (jnp.log(random.dirichlet(q, jnp.ones(s[-1]) * 3, s[:-1])) for q, s in zip(k, ((S,), (S, S), (S, V))))
+    start, move, emit = (
+        jnp.log(random.dirichlet(q, jnp.ones(s[-1]) * 3, s[:-1])) for q, s in zip(k, ((S,), (S, S), (S, V)))
+    )
 
     def forward_backward(params, obs, length):
         start, move, emit = params
@@ -120,10 +122,14 @@ def spherical_harmonics_and_rotations():
 
     l = jnp.array([0, 1, 2, 3, 4, 4])
     m = jnp.array([0, 1, -2, 3, 0, -4])
-    names = jax.vmap(lambda l, m: jax.scipy.special.sph_harm_y(jnp.full(5, l), jnp.full(5, m), theta, phi, n_max=4))(l, m)
+    names = jax.vmap(lambda l, m: jax.scipy.special.sph_harm_y(jnp.full(5, l), jnp.full(5, m), theta, phi, n_max=4))(
+        l, m
+    )
     slopes = jax.jacfwd(real, argnums=(0, 1))(theta[2], phi[2])
     x, w = np.polynomial.legendre.leggauss(7)
-    grid = jax.vmap(lambda z: jax.vmap(lambda a: real(jnp.arccos(z), a))(jnp.arange(11) * 2 * jnp.pi / 11))(jnp.asarray(x, jnp.float32))
+    grid = jax.vmap(lambda z: jax.vmap(lambda a: real(jnp.arccos(z), a))(jnp.arange(11) * 2 * jnp.pi / 11))(
+        jnp.asarray(x, jnp.float32)
+    )
     gram = jnp.einsum("zai,zaj,z->ij", grid, grid, jnp.asarray(w, jnp.float32)) * 2 * jnp.pi / 11
     return real(theta, phi), names.real, names.imag, slopes, jnp.round(gram, 3) + 0.0
 
@@ -263,7 +269,15 @@ def noisy_quantum_channels():
     v, g = jax.jit(jax.value_and_grad(energy, (0, 1)))(angles, 0.1)
     shift = lambda s: jax.vmap(energy, (None, 0))(angles.at[0, 0, 0].add(s), jnp.array([0.0, 0.1]))
     shots = random.categorical(random.key(0), jnp.log(jnp.clip(jnp.diag(rho).real, 1e-9)), shape=(41,))
-    return rho, traces, v, g, (shift(jnp.pi / 2) - shift(-jnp.pi / 2)) / 2, jnp.linalg.eigvalsh(rho), jnp.bincount(shots, length=8)
+    return (
+        rho,
+        traces,
+        v,
+        g,
+        (shift(jnp.pi / 2) - shift(-jnp.pi / 2)) / 2,
+        jnp.linalg.eigvalsh(rho),
+        jnp.bincount(shots, length=8),
+    )
 
 
 def ising_by_metropolis_and_clusters():
@@ -365,7 +379,9 @@ def mel_spectrogram_and_cepstra():
         cep = jax.scipy.fft.dct(db, norm="ortho", axis=-1)[:, :7]
         lifted = cep * (1 + 11 * jnp.sin(jnp.pi * jnp.arange(7) / 22))
         pad = jnp.pad(lifted, ((2, 2), (0, 0)), mode="edge")
-        delta = sum(k * (pad[2 + k : lifted.shape[0] + 2 + k] - pad[2 - k : lifted.shape[0] + 2 - k]) for k in (1, 2)) / 10
+        delta = (
+            sum(k * (pad[2 + k : lifted.shape[0] + 2 + k] - pad[2 - k : lifted.shape[0] + 2 - k]) for k in (1, 2)) / 10
+        )
         return power, db, lifted, delta
 
     power, db, lifted, delta = jax.jit(features)(x)
@@ -493,7 +509,16 @@ def roots_of_polynomials():
     newton = jnp.stack([real(c), *jax.grad(real)(c)])
     chain = jnp.convolve(jnp.convolve(c, jnp.array([1.0, 2.0])), c)
     quotient, remainder = jnp.polydiv(chain, c)
-    return z, order(jax.jit(aberth)(c)), newton, jax.hessian(real)(c), chain, quotient, jnp.round(remainder, 3) + 0.0, jnp.poly(jnp.array([1.0, -2.0, 3.0]))
+    return (
+        z,
+        order(jax.jit(aberth)(c)),
+        newton,
+        jax.hessian(real)(c),
+        chain,
+        quotient,
+        jnp.round(remainder, 3) + 0.0,
+        jnp.poly(jnp.array([1.0, -2.0, 3.0])),
+    )
 
 
 def model_predictive_control():
@@ -645,7 +670,11 @@ def homography_by_consensus():
         zero, one = jnp.zeros_like(p[:, 0]), jnp.ones_like(p[:, 0])
         x, y, u, v = *p.T, *q.T
         rows = jnp.stack(
-            [jnp.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1), jnp.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)], 1
+            [
+                jnp.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1),
+                jnp.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1),
+            ],
+            1,
         ).reshape(-1, 8)
         h = jnp.linalg.lstsq(rows, q.reshape(-1))[0] if rows.shape[0] > 8 else jnp.linalg.solve(rows, q.reshape(-1))
         return jnp.append(h, 1.0).reshape(3, 3)
@@ -666,4 +695,11 @@ def homography_by_consensus():
         return jnp.sum(jnp.where(r < 0.02, r**2 / 2, 0.02 * (r - 0.01)))
 
     g = jax.grad(huber)(refined.reshape(-1)[:8] + 0.05)
-    return at, votes, inside, refined, g, jax.vmap(jnp.linalg.det)(jax.vmap(jax.jacfwd(lambda x: apply(refined, x)))(p[:5]))
+    return (
+        at,
+        votes,
+        inside,
+        refined,
+        g,
+        jax.vmap(jnp.linalg.det)(jax.vmap(jax.jacfwd(lambda x: apply(refined, x)))(p[:5])),
+    )
