@@ -89,8 +89,7 @@ def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: ArrayL
     """The elements (rows) of x where the mask is true: `size` of them, if it is given."""
     if size is None:
         return take(x, flat_positions("unique", mask, None), axis=0, mode="clip")
-    places = flat_positions("unique", mask, size)
-    return _filled(x, places, fill_value)
+    return _filled(x, flat_positions("unique", mask, size), fill_value)
 
 
 def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Array:
@@ -103,10 +102,8 @@ def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Ar
 
 def _or_first(chosen: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
     """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
-    if fill_value is not None:
-        return chosen
     count = type_of(chosen).shape[0]
-    if count == 0 or type_of(mask).shape[0] == 0:
+    if fill_value is not None or count == 0 or type_of(mask).shape[0] == 0:
         return chosen
     there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
@@ -254,8 +251,7 @@ def _values(
     elif size is None:
         distinct = take(rows, _chosen(positions, starts, None, None), axis=0, mode="clip")
     else:
-        outside = np.iinfo(np.int32).max
-        places = _chosen(positions, starts, size, outside)
+        places = _chosen(positions, starts, size, np.iinfo(np.int32).max)
         distinct = _filled(rows, places, fill_value)
     if axis is None:
         return distinct
@@ -448,9 +444,8 @@ def intersect1d(
     second = take(where_y, place, axis=0, mode="clip") if type_of(y).shape[0] != 0 else place
     if size is not None:
         there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
-        number = positions_like(second)
         outside = fit(size_value(type_of(y).shape[0], dtypes.i32), type_of(second).shape)
-        second = ops.select(ops.lt(number, there), second, outside)
+        second = ops.select(ops.lt(positions_like(second), there), second, outside)
     return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
 
 

@@ -81,8 +81,8 @@ def doubt(program: Program, name: str, expected: Leaf) -> Doubt:
     except Exception:  # a text that fixes its dtypes has no wide twin
         error = overflows = None
     try:
-        moved = [step_by_step(program, _nudged(program, k))[name].bits for k in range(4)]
-        spread = np.max([apart(expected.bits, m) for m in moved], axis=0)
+        nudged = [step_by_step(program, _nudged(program, k))[name].bits for k in range(4)]
+        spread = np.max([apart(expected.bits, m) for m in nudged], axis=0)
     except Exception:
         spread = None
     try:

@@ -97,9 +97,9 @@ def differences(answered: Answered, share: float = 1.0) -> list[Difference]:
     """
     single = list(_single(answered, share))
     wrong = {d.name for d in single}
-    whole = [d for d in _whole(answered, share) if not wrong & _behind(answered.program, d.name)]
-    whole = [d for d in whole if d.actual is not None or not any(e.actual is None for e in single)]
-    return [d for d in single + whole if not d.is_deliberate]
+    compiled = [d for d in _whole(answered, share) if not wrong & _behind(answered.program, d.name)]
+    compiled = [d for d in compiled if d.actual is not None or not any(e.actual is None for e in single)]
+    return [d for d in single + compiled if not d.is_deliberate]
 
 
 def _single(answered: Answered, share: float) -> Iterator[Difference]:
@@ -118,10 +118,10 @@ def _single(answered: Answered, share: float) -> Iterator[Difference]:
                 values |= {n: jnp.asarray(answered.leaves[n].bits) for n in statement.names}
                 continue
             for name, value in actual.items():
-                expected, own = answered.leaves[name], leaf(value)
-                if message := difference(expected, own, statement, coarsest(program, statement), share):
-                    yield Difference(_alone(answered, statement), name, "step by step", message, expected, own)
-                values[name] = value if expected.weak and own.weak else jnp.asarray(expected.bits)
+                expected, reply = answered.leaves[name], leaf(value)
+                if message := difference(expected, reply, statement, coarsest(program, statement), share):
+                    yield Difference(_alone(answered, statement), name, "step by step", message, expected, reply)
+                values[name] = value if expected.weak and reply.weak else jnp.asarray(expected.bits)
 
 
 def _whole(answered: Answered, share: float) -> Iterator[Difference]:
@@ -131,23 +131,25 @@ def _whole(answered: Answered, share: float) -> Iterator[Difference]:
         name = answered.program.results[-1]
         yield Difference(answered.program, name, "compiled", _refusal(error), answered.leaves[name])
         return
-    values: dict[str, Any] = {**answered.program.arguments, **{n: own.bits for n, own in actual.items()}}
+    values: dict[str, Any] = {**answered.program.arguments, **{n: reply.bits for n, reply in actual.items()}}
     for statement in answered.program.statements:
         for name in statement.names:
-            expected, own = answered.leaves[name], actual[name]
-            message = difference(expected, own, statement, coarsest(answered.program, statement), share)
-            if message and not _inherited(answered.program, statement, name, values, own):
+            expected, reply = answered.leaves[name], actual[name]
+            message = difference(expected, reply, statement, coarsest(answered.program, statement), share)
+            if message and not _inherited(answered.program, statement, name, values, reply):
                 program = _closure(answered.program, name)
-                yield Difference(program, name, "compiled", message, expected, own)
+                yield Difference(program, name, "compiled", message, expected, reply)
 
 
-def _inherited(program: Program, statement: Statement, name: str, values: Mapping[str, Any], own: Leaf) -> bool:
+def _inherited(program: Program, statement: Statement, name: str, values: Mapping[str, Any], reply: Leaf) -> bool:
     """Whether the statement alone makes this of the operands that were computed with it."""
-    types = own.bits.dtype, own.bits.shape
+    types = reply.bits.dtype, reply.bits.shape
     alone = Program(program.seed, {n: values[n] for n in statement.operands}, (statement,), program.x64)
     again = step_by_step(alone, alone.arguments)[name].bits
-    expected = Leaf(again, own.weak)
-    return types == (again.dtype, again.shape) and not difference(expected, own, statement, coarsest(alone, statement))
+    expected = Leaf(again, reply.weak)
+    return types == (again.dtype, again.shape) and not difference(
+        expected, reply, statement, coarsest(alone, statement)
+    )
 
 
 def _behind(program: Program, name: str) -> set[str]:
@@ -227,11 +229,11 @@ def _some(x: np.ndarray) -> str:
 # --- doubts ---------------------------------------------------------------------------------------
 
 
-def certain(python: str, seen: Sequence[Difference]) -> list[Difference]:
+def certain(python: str, shown: Sequence[Difference]) -> list[Difference]:
     """Those differences that jax's own rounding does not explain."""
-    values = [d for d in seen if d.is_of_values]
+    values = [d for d in shown if d.is_of_values]
     doubts = dict(zip(map(id, values), _doubts(python, values), strict=True))
-    return [d for d in seen if id(d) not in doubts or not _explained(d, doubts[id(d)])]
+    return [d for d in shown if id(d) not in doubts or not _explained(d, doubts[id(d)])]
 
 
 def _explained(d: Difference, doubt: Doubt) -> bool:
@@ -252,9 +254,9 @@ def _explained(d: Difference, doubt: Doubt) -> bool:
     return bool(np.all(distance <= DOUBTS * (spread + error)))
 
 
-def report(seen: Sequence[Difference]) -> str:
+def report(shown: Sequence[Difference]) -> str:
     """The lines that show differences."""
-    return "\n".join(map(str, seen))
+    return "\n".join(map(str, shown))
 
 
 def _doubts(python: str, values: Sequence[Difference]) -> list[Doubt]:
@@ -282,12 +284,12 @@ def _run(python: str, *words: str) -> None:
 def hunt(python: str, first: int, count: int, tell: Callable[[object], None] = print) -> list[Difference]:
     """Run programs of seeds beside jax, and tell each difference."""
     answered = drawn_by(python, first, count)
-    seen = certain(python, [d for a in answered for d in differences(a)])
-    for d in seen:
+    shown = certain(python, [d for a in answered for d in differences(a)])
+    for d in shown:
         tell(d)
     statements = sum(len(a.program.statements) for a in answered)
-    tell(f"{len(answered)} programs, {statements} statements, {len(seen)} differences")
-    return seen
+    tell(f"{len(answered)} programs, {statements} statements, {len(shown)} differences")
+    return shown
 
 
 def main(arguments: Sequence[str]) -> None:

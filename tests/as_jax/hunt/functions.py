@@ -75,12 +75,12 @@ def scanned(w: Writer, args: tuple[Type, ...]) -> Link | None:
 
 
 def looped(w: Writer, args: tuple[Type, ...]) -> Link | None:
-    rest = ", *more" if len(args) > 1 else ""
+    further = ", *more" if len(args) > 1 else ""
     bound = w.choose(["3", "2", "jnp.int32(3)", "jnp.uint8(2)"])
-    body = f"onto(s, ({{}})(s{rest}))"
+    body = f"onto(s, ({{}})(s{further}))"
     texts = [
-        f"(lambda c{rest}: lax.fori_loop({w.choose(['0', '-1', '1'])}, {bound}, lambda i, s: {body}, c))",
-        f"(lambda c{rest}: lax.while_loop(lambda si: si[1] < {bound}, lambda si: ((lambda s: {body})(si[0]), si[1] + 1), (c, 0))[0])",
+        f"(lambda c{further}: lax.fori_loop({w.choose(['0', '-1', '1'])}, {bound}, lambda i, s: {body}, c))",
+        f"(lambda c{further}: lax.while_loop(lambda si: si[1] < {bound}, lambda si: ((lambda s: {body})(si[0]), si[1] + 1), (c, 0))[0])",
     ]
     return Link(w.choose(texts), args)
 
@@ -101,9 +101,11 @@ def rows_mapped(w: Writer, args: tuple[Type, ...]) -> Link | None:
     rows, *others = args
     if not rows.ndim or not 0 < rows.shape[0] <= 40:
         return None
-    rest = ", *more" if others else ""
+    further = ", *more" if others else ""
     size = w.choose(["", ", batch_size=2", ", batch_size=3"])
-    return Link(f"(lambda c{rest}: lax.map(lambda r: ({{}})(r{rest}), c{size}))", (without_axis(rows, 0), *others))
+    return Link(
+        f"(lambda c{further}: lax.map(lambda r: ({{}})(r{further}), c{size}))", (without_axis(rows, 0), *others)
+    )
 
 
 PLAIN: tuple[Transformation, ...] = (
@@ -197,7 +199,7 @@ def _body(w: Writer, links: Sequence[Link], prefix: str, arity: int, is_smooth: 
             break
     if not inner.statements:
         return None
-    made = [n for s in inner.statements for n in s.names]
-    results = [n for n in made[:-1] if w.chance(0.3)] + made[-1:]
+    names = [n for s in inner.statements for n in s.names]
+    results = [n for n in names[:-1] if w.chance(0.3)] + names[-1:]
     lines = [f"    {line}" for s in inner.statements for line in s.text.splitlines()]
     return [f"def {prefix}f({', '.join(parameters)}):", *lines, f"    return {', '.join(results)},"]

@@ -33,6 +33,7 @@ from tests.as_jax.programs import (
     signals,
     solvers,
     statistics,
+    systems,
     words,
 )
 
@@ -50,6 +51,7 @@ SUBJECTS = (
     signals,
     solvers,
     statistics,
+    systems,
     words,
 )
 USAGE = "usage: answers.py (store | compare)"

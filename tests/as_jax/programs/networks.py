@@ -12,6 +12,14 @@ def _normal(seed, *shape):
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
+def _join(a, b):
+    return a[0] * b[0], b[0] * a[1] + b[1]
+
+
+def _read(p, u, h, c):
+    return jnp.einsum("bldn,bln->bld", h, c) + p["skip"] * u
+
+
 def selective_scan_as_mamba():
     """The recurrence in parallel, in chunks and step by step, with gradients of each."""
     B, L, D, N = 2, 37, 7, 3
@@ -36,15 +44,9 @@ def selective_scan_as_mamba():
         drive = (dt * u)[..., None] * jnp.einsum("bld,dn->bln", u, p["wB"])[:, :, None, :]
         return u, decay, drive, jnp.einsum("bld,dn->bln", u, p["wC"])
 
-    def join(a, b):
-        return a[0] * b[0], b[0] * a[1] + b[1]
-
-    def read(p, u, h, c):
-        return jnp.einsum("bldn,bln->bld", h, c) + p["skip"] * u
-
     def parallel(p, x):
         u, decay, drive, c = prepared(p, x)
-        return read(p, u, lax.associative_scan(join, (decay, drive), axis=1)[1], c)
+        return _read(p, u, lax.associative_scan(_join, (decay, drive), axis=1)[1], c)
 
     def stepwise(p, x):
         u, decay, drive, c = prepared(p, x)
@@ -54,7 +56,7 @@ def selective_scan_as_mamba():
             return h, h
 
         _, h = lax.scan(step, jnp.zeros((B, D, N)), (decay.swapaxes(0, 1), drive.swapaxes(0, 1)), unroll=5)
-        return read(p, u, h.swapaxes(0, 1), c)
+        return _read(p, u, h.swapaxes(0, 1), c)
 
     def chunked(p, x, size=8):
         u, decay, drive, c = prepared(p, x)
@@ -65,13 +67,13 @@ def selective_scan_as_mamba():
 
         @jax.checkpoint
         def chunk(h, ad):
-            a, d = lax.associative_scan(join, ad, axis=1)
+            a, d = lax.associative_scan(_join, ad, axis=1)
             hs = a * h[:, None] + d
             return hs[:, -1], hs
 
         _, h = lax.scan(chunk, jnp.zeros((B, D, N)), (a, d))
         h = h.swapaxes(0, 1).reshape(B, -1, D, N)[:, :L]
-        return read(p, u, h, c)
+        return _read(p, u, h, c)
 
     def loss(f):
         return jax.jit(jax.value_and_grad(lambda p: jnp.mean(jnp.tanh(f(p, x)) ** 2)))
@@ -221,7 +223,7 @@ def quantised_adapter_layers():
     q, scale = to_int8(w)
     packed, top = to_four_bits(w)
     qx, sx = to_int8(x)
-    whole = lax.dot_general(qx, q, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+    total = lax.dot_general(qx, q, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
 
     @jax.custom_vjp
     def rounded(x):
@@ -239,7 +241,7 @@ def quantised_adapter_layers():
     for _ in range(5):
         value, g = step(lora, from_four_bits(packed, top))
         lora = jax.tree.map(lambda p, d: p - 0.3 * d, lora, g)
-    return q, scale, packed, top, whole, whole * sx * scale.T, value, lora
+    return q, scale, packed, top, total, total * sx * scale.T, value, lora
 
 
 def sampling_with_nucleus_and_penalties():
