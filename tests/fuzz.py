@@ -9,6 +9,7 @@
     ./scripts/fuzz --jobs 4 --on         four processes; go on after a failure, and count
     ./scripts/fuzz --planted             put faults into rune, one of each kind, and see them found
     ./scripts/fuzz --jax ~/jax/bin/python    programs in JAX's names, beside an installed jax 0.10.2
+    ./scripts/fuzz --jax ~/jax/bin/python --hunt    texts of strangers, drawn where jax runs
     ./scripts/fuzz --seed 7 -- -k lanes  what seed 7 draws in the laws of tests/laws; what follows
                                          -- goes to pytest
 
@@ -53,6 +54,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--jax", metavar="PYTHON", help="an interpreter with jax, whose answers are held against rune's"
     )
+    parser.add_argument("--hunt", action="store_true", help="with --jax: programs drawn by jax, by their text")
     parser.add_argument("rest", nargs="*", help="arguments of pytest, behind --")
     return parser.parse_args(arguments)
 
@@ -162,6 +164,21 @@ def programs(asked: argparse.Namespace) -> int:
     return int(bool(tally.failures))
 
 
+def hunt(asked: argparse.Namespace) -> int:
+    """Exit status: 0 where rune answers all programs that jax draws as jax does."""
+    begin = time.monotonic()
+    seed = asked.seed if asked.seed is not None else asked.first or time.time_ns() % 10**9
+    last = seed + (1 if asked.seed is not None else asked.programs)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    status = 0
+    while seed < last and time.monotonic() < begin + 60.0 * asked.minutes and (asked.on or not status):
+        count = min(BATCH, last - seed)
+        words = ["-m", "tests.as_jax.hunt.beside", asked.jax, str(seed), str(count)]
+        status |= subprocess.run([sys.executable, "-m", "rune.as_jax", *words], cwd=ROOT, env=environment).returncode
+        seed += count
+    return status
+
+
 def planted(minutes: float) -> int:
     """Exit status: 0 where every planted fault is found, each in its share of the time."""
     from tests.fuzzing.planted import FAULTS, find  # rune is loaded by those who need it
@@ -209,6 +226,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = options(arguments)
     if asked.planted:
         return planted(asked.minutes)
+    if asked.hunt:
+        return hunt(asked)
     return laws(asked) if asked.rest else programs(asked)
 
 

@@ -22,6 +22,7 @@ from rune.errors import ArgumentError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import shape_of, value
 from rune.ops import IndexDims
+from rune.ops.index_values import modulo
 from rune.ops.scalars import int_bounds
 from rune.ops.scatters import multiply_at
 from rune.records import dataclass
@@ -305,7 +306,7 @@ def scatter_apply(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
-    """The windows of `src` at positions idxs[k] along axes[k], for vectors of positions.
+    """The windows of `src` at positions idxs[k] along axes[k], which are counted round and round.
 
     Shapes: idxs int[N] for each of `axes` -> [N, *S], S of `src` with 1 at `axes`.
     Types:  that of `src`.
@@ -319,7 +320,11 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     """
     x = value("index_take", src)
     places = given_axes("index_take", x, axes)
-    vectors = [ops.reshape(value("index_take", i), shape=(_length(i), 1)) for i in idxs]
+    extents = [type_of(x).shape[a] for a in places]
+    vectors = [
+        ops.reshape(modulo(value("index_take", i), d), shape=(_length(i), 1))
+        for i, d in zip(idxs, extents, strict=True)
+    ]
     sizes = tuple(1 if a in places else d for a, d in enumerate(type_of(x).shape))
     offset = tuple(range(1, type_of(x).ndim - len(places) + 1))
     numbers = GatherDimensionNumbers(offset, tuple(sorted(places)), places)

@@ -413,6 +413,8 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     """
     x = value("diff", a)
     times = static_int("diff", "a count", n)
+    if times == 0:
+        return x  # nothing is put before or behind, as in NumPy
     if times < 0 or not type_of(x).shape:
         raise ArgumentError(f"diff: cannot take {times} differences of {type_of(x)}")
     at = c.normalised_axis("diff", axis, type_of(x))

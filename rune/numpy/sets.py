@@ -89,16 +89,21 @@ def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: ArrayL
     """The elements (rows) of x where the mask is true: `size` of them, if it is given."""
     if size is None:
         return take(x, flat_positions("unique", mask, None), axis=0, mode="clip")
-    places = flat_positions("unique", mask, size)
+    return _filled(x, flat_positions("unique", mask, size), fill_value)
+
+
+def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Array:
+    """The rows of x at these places, fills for those outside; of no rows, fills alone."""
+    length, *row = type_of(x).shape
+    if length == 0 and fill_value is not None:
+        return fit(ops.cast(value("unique", fill_value), type_of(x).dtype), (*type_of(places).shape, *row))
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 
 def _or_first(chosen: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
     """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
-    if fill_value is not None:
-        return chosen
     count = type_of(chosen).shape[0]
-    if count == 0 or type_of(mask).shape[0] == 0:
+    if fill_value is not None or count == 0 or type_of(mask).shape[0] == 0:
         return chosen
     there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
@@ -246,9 +251,8 @@ def _values(
     elif size is None:
         distinct = take(rows, _chosen(positions, starts, None, None), axis=0, mode="clip")
     else:
-        outside = np.iinfo(np.int32).max
-        places = _chosen(positions, starts, size, outside)
-        distinct = take(rows, places, axis=0, mode="fill", fill_value=fill_value)
+        places = _chosen(positions, starts, size, np.iinfo(np.int32).max)
+        distinct = _filled(rows, places, fill_value)
     if axis is None:
         return distinct
     ndim = type_of(distinct).ndim
@@ -444,9 +448,8 @@ def intersect1d(
     second = take(where_y, place, axis=0, mode="clip") if type_of(y).shape[0] != 0 else place
     if size is not None:
         there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
-        number = positions_like(second)
         outside = fit(size_value(type_of(y).shape[0], dtypes.i32), type_of(second).shape)
-        second = ops.select(ops.lt(number, there), second, outside)
+        second = ops.select(ops.lt(positions_like(second), there), second, outside)
     return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
 
 
@@ -460,7 +463,7 @@ def setdiff1d(
 ) -> Array:
     """The distinct elements of the first that are not in the second, in order.
 
-    Shapes: any -> [U], or [size]. Types: promoted together.
+    Shapes: any -> [U], or [size]. Types: that of the first; promoted together to compare.
     assume_unique: all elements of the first that are not in the second, in their own order.
     size, fill_value: as `unique`, but filled with 0 unless given.
     Errors: TracerArrayConversionError for traced arrays without size.
@@ -469,9 +472,10 @@ def setdiff1d(
     >>> rnp.setdiff1d(rnp.array([3, 1, 1, 2]), rnp.array([2]))
     Array([1, 3], i32[2], cpu:0)
     """
-    x, y = _pair("setdiff1d", ar1, ar2)
+    x = c.reshape(value("setdiff1d", ar1), -1)
     x = x if assume_unique else ops.sort(x, num_keys=1)[0]
-    mask = ops.logical_not(_is_in(x, ops.sort(y, num_keys=1)[0]))
+    compared, y = _pair("setdiff1d", x, ar2)
+    mask = ops.logical_not(_is_in(compared, ops.sort(y, num_keys=1)[0]))
     mask = mask if assume_unique else ops.logical_and(mask, _starts([x], True))
     return _chosen(x, mask, size, 0 if fill_value is None else fill_value)
 

@@ -267,7 +267,8 @@ class AtIndex(Generic[A]):
     def _elements(self, x: V, how: How) -> V:
         """The elements to be changed; out of bounds 1, where most functions are smooth."""
         mode = how.get("mode")
-        mode = mode if mode in ("clip", "promise_in_bounds") else "fill"
+        if mode != "clip" and (mode != "promise_in_bounds" or 0 in type_of(x).shape):
+            mode = "fill"
         return read(x, self._within(how), mode, 1, how.get("wrap_negative_indices", True))
 
     def _changed(self, function: Callable[[A], A], how: How) -> A:

@@ -100,6 +100,8 @@ def _scattered(
     dims, window = vectors.dims(len(shape)), vectors.window(shape)
     target = result_shape(type_of(vectors.indices), dims, window)
     updates = broadcast_to("at", values, target)
+    if 0 in shape and mode == "promise_in_bounds":
+        mode = "fill"  # nothing of an empty axis is in bounds: nothing is written
     return scatter(x, vectors.indices, updates, dims=dims, slice_sizes=window, mode=mode)
 
 

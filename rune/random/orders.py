@@ -227,7 +227,8 @@ def choice(
     replace:  whether one may be chosen again.
     p:        probabilities, one for each; all are equal by default.
     mode:     as in `gumbel`, without replacement and with p.
-    Shapes: a [*A, N, *B], p [N] -> [*A, *shape, *B]. Types: that of `a`; i32 for an integer.
+    Shapes: a [*A, N, *B], p [N] -> [*A, *shape, *B].
+    Types:  that of `a`; the default integer dtype for a number.
     Errors: ArgumentError where there are fewer than asked for without replacement, or none;
             ShapeError for p of another shape.
     Source: sorting by random words, as in JAX.
@@ -260,7 +261,7 @@ def choice(
         chosen = rnp.moveaxis(rnp.moveaxis(shuffled, place, 0)[:count], 0, place)
         before, after = chosen.shape[:place], chosen.shape[place + 1 :]
         return chosen.reshape(*before, *drawn, *after)
-    return indices if is_range else rnp.take(source, indices, place)
+    return indices.astype(int) if is_range else rnp.take(source, indices, place)
 
 
 def _check_choice(size: Size, count: int, replace: bool, p: ArrayLike | None) -> None:

@@ -145,6 +145,13 @@ INDEXING = [
         smooth=False,
     ),
     case("index_take", lambda xp, x, k, m: xp.index_take(x, (k, m), (0, 2)), f(3, 4, 3), n(5), n(5)),
+    case(
+        "index_take round and round",
+        lambda xp, x, k, m: xp.index_take(x, (k, 3 - 2 * m), (0, 2)),
+        f(2, 4, 2),
+        n(5),
+        n(5),
+    ),
 ]
 
 _CONTRACTED = (((2, 1), (0, 3)), ((0,), (1,)))

@@ -289,7 +289,7 @@ def scatter_apply(x: Any, indices: Any, func: Any, numbers: Any, update_shape: A
 
 def index_take(x: Any, idxs: Any, axes: Any) -> Any:
     transposed = np.moveaxis(x, axes, range(len(axes)))
-    return transposed[tuple(idxs)]
+    return transposed[tuple(k % d for k, d in zip(idxs, transposed.shape))]
 
 
 # --- reductions and products ------------------------------------------------------------------

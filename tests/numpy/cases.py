@@ -103,6 +103,7 @@ REDUCTIONS = [
     case("average weighted", lambda xp, x, w: xp.average(x, 1, w), f(3, 4), pos(4)),
     case("average returned", lambda xp, x, w: xp.average(x, 0, w, returned=True), f(3, 4), pos(3, 4)),
     case("diff twice", lambda xp, x: xp.diff(x, 2, axis=0), f(5, 2)),
+    case("diff extended, of no order", lambda xp, x: xp.diff(x, 0, prepend=0.0, append=x[:, :2]), f(3, 4)),
     case("diff extended", lambda xp, x: xp.diff(x, prepend=0.0, append=x[:, :2]), f(3, 4)),
     case("cumulative_sum", lambda xp, x: xp.cumulative_sum(x, axis=1, include_initial=True), f(3, 4)),
     case("cumulative_prod", lambda xp, x: xp.cumulative_prod(x, axis=0), f(3, 4)),

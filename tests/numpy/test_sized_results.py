@@ -171,3 +171,33 @@ def test_counts_of_distinct_elements_are_those_of_all_up_to_the_size(size: int):
     _, counts = rnp.unique(array(x), return_counts=True, size=size)
 
     assert counts.tolist() == expected[:size].tolist()
+
+
+SETS = ("setdiff1d", "setxor1d", "union1d", "intersect1d")
+
+
+@pytest.mark.parametrize("fill", [0, 7])
+@pytest.mark.parametrize("name", SETS)
+def test_sets_of_nothing_are_fills(name: str, fill: int):
+    nothing = rnp.zeros((0, 3), rnp.int16)
+
+    actual = getattr(rnp, name)(nothing, nothing, size=4, fill_value=fill)
+
+    assert (listed(actual), actual.dtype) == ([[fill] * 4], rnp.int16)
+
+
+@pytest.mark.parametrize("size", [None, 3])
+@pytest.mark.parametrize("second", ["int8", "uint8", "int32", "float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("first", ["int8", "uint8", "int32", "float16", "bfloat16", "float32"])
+def test_a_set_difference_has_the_dtype_of_its_first_set(first: str, second: str, size: int | None):
+    x, y = rnp.asarray([4, 1, 1, 2, 3], first), rnp.asarray([2, 9], second)
+
+    actual = rnp.setdiff1d(x, y, size=size)
+
+    assert (listed(actual), actual.dtype) == ([[1, 3, 4]], rnp.dtype(first))
+
+
+def test_elements_are_distinct_in_the_dtype_of_their_set():
+    x = rnp.asarray([16_777_216, 16_777_217, 5])  # the first two are one number in f32
+
+    assert listed(rnp.setdiff1d(x, rnp.asarray([5.0]))) == [[16_777_216, 16_777_217]]

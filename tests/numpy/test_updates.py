@@ -43,6 +43,19 @@ def test_reading_is_numpys(index: Any):
     same(X[index], rnp.array(X)[index])
 
 
+@pytest.mark.parametrize("mode", [None, "drop", "fill", "promise_in_bounds"])
+@pytest.mark.parametrize("name", ["set", "add", "multiply", "max", "min", "power"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_an_update_of_an_empty_array_changes_nothing(shape: tuple[int, ...], name: str, mode: str | None):
+    x = np.zeros(shape, np.float32)
+
+    def update(x: rune.Array, at: rune.Array) -> rune.Array:
+        return getattr(x.at[at], name)(2.0, mode=mode)
+
+    same(x, update(rnp.array(x), rnp.array([0, -1, 2])))
+    same(x, rune.jit(update)(rnp.array(x), rnp.array([0, -1, 2])))
+
+
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "divide", "max", "min"])
 def test_an_update_is_numpys_assignment(index: Any, name: str):

@@ -13,7 +13,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.linalg.arguments import computing, matrices, pair, square
+from rune.numpy.linalg.arguments import computing, matrices, pair, same_batch, square
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.pivoted_qr import reflected
@@ -144,7 +144,7 @@ def lu_solve(
 ) -> Array:
     """x with a x = b from `lu_factor`'s answer; trans 1: aᵀ x = b; trans 2: aᴴ x = b.
 
-    Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K] or [N].
+    Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K], or vectors [*B, N] or [N].
     Types:  of all together, complex too; bools and integers become floats.
     Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
@@ -159,11 +159,12 @@ def lu_solve(
     factors, pivots = pair("lu_solve", lu_and_piv, "(lu, piv), as lu_factor gives it")
     (x, y), narrowed = computing("lu_solve", factors, b)
     size = square("lu_solve", x).shape[-1]
-    is_vector = type_of(y).ndim == 1
+    is_vector = type_of(y).ndim in (1, type_of(x).ndim - 1)
     y = rnp.expand_dims(y, -1) if is_vector else y
     if type_of(y).shape[-2] != size:
         raise ShapeError(f"lu_solve: cannot solve {type_of(x)} for {type_of(b)} (rows differ)")
-    order = permutation_of_pivots(pivots, size)
+    x, y = same_batch("lu_solve", x, y)
+    order = permutation_of_pivots(rnp.broadcast_to(pivots, type_of(x).shape[:-1]), size)
     solve = ops.linalg.triangular_solve
     if trans == 0:
         below = solve(x, permuted_rows(y, order), lower=True, unit_diagonal=True)

@@ -35,7 +35,7 @@ def solve_triangular(
 ) -> Array:
     """x with a x = b for a triangular `a`; trans 1 or "T": aᵀ x = b; trans 2 or "C": aᴴ x = b.
 
-    Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
+    Shapes: a [*B, N, N], b [*B, N, K], or vectors [*B, N] or [N]; leading axes broadcast.
     Types:  of all together, complex too; bools and integers become floats.
     Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
@@ -65,8 +65,9 @@ def _triangular(name: str, a: Array, b: Array, lower: bool, unit: bool = False) 
 
 
 def _columns(name: str, a: Array, b: Array) -> tuple[Array, bool]:
-    """Right-hand sides as columns, and whether they were one vector."""
-    is_vector = type_of(b).ndim == 1
+    """Right-hand sides as columns, and whether they were vectors: of one axis less than `a`, as JAX
+    has it, or of one axis."""
+    is_vector = type_of(b).ndim in (1, type_of(a).ndim - 1)
     if type_of(b).ndim == 0:
         raise ShapeError(f"{name}: cannot solve for {type_of(b)} (a vector or columns required)")
     columns = rnp.expand_dims(b, -1) if is_vector else b
@@ -83,7 +84,7 @@ def cho_solve(
 ) -> Array:
     """x with a x = b from `cho_factor`'s answer.
 
-    Shapes: factor [*B, N, N], b [*B, N, K] or [N].
+    Shapes: factor [*B, N, N], b [*B, N, K], or vectors [*B, N] or [N].
     Types:  bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,

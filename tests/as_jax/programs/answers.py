@@ -25,17 +25,35 @@ from tests.as_jax.programs import (
     fields,
     learning,
     models,
+    networks,
     physics,
     sampling,
+    sciences,
     sequences,
     signals,
     solvers,
     statistics,
+    systems,
     words,
 )
 
 ANSWERS = Path(__file__).parent / "jax_0_10_2.npz"
-SUBJECTS = (algorithms, fields, learning, models, physics, sampling, sequences, signals, solvers, statistics, words)
+SUBJECTS = (
+    algorithms,
+    fields,
+    learning,
+    models,
+    networks,
+    physics,
+    sampling,
+    sciences,
+    sequences,
+    signals,
+    solvers,
+    statistics,
+    systems,
+    words,
+)
 USAGE = "usage: answers.py (store | compare)"
 
 

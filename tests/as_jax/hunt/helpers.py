@@ -1,0 +1,95 @@
+"""Functions that the programs of a hunt may call, in JAX's public names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from tests.as_jax.random_programs.dialect import NAMES as SHARED
+
+WAVES = (0.7, 1.3, 0.4)
+
+
+def invertible(x: Any) -> Any:
+    """A well-conditioned square matrix of the elements of one that need not be."""
+    n = min(*x.shape[-2:], 6)
+    return jnp.tanh(x[..., :n, :n]) + (n + 1) * jnp.eye(n, dtype=x.dtype)
+
+
+def positive(x: Any) -> Any:
+    """A symmetric positive-definite matrix with eigenvalues that are apart."""
+    a = invertible(x)
+    return a @ a.swapaxes(-1, -2) + jnp.diag(jnp.arange(a.shape[-1]) * 9.0).astype(a.dtype)
+
+
+def floating(tree: Any) -> list[Any]:
+    """The leaves that have derivatives."""
+    return [y for y in jax.tree.leaves(tree) if jnp.issubdtype(jnp.asarray(y).dtype, jnp.floating)]
+
+
+def total(tree: Any) -> Any:
+    """One number of every leaf that has derivatives, none of whose elements weigh alike."""
+    terms = [jnp.sum(jnp.sin(WAVES[k % 3] * y.astype(float) + 0.1)) for k, y in enumerate(floating(tree))]
+    return sum(terms, start=jnp.zeros((), float))
+
+
+def scalar(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose one result is the total."""
+    return lambda *args: total(function(*args))
+
+
+def smooth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with those results that have derivatives."""
+    return lambda *args: floating(function(*args))
+
+
+def flat(leaves: Sequence[Any]) -> Any:
+    """All leaves as one vector of floats, with both parts of complex ones."""
+    parts = [p for y in leaves for p in ((y.real, y.imag) if jnp.iscomplexobj(y) else (y,))]
+    return jnp.concatenate([jnp.ravel(p).astype(float) for p in parts])
+
+
+def onto(carry: Any, tree: Any) -> Any:
+    """The carry moved by what was computed, with its own shape and dtype."""
+    move = sum((jnp.tanh(jnp.mean(y.astype(float))) for y in floating(tree) if y.size), start=jnp.zeros((), float))
+    return (carry * 0.5 + move).astype(carry.dtype)
+
+
+def with_own_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its derivative said again, three times as large."""
+    ruled = jax.custom_jvp(function)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        y, t = jax.jvp(function, primals, tangents)
+        return y, jax.tree.map(lambda a: a * 3, t)
+
+    ruled.defjvp(rule)
+    return ruled
+
+
+def with_own_vjp(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its derivative said again, negated."""
+    ruled = jax.custom_vjp(function)
+
+    def backward(args: Sequence[Any], cotangent: Any) -> Any:
+        return jax.tree.map(lambda a: -a, jax.vjp(function, *args)[1](cotangent))
+
+    ruled.defvjp(lambda *args: (function(*args), args), backward)
+    return ruled
+
+
+NAMES: Mapping[str, Any] = {
+    **SHARED,
+    "M": invertible,
+    "S": positive,
+    "total": total,
+    "scalar": scalar,
+    "smooth": smooth,
+    "flat": flat,
+    "onto": onto,
+    "with_own_jvp": with_own_jvp,
+    "with_own_vjp": with_own_vjp,
+}

@@ -1,0 +1,57 @@
+"""Programs as strangers write them, drawn by their text, answer what jax 0.10.2 answered.
+
+Each is run statement by statement and compiled as a whole; `./scripts/fuzz --hunt` draws others
+beside an installed jax. The last tests put faults into rune, and see them found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import rune
+from rune.ops import updates
+from tests.as_jax.hunt.answers import Answered
+from tests.as_jax.hunt.beside import differences, report
+from tests.as_jax.hunt.stored import stored
+from tests.fuzzing.planted import FAULTS
+
+IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
+EVERY = 1 if IS_WHOLE else 5
+STORED = {a.program.seed: a for a in stored()}
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+@pytest.mark.parametrize("seed", list(STORED)[::EVERY])
+def test_a_program_of_a_hunt_answers_as_jax_does(seed: int):
+    assert report(differences(STORED[seed])) == ""
+
+
+def _clipped_writes() -> AbstractContextManager[Any]:
+    scattered = updates._scattered
+
+    def clipped(scatter: Any, x: Any, entries: Any, values: Any, mode: str) -> Any:
+        return scattered(scatter, x, entries, values, "clip")
+
+    return patch.object(updates, "_scattered", clipped)
+
+
+PLANTED: dict[str, tuple[Fault, str]] = {
+    "writes out of bounds are clipped": (_clipped_writes, ".at["),
+    "an index that wraps": (FAULTS["an index that wraps"], ""),
+    "a lost lane of a tail": (FAULTS["a lost lane of a tail"], ""),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_met_by_a_stored_program(name: str):
+    fault, text = PLANTED[name]
+    meant: list[Answered] = [a for a in STORED.values() if text in a.program.source()]
+
+    with fault(), rune.configure(cache_dir=""):
+        assert any(differences(a) for a in meant)
