@@ -54,18 +54,6 @@ class Program:
         head = f"def f({', '.join(self.arguments)}):"
         return "\n".join([head, *lines, f"    return {', '.join(self.results)},"])
 
-    def without(self, k: int) -> Program:
-        """The program without one statement and those that read what it binds."""
-        missing, statements = set[str](), list[Statement]()
-        for j, s in enumerate(self.statements):
-            if j == k or missing & set(s.operands):
-                missing |= set(s.names)
-            else:
-                statements.append(s)
-        read = {n for s in statements for n in s.operands}
-        arguments = {n: x for n, x in self.arguments.items() if n in read}
-        return Program(self.seed, arguments or dict(self.arguments), tuple(statements), self.x64)
-
 
 @functools.lru_cache(4096)
 def compiled(source: str) -> CodeType:

@@ -236,7 +236,7 @@ def quantised_adapter_layers():
         out = x @ base.T + (x @ a.T) @ b.T * 0.5
         return jnp.mean((rounded(out * 8) / 8 - y) ** 2)
 
-    lora = (_normal(7, R, I) * 0.1, jnp.zeros((O, R)))
+    lora, value = (_normal(7, R, I) * 0.1, jnp.zeros((O, R))), jnp.inf
     step = jax.jit(jax.value_and_grad(loss))
     for _ in range(5):
         value, g = step(lora, from_four_bits(packed, top))
