@@ -46,13 +46,17 @@ class deferred:
             raise
 
     def __exit__(self, *_: object) -> None:
-        # The last first: it comes back when the others wait no more.
-        while self._handlers:
-            number, handler = self._handlers[-1]
-            signal.signal(number, handler)
-            self._handlers.pop()
-        for number in self._came:
-            signal.raise_signal(number)
+        try:
+            # The last first: it comes back when the others wait no more.
+            while self._handlers:
+                number, handler = self._handlers[-1]
+                signal.signal(number, handler)
+                self._handlers.pop()
+            while self._came:
+                signal.raise_signal(self._came.pop(0))
+        except BaseException:  # of a handler that is back; the others come back all the same
+            self.__exit__()
+            raise
 
     def _note(self, number: int, _: object) -> None:
         if number not in self._came:

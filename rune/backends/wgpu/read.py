@@ -1,13 +1,17 @@
 """Reading back from a WebGPU device: a copy into staging memory, which is then mapped.
 
 A read is begun by submitting its copy and asking for the mapping; several are under way at once,
-and each is waited for when its bytes are wanted. Staging memory comes from a pool of its own. A
-read that nobody waits for any more is ended by the next one: its memory is mapped until then.
+and each is waited for when its bytes are wanted. Staging memory comes from a pool of its own.
+
+Memory that is used again while it is mapped ends the process, so each read is listed until it has
+ended. A read that nobody waits for any more is ended by the next one. The list tells, and no
+finalizer: what a handler of signals raises in a finalizer is lost, and so is the finalizer's work.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
+import weakref
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -16,6 +20,7 @@ import numpy as np
 from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.pool import Block, Pool, PoolStats
 from rune.backends.wgpu.queue import WgpuQueue
+from rune.records import dataclass
 
 # The most staging memory that is kept for reuse.
 _KEPT_BYTES = 1 << 26
@@ -32,24 +37,23 @@ class Promise(Protocol):
 class Read:
     """Bytes on their way to the host."""
 
-    __slots__ = ("_block", "_nbytes", "_promise", "_reads")
+    __slots__ = ("__weakref__", "_nbytes", "_reads", "number")
 
-    def __init__(self, reads: Reads, block: Block, promise: Promise, nbytes: int):
-        self._reads, self._block, self._nbytes = reads, block, nbytes
-        self._promise: Promise | None = promise
+    def __init__(self, reads: Reads, number: int, nbytes: int):
+        self._reads, self.number, self._nbytes = reads, number, nbytes
 
     def __call__(self) -> np.ndarray:
-        """Wait for the bytes, u8."""
-        promise = self._promise
-        assert promise is not None  # it is called once
-        wait_for(promise)  # interrupted, it is a read that nobody waits for
-        self._promise = None
-        return self._reads.end(self._block, promise, self._nbytes)
+        """Wait for the bytes, u8; it is called once."""
+        return self._reads.end(self.number, self._nbytes)
 
-    # A finalizer may run anywhere, so it only notes what the next read is to end.
-    def __del__(self) -> None:
-        if self._promise is not None:
-            self._reads.abandoned.append((self._block, self._promise))
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """Staging memory that is mapped, or will be, for a read that somebody may have dropped."""
+
+    read: weakref.ref[Read]
+    block: Block
+    promise: Promise
 
 
 def wait_for(promise: Promise) -> None:
@@ -63,7 +67,8 @@ class Reads:
 
     def __init__(self, backend: WgpuQueue, largest_bytes: int):
         self.backend = backend
-        self.abandoned: deque[tuple[Block, Promise]] = deque()
+        self.under_way: dict[int, _Mapping] = {}
+        self._numbers = itertools.count()
         self._pool = Pool(
             backend.target.name,
             self._raw_alloc,
@@ -95,24 +100,30 @@ class Reads:
             encoder.copy_buffer_to_buffer(handle, offset, block.handle, 0, padded_bytes)
             backend.queue.submit([encoder.finish()])
             promise = block.handle.map_async("READ", 0, padded_bytes)
-        return Read(self, block, promise, nbytes)
+        read = Read(self, next(self._numbers), nbytes)
+        self.under_way[read.number] = _Mapping(weakref.ref(read), block, promise)
+        return read
 
     def _end_abandoned(self) -> None:
-        """Give back the memory of reads that nobody waits for, which is mapped first."""
-        while self.abandoned:
-            _, promise = self.abandoned[0]
-            wait_for(promise)
-            with deferred(), suppress(IndexError):  # another thread was faster
-                self.end(*self.abandoned.popleft(), 0)
+        """Give back the memory of reads that nobody waits for."""
+        for number, mapping in [*self.under_way.items()]:
+            if mapping.read() is None:
+                with suppress(KeyError):  # another thread was faster
+                    self.end(number, 0)
 
-    def end(self, block: Block, promise: Promise, nbytes: int) -> np.ndarray:
-        """Wait until the memory is mapped; a copy of its bytes."""
-        staging = block.handle
-        with self.backend.failing("copy_out"), deferred():  # what is mapped half-way ends the process
+    def end(self, number: int, nbytes: int) -> np.ndarray:
+        """Wait until the memory is mapped; a copy of its bytes.
+
+        Interrupted, it is a read that nobody waits for.
+        """
+        wait_for(self.under_way[number].promise)
+        with self.backend.failing("copy_out"), deferred():
+            mapping = self.under_way.pop(number)
             try:
-                promise.sync_wait()
+                mapping.promise.sync_wait()
             except RuntimeError as error:
                 raise self.backend.refusal("copy_out", error) from error
+            staging = mapping.block.handle
             # WebGPU maps whole words, and at least one.
             mapped = staging.read_mapped(0, -(-max(1, nbytes) // 4) * 4, copy=False)
             # Copied before `unmap` takes the memory away.

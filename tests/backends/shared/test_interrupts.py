@@ -58,6 +58,35 @@ def test_a_handler_that_raises_while_the_others_are_put_off_leaves_them_all_in_p
         put_off(signal.SIGTERM, before[1])
 
 
+def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_away(monkeypatch):
+    """One signal arrives as soon as its handler is back, another came within the block."""
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    put_back, heard, late = signal.signal, list[str](), [signal.SIGTERM]
+
+    def term(*_: object) -> None:
+        heard.append("term")
+        raise KeyboardInterrupt
+
+    def interrupted(number: int, handler: Any) -> Any:
+        result = put_back(number, handler)
+        if handler is term and late:
+            signal.raise_signal(late.pop())
+        return result
+
+    put_back(signal.SIGINT, lambda *_: heard.append("int"))
+    put_back(signal.SIGTERM, term)
+    ours = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), deferred():
+            interrupt()
+            patch.setattr(signal, "signal", interrupted)
+        assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == ours
+        assert heard == ["term", "int"]
+    finally:
+        put_back(signal.SIGINT, before[0])
+        put_back(signal.SIGTERM, before[1])
+
+
 def test_a_signal_within_the_block_is_handled_at_its_end():
     steps: list[int] = []
 

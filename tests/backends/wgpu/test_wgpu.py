@@ -8,7 +8,12 @@ test_devices.py.
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -334,7 +339,7 @@ def test_a_read_that_nobody_waits_for_gives_its_memory_back():
         x.start_numpy()
     same(np.ones(1000, np.float32), np.asarray(x))
     after = rune.memory_stats("wgpu").pools["staging"]
-    assert not backend.reads.abandoned
+    assert not backend.reads.under_way
     assert after.live_bytes == before.live_bytes == 0
     assert after.raw_allocations - before.raw_allocations <= 2
 
@@ -355,8 +360,44 @@ def test_a_read_whose_wait_is_interrupted_gives_its_memory_back(monkeypatch: pyt
 
     same(np.ones(1000, np.float32), np.asarray(x))
     after = rune.memory_stats("wgpu").pools["staging"]
-    assert not backend.reads.abandoned
+    assert not backend.reads.under_way
     assert after.live_bytes == before.live_bytes == 0
+
+
+def interrupt_at(line: int) -> Callable[[], bool]:
+    """Raise at so many lines of read.py from here on, where a handler could; whether it has."""
+    ahead, handler = [line], signal.getsignal(signal.SIGINT)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != read.__file__:
+            return None
+        if event == "line" and signal.getsignal(signal.SIGINT) is handler:
+            ahead[0] -= 1
+            if ahead[0] == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    return lambda: ahead[0] <= 0
+
+
+def test_a_read_may_be_interrupted_at_any_line():
+    backend: Any = rune.backends.device_named("wgpu").backend
+    x, before = rune.device_put(np.ones(1000, np.float32), "wgpu"), sys.gettrace()
+    np.asarray(x)
+    line, is_interrupted = 0, True
+    while is_interrupted:
+        line += 1
+        has_raised = interrupt_at(line)
+        try:
+            with suppress(KeyboardInterrupt):
+                x.start_numpy()()
+        finally:
+            sys.settrace(before)
+        is_interrupted = has_raised()
+        same(np.ones(1000, np.float32), np.asarray(x))
+        assert not backend.reads.under_way
+    assert line > 5
 
 
 def test_staging_memory_serves_again():
