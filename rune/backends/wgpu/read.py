@@ -11,6 +11,7 @@ finalizer: what a handler of signals raises in a finalizer is lost, and so is th
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from contextlib import suppress
 from typing import Any, Protocol
@@ -24,13 +25,16 @@ from rune.records import dataclass
 
 # The most staging memory that is kept for reuse.
 _KEPT_BYTES = 1 << 26
+HEARING_S = 0.05  # of a wait, after which handlers of signals have their turn
 
 
 class Promise(Protocol):
     """WebGPU's promise of work that has not ended yet."""
 
+    _thread_event: threading.Event  # set when it is kept or broken
+
     def sync_wait(self) -> object:
-        """Wait for it. Errors: RuntimeError if it is broken."""
+        """Wait for it, and drop what it needed. Errors: RuntimeError if it is broken."""
         ...
 
 
@@ -57,9 +61,15 @@ class _Mapping:
 
 
 def wait_for(promise: Promise) -> None:
-    """Return when a promise is kept or broken; a handler of signals may raise before."""
-    with suppress(RuntimeError):  # raised again where the result is read
-        promise.sync_wait()
+    """Return when a promise is kept or broken; a handler of signals may raise before.
+
+    It may between waits only: in one it would leave the event's lock taken, for which the thread
+    that keeps promises waits, and in finalizers of what `sync_wait` drops its error would be lost.
+    """
+    is_settled = False
+    while not is_settled:
+        with deferred():
+            is_settled = promise._thread_event.wait(HEARING_S)
 
 
 class Reads:
