@@ -8,6 +8,7 @@ where there are fewer. Everything rests on one stable sort: the first element of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
@@ -72,11 +73,7 @@ def _starts(keys: Sequence[ArrayLike], equal_nan: bool) -> Array:
     first = value("unique", np.ones(1, bool))
     if type_of(keys[0]).shape[0] == 0:
         return first[:0]
-    is_start = None
-    for key in keys:
-        differs = _differs(key, equal_nan)
-        is_start = differs if is_start is None else ops.logical_or(is_start, differs)
-    return ops.concatenate(first, is_start, axis=0)
+    return ops.concatenate(first, reduce(ops.logical_or, (_differs(key, equal_nan) for key in keys)), axis=0)
 
 
 def _sorted_row(x: Array) -> tuple[Array, Array]:
@@ -251,8 +248,7 @@ def _values(
     elif size is None:
         distinct = take(rows, _chosen(positions, starts, None, None), axis=0, mode="clip")
     else:
-        places = _chosen(positions, starts, size, np.iinfo(np.int32).max)
-        distinct = _filled(rows, places, fill_value)
+        distinct = _filled(rows, _chosen(positions, starts, size, np.iinfo(np.int32).max), fill_value)
     if axis is None:
         return distinct
     ndim = type_of(distinct).ndim
@@ -416,7 +412,7 @@ def intersect1d(
 ) -> tuple[Array, Array, Array]: ...
 @overload
 def intersect1d(
-    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, **kw: Unpack[_Sized]
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: bool = ..., **kw: Unpack[_Sized]
 ) -> Any: ...
 def intersect1d(
     ar1: ArrayLike,
@@ -485,7 +481,7 @@ def setxor1d(
     ar2: ArrayLike,
     assume_unique: bool = False,
     *,
-    size: Any = None,
+    size: Size | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.

@@ -38,9 +38,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
     "lax.all_gather": ("to", "pvary marks what is each device's own"),
-    "numpy.trunc": ("x", "give it by position, as in NumPy"),
     "lax.mul": ("out_dtype", "convert the operands"),
-    "lax.nextafter": ("x1 x2", "give it by position, or by the name it has here"),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
     "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),

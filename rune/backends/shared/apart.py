@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -40,7 +41,7 @@ def apart(call: Callable[[], T]) -> T:
         return call()
     run = _Run(call)
     threading.Thread(target=copy_context().run, args=(run,), name="rune-long-call").start()
-    run.is_over.wait()
+    run.end.get()
     if run.error is not None:
         raise run.error
     (result,) = run.results
@@ -54,7 +55,9 @@ class _Run(Generic[T]):
         self.call = call
         self.results: list[T] = []
         self.error: BaseException | None = None
-        self.is_over = threading.Event()
+        # An interrupted wait for an event can leave the event's lock taken, one for a thread can
+        # take the thread for ended; this queue waits in C.
+        self.end = SimpleQueue[None]()
 
     def __call__(self) -> None:
         try:
@@ -64,4 +67,4 @@ class _Run(Generic[T]):
         except BaseException as error:
             self.error = error
         finally:
-            self.is_over.set()
+            self.end.put(None)

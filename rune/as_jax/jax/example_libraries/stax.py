@@ -22,6 +22,8 @@ Init = Callable[..., tuple[Any, Any]]
 Apply = Callable[..., Any]
 Layer = tuple[Init, Apply]
 Params = Any
+Padding = str | Sequence[tuple[int, int]]
+Shape = Sequence[int]
 
 glorot = glorot_normal
 randn = normal
@@ -34,7 +36,7 @@ _GLOROT, _SMALL, _TINY = glorot_normal(), normal(), normal(1e-6)
 def Dense(out_dim: int, W_init: Apply = _GLOROT, b_init: Apply = _SMALL) -> Layer:
     """inputs @ W + b."""
 
-    def init(rng: Array, input_shape: Sequence[int]) -> tuple[Any, Any]:
+    def init(rng: Array, input_shape: Shape) -> tuple[Any, Any]:
         w_key, b_key = random.split(rng)
         w, b = W_init(w_key, (input_shape[-1], out_dim)), b_init(b_key, (out_dim,))
         return (*input_shape[:-1], out_dim), (w, b)
@@ -50,9 +52,9 @@ def _convolution(
     convolve: Apply,
     dimension_numbers: tuple[str, str, str],
     out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    padding: Any,
+    filter_shape: Shape,
+    strides: Shape | None,
+    padding: Padding,
     W_init: Apply | None,
     b_init: Apply,
 ) -> Layer:
@@ -63,7 +65,7 @@ def _convolution(
     def map_to_outputs(w: Array, x: Array) -> Array:
         return convolve(x, w, steps, padding, dimension_numbers=dimension_numbers)
 
-    def init(rng: Array, input_shape: Sequence[int]) -> tuple[Any, Any]:
+    def init(rng: Array, input_shape: Shape) -> tuple[Any, Any]:
         sizes = iter(filter_shape)
         channels = {"O": out_chan, "I": input_shape[of_inputs.index("C")]}
         kernel_shape = [channels[letter] if letter in channels else next(sizes) for letter in of_kernel]
@@ -83,9 +85,9 @@ def _convolution(
 def GeneralConv(
     dimension_numbers: tuple[str, str, str],
     out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
+    filter_shape: Shape,
+    strides: Shape | None = None,
+    padding: Padding = "VALID",
     W_init: Apply | None = None,
     b_init: Apply = _TINY,
 ) -> Layer:
@@ -97,9 +99,9 @@ def GeneralConv(
 def GeneralConvTranspose(
     dimension_numbers: tuple[str, str, str],
     out_chan: int,
-    filter_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
+    filter_shape: Shape,
+    strides: Shape | None = None,
+    padding: Padding = "VALID",
     W_init: Apply | None = None,
     b_init: Apply = _TINY,
 ) -> Layer:
@@ -114,7 +116,7 @@ ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC")
 
 
 def BatchNorm(
-    axis: int | Sequence[int] = (0, 1, 2),
+    axis: int | Shape = (0, 1, 2),
     epsilon: float = 1e-5,
     center: bool = True,
     scale: bool = True,
@@ -124,7 +126,7 @@ def BatchNorm(
     """Mean 0 and variance 1 along axes, then times gamma and plus beta."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
-    def init(rng: Array, input_shape: Sequence[int]) -> tuple[Any, Any]:
+    def init(rng: Array, input_shape: Shape) -> tuple[Any, Any]:
         shape = tuple(n for i, n in enumerate(input_shape) if i not in axes)
         beta_key, gamma_key = random.split(rng)
         beta = beta_init(beta_key, shape) if center else ()
@@ -162,7 +164,7 @@ Gelu = elementwise(nn.gelu)
 
 
 def _pooling(
-    reduce_windows: Apply, window_shape: Sequence[int], strides: Sequence[int] | None, padding: Any, spec: str | None
+    reduce_windows: Apply, window_shape: Shape, strides: Shape | None, padding: Padding, spec: str | None
 ) -> Layer:
     """Windows over the axes of space; `spec` says which axes are N and C, as "NHWC" does."""
     letters = spec or "N" + "x" * len(window_shape) + "C"
@@ -173,7 +175,7 @@ def _pooling(
     def apply(inputs: Array) -> Array:
         return reduce_windows(inputs, window, step, padding)
 
-    def output_shape(input_shape: Sequence[int]) -> tuple[int, ...]:
+    def output_shape(input_shape: Shape) -> tuple[int, ...]:
         return eval_shape(apply, ShapeDtypeStruct(tuple(input_shape), "float32")).shape
 
     return _without_parameters(apply, output_shape)
@@ -193,21 +195,21 @@ def _max_of_windows(inputs: Array, *window: Any) -> Array:
 
 
 def MaxPool(
-    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+    window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
 ) -> Layer:
     """The largest element of each window."""
     return _pooling(_max_of_windows, window_shape, strides, padding, spec)
 
 
 def SumPool(
-    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+    window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
 ) -> Layer:
     """The sum of each window."""
     return _pooling(_sum_of_windows, window_shape, strides, padding, spec)
 
 
 def AvgPool(
-    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+    window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
 ) -> Layer:
     """The mean of each window."""
     return _pooling(_mean_of_windows, window_shape, strides, padding, spec)
@@ -228,7 +230,7 @@ def FanOut(num: int) -> Layer:
 def FanInConcat(axis: int = -1) -> Layer:
     """Several inputs, one after another along an axis."""
 
-    def output_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    def output_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
         at = axis % len(shapes[0])
         return (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
 
