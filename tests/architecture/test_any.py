@@ -34,7 +34,7 @@ BUDGETS: dict[str, int] = {
     "rune.locks": 1,
     "rune.lowering": 46,
     "rune.nn": 55,
-    "rune.numpy": 264,
+    "rune.numpy": 263,
     "rune.ops": 152,
     "rune.optim": 33,
     "rune.options": 5,

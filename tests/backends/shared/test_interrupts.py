@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,11 @@ def test_a_handler_that_raises_while_the_others_are_put_off_leaves_them_all_in_p
         put_off(signal.SIGTERM, before[1])
 
 
+def deferred_work(work: Callable[[], object]) -> None:
+    with deferred():
+        work()
+
+
 def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_away(monkeypatch):
     """One signal arrives as soon as its handler is back, another came within the block."""
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
@@ -77,9 +83,8 @@ def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_awa
     put_back(signal.SIGTERM, term)
     ours = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     try:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), deferred():
-            interrupt()
-            patch.setattr(signal, "signal", interrupted)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            deferred_work(lambda: (interrupt(), patch.setattr(signal, "signal", interrupted)))
         assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == ours
         assert heard == ["term", "int"]
     finally:
