@@ -14,6 +14,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import RuneError
+from tests.fuzzing.chance import Chance
 from tests.fuzzing.program import RUNE, Input, Program, Step, dtype_named, evaluate
 from tests.support.arrays import array
 
@@ -24,7 +25,7 @@ Refused = (RuneError, ValueError, TypeError, IndexError, ZeroDivisionError, Over
 
 
 @dataclass(slots=True)
-class Maker:
+class Maker(Chance):
     """A program in the making; its `values` are "whole" (exact), "hard" or "smooth" (Input)."""
 
     rng: np.random.Generator
@@ -35,20 +36,6 @@ class Maker:
     steps: list[Step] = field(default_factory=list)
     modules: Mapping[str, Any] = field(default_factory=lambda: RUNE)  # what the lines may name
     refused: list[Step] = field(default_factory=list)
-
-    # --- chance -------------------------------------------------------------------------------
-
-    def below(self, high: int) -> int:
-        """An integer in 0..high-1."""
-        return int(self.rng.integers(high))
-
-    def chance(self, share: float) -> bool:
-        """True in this share of the cases."""
-        return bool(self.rng.random() < share)
-
-    def choose(self, options: Sequence[Any]) -> Any:
-        """One of them."""
-        return options[self.below(len(options))]
 
     # --- what there is ------------------------------------------------------------------------
 

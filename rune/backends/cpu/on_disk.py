@@ -75,7 +75,7 @@ class StoredExecutable(CpuExecutable):
 
     def __init__(self, form: Form, code: compiler.Code, host: Host, lower: Callable[[], Plan], work: Work):
         self.talk = Talk((), (), True)
-        # Made once: who asks again, or asks a twin on another device, gets the same plan.
+        # Made once: asked again, or by a twin on another device, it is the same plan.
         self._lower = functools.cache(lower)
         self._rendered = functools.cache(lambda: render_plan(self.plan, host))
         self._begin(form, code, host, work)

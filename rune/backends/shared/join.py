@@ -1,6 +1,6 @@
 """What programs have to do before they use memory that is written beside them.
 
-A copy on a queue of its own writes memory of which the queue of the programs knows nothing. Its
+A copy on a queue of its own writes memory that the programs' queue knows nothing about. Its
 `Join` holds that memory until programs have been told to wait: by a call, or by the end of the join
 itself, where an error or an interrupt has kept everybody from calling it. So a pool never gives
 memory away while such a copy is under way.

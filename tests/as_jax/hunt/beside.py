@@ -36,7 +36,7 @@ EXACT = ("elementwise", "shapes", "indexing", "orders")  # kinds whose elements 
 ROUNDINGS = {"special": 64.0}  # of each element
 NORMWISE = 64.0  # roundings of the largest element
 DOUBTS = 8.0  # how often jax's own error answers may lie apart
-# What the guide lists (from-jax.md, "Where numbers differ"): of which lines, in what words, why.
+# What the guide lists (from-jax.md, "Where numbers differ"): patterns of lines, of words, why.
 DELIBERATE = (
     ("", "the imaginary part would be lost", "no imaginary part is lost in silence"),
     # jit and checkpoint drop a tangent that nobody reads; jax asks custom_vjp for it only then.

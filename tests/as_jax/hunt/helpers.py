@@ -71,7 +71,7 @@ def with_own_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_own_vjp(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its derivative said again, negated."""
+    """The function with a derivative rule of its own, which negates."""
     ruled = jax.custom_vjp(function)
 
     def backward(args: Sequence[Any], cotangent: Any) -> Any:

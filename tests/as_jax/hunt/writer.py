@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.as_jax.hunt.text import Statement, bound
+from tests.fuzzing.chance import Chance
 
 LARGEST = 140_000  # elements of one value
 CHOICE = re.compile("«([^«»]*)»")
@@ -39,7 +40,7 @@ class NoSuchValue(Exception):
 
 
 @dataclass(slots=True)
-class Writer:
+class Writer(Chance):
     """Types of values by name, and the statements that bind them."""
 
     rng: np.random.Generator
@@ -49,22 +50,10 @@ class Writer:
     lanes: dict[str, int] = field(default_factory=dict)  # named axes around, and their extents
     prefix: str = "v"
 
-    def below(self, high: int) -> int:
-        """An integer in 0..high-1."""
-        return int(self.rng.integers(high))
-
-    def chance(self, share: float) -> bool:
-        """True in this share of the cases."""
-        return bool(self.rng.random() < share)
-
-    def choose(self, options: Sequence[Any]) -> Any:
-        """One of them."""
-        return options[self.below(len(options))]
-
     # --- statements ---------------------------------------------------------------------------
 
     def name(self) -> str:
-        """A name that nothing has."""
+        """A name that is still free."""
         return f"{self.prefix}{len(self.values)}"
 
     def add(self, template: str, kind: str) -> bool:
@@ -86,7 +75,7 @@ class Writer:
         """Add a statement, if jax traces it and its results are arrays of moderate size."""
         try:
             results = self._types(statement)
-        except Exception:  # whatever jax refuses is no program
+        except Exception:  # what jax refuses is not drawn
             return False
         if not all(isinstance(x, Type) and x.size <= LARGEST and _is_numeric(x) for x in results.values()):
             return False

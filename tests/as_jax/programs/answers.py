@@ -14,54 +14,28 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests.as_jax.libraries.run import DEFAULT_RTOL, difference, leaves
-from tests.as_jax.programs import (
-    algorithms,
-    fields,
-    learning,
-    models,
-    networks,
-    physics,
-    sampling,
-    sciences,
-    sequences,
-    signals,
-    solvers,
-    statistics,
-    systems,
-    words,
-)
 
 ANSWERS = Path(__file__).parent / "jax_0_10_2.npz"
-SUBJECTS = (
-    algorithms,
-    fields,
-    learning,
-    models,
-    networks,
-    physics,
-    sampling,
-    sciences,
-    sequences,
-    signals,
-    solvers,
-    statistics,
-    systems,
-    words,
-)
+SUBJECTS = """
+    algorithms fields learning models networks physics sampling sciences
+    sequences signals solvers statistics systems words
+    """.split()
 USAGE = "usage: answers.py (store | compare)"
 
 
 def programs() -> dict[str, Callable[[], Any]]:
     """Every program by `subject.name`."""
+    modules = {subject: import_module(f"tests.as_jax.programs.{subject}") for subject in SUBJECTS}
     return {
-        f"{module.__name__.rpartition('.')[2]}.{name}": function
-        for module in SUBJECTS
+        f"{subject}.{name}": function
+        for subject, module in modules.items()
         for name, function in vars(module).items()
         if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
     }

@@ -124,7 +124,7 @@ def _solved(jax: Any) -> Any:
 
 
 def _folded(jax: Any) -> Any:
-    """fold_in of what is no integer."""
+    """fold_in of numbers that are not integers."""
     key = jax.random.PRNGKey(3)
     data = (2.5, 2.0, True, np.float32(2.5), np.float32(5e8), np.float16(-2.5), np.int64(-3), np.bool_(True))
     return [jax.random.fold_in(key, x) for x in (*data, jax.numpy.float32(7.75), jax.numpy.array(False))]

@@ -39,7 +39,7 @@ def q_times_r(a: Any) -> Any:
 
 # What is computed, its oracle, its argument, and how often it asks at least: once for each matrix,
 # or group of lanes, or block of columns, or block of depth. Products are of 2^28 operations and
-# more, as their code asks nobody otherwise.
+# more, since shorter ones do not ask.
 ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], np.ndarray, int]] = {
     "product": (lambda a: a @ a.T, lambda a: a @ a.T, random(661, 1031), 1 + 3),
     "products": (lambda a: a @ a, lambda a: a @ a, random(5, 401, 401), 5 + 5),

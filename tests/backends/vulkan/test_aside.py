@@ -1,7 +1,7 @@
 """Copies beside the programs of a Vulkan device: which queue they have, and what waits for what.
 
 Most devices that are there for tests have one queue. Two of them are made of it (two_queues.py), in
-such a way that whatever nothing keeps apart comes in the wrong order.
+such a way that commands which no wait orders run in the wrong order.
 """
 
 from __future__ import annotations

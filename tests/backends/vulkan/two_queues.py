@@ -2,7 +2,7 @@
 
 What is submitted to either queue stays there until the host waits for something. Then both are
 played, each in its order and the two in any order that their semaphores allow: a seed chooses. So
-whatever nothing keeps apart comes in the wrong order sooner or later, and again with the same seed.
+commands that no wait orders run in the wrong order sooner or later, and again with the same seed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def noted(info: Any) -> Submission:
 
 
 def rebuilt(submission: Submission) -> tuple[Any, Any]:
-    """The same without its waits, for what they wait for has come; and what it points to."""
+    """The same without its waits, which are over; and what it points to."""
     vk, ffi = api(), api().ffi
     count = len(submission.signals)
     semaphores = ffi.new("VkSemaphore[]", [ffi.cast("VkSemaphore", s) for s in submission.signals])

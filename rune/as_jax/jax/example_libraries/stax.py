@@ -82,34 +82,26 @@ def _convolution(
     return init, apply
 
 
-def GeneralConv(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Shape,
-    strides: Shape | None = None,
-    padding: Padding = "VALID",
-    W_init: Apply | None = None,
-    b_init: Apply = _TINY,
-) -> Layer:
-    """A convolution; dimension numbers as `lax.conv_general_dilated` takes them."""
-    window = (out_chan, filter_shape, strides, padding)
-    return _convolution(lax.conv_general_dilated, dimension_numbers, *window, W_init, b_init)
+def _general(convolve: Apply) -> Callable[..., Layer]:
+    """The layers of a function that convolves; dimension numbers as it takes them."""
+
+    def layer(
+        dimension_numbers: tuple[str, str, str],
+        out_chan: int,
+        filter_shape: Shape,
+        strides: Shape | None = None,
+        padding: Padding = "VALID",
+        W_init: Apply | None = None,
+        b_init: Apply = _TINY,
+    ) -> Layer:
+        """A convolution, and a bias for each channel."""
+        window = (out_chan, filter_shape, strides, padding)
+        return _convolution(convolve, dimension_numbers, *window, W_init, b_init)
+
+    return layer
 
 
-def GeneralConvTranspose(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: Shape,
-    strides: Shape | None = None,
-    padding: Padding = "VALID",
-    W_init: Apply | None = None,
-    b_init: Apply = _TINY,
-) -> Layer:
-    """A transposed convolution; dimension numbers as `lax.conv_transpose` takes them."""
-    window = (out_chan, filter_shape, strides, padding)
-    return _convolution(lax.conv_transpose, dimension_numbers, *window, W_init, b_init)
-
-
+GeneralConv, GeneralConvTranspose = _general(lax.conv_general_dilated), _general(lax.conv_transpose)
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
@@ -194,27 +186,19 @@ def _max_of_windows(inputs: Array, *window: Any) -> Array:
     return lax.reduce_window(inputs, -rnp.inf, lax.max, *window)
 
 
-def MaxPool(
-    window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
-) -> Layer:
-    """The largest element of each window."""
-    return _pooling(_max_of_windows, window_shape, strides, padding, spec)
+def _pool(reduce_windows: Apply) -> Callable[..., Layer]:
+    """The layers of a function that reduces windows."""
+
+    def layer(
+        window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
+    ) -> Layer:
+        """One number for each window."""
+        return _pooling(reduce_windows, window_shape, strides, padding, spec)
+
+    return layer
 
 
-def SumPool(
-    window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
-) -> Layer:
-    """The sum of each window."""
-    return _pooling(_sum_of_windows, window_shape, strides, padding, spec)
-
-
-def AvgPool(
-    window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
-) -> Layer:
-    """The mean of each window."""
-    return _pooling(_mean_of_windows, window_shape, strides, padding, spec)
-
-
+MaxPool, SumPool, AvgPool = map(_pool, (_max_of_windows, _sum_of_windows, _mean_of_windows))
 Flatten = _without_parameters(
     lambda inputs: rnp.reshape(inputs, (inputs.shape[0], -1)), lambda shape: (shape[0], math.prod(shape[1:]))
 )
