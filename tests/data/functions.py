@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,3 @@ def leave(n: Any) -> Any:
 
 def process_of(n: Any) -> int:
     return os.getpid()
-
-
-def slow(n: Any) -> Any:
-    time.sleep(0.02)
-    return n

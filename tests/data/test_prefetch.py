@@ -20,7 +20,7 @@ import rune
 import rune.numpy as rnp
 from rune import data
 from rune.errors import DataError, DeviceError
-from tests.data.functions import slow, square
+from tests.data.functions import square
 from tests.support.close import same
 
 
@@ -108,16 +108,17 @@ def test_stages_may_follow():
 
 
 def test_the_source_is_read_and_used_at_the_same_time():
-    # As ratios in one run: a load and a use of 20 ms each take little more than one of them.
-    def seconds(pipeline: data.Pipeline) -> float:
-        begin = time.perf_counter()
-        for x in pipeline:
-            slow(x)
-        return time.perf_counter() - begin
+    # Each load of a later element meets the use of the one before it: neither ends alone.
+    meeting, count = threading.Barrier(2, timeout=10), 15
 
-    numbers = data.sequence(range(15)).map(slow)
+    def load(n: int) -> int:
+        if n > 0:
+            meeting.wait()
+        return n
 
-    assert seconds(numbers.prefetch("cpu")) < 0.75 * seconds(numbers)
+    for n in data.sequence(range(count)).map(load).prefetch("cpu"):
+        if n < count - 1:
+            meeting.wait()
 
 
 def test_a_run_that_ends_early_ends_its_thread():
