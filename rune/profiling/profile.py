@@ -237,8 +237,8 @@ def summary(profile: Profile) -> str:
     counters = profile.counters
     look_ups = counters.disk_hits + counters.disk_misses
     return (
-        f"{counters.runs} runs, {counters.traces} traces, {counters.compiles} compilations; "
-        f"on disk {counters.disk_hits} of {look_ups} binaries were found"
+        f"{counted(counters.runs, 'run')}, {counted(counters.traces, 'trace')}, "
+        f"{counted(counters.compiles, 'compilation')}; on disk {counters.disk_hits} of {look_ups} binaries were found"
     )
 
 

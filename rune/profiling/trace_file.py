@@ -3,7 +3,8 @@
 Complete events ("X") with microseconds from the beginning of the profile, each on the row of a
 number: `pid` is the process for threads of the host, and a number of its own for all devices,
 `tid` the thread or the device. Metadata events ("M") give rows their names, counters ("C") are the
-bytes in use.
+bytes in use. `displayTimeUnit` stays away: it says how to show times, but versions of Perfetto take
+it for the unit of `ts`.
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 
@@ -33,7 +34,7 @@ def trace(events: Sequence[Event], levels: Iterable[Level], start: float) -> Map
         *(_complete(e, numbers[e.row], start) for e in events),
         *(_counter(level, start) for level in levels),
     ]
-    return {"traceEvents": records, "displayTimeUnit": "ms"}
+    return {"traceEvents": records}
 
 
 def rows(events: Iterable[Event]) -> list[Row]:

@@ -270,7 +270,7 @@ def events(trace: dict[str, Any], phase: str) -> list[dict[str, Any]]:
 
 
 def test_the_file_has_the_fields_of_the_format(trace: dict[str, Any]):
-    assert trace["displayTimeUnit"] in ("ms", "ns")
+    assert set(trace) == {"traceEvents"}  # a unit for display makes times a thousand times longer in some Perfettos
     for event in trace["traceEvents"]:
         assert event["ph"] in "XMC"
         assert isinstance(event["name"], str)
