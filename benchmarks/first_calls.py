@@ -142,6 +142,7 @@ def first_call(library: str, case: str) -> float:
 def alone(python: str, library: str, case: str, folder: str) -> float:
     """`first_call` in a fresh process."""
     environment = {**os.environ, "RUNE_CACHE_DIR": folder}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # users' modules have bytecode on disk
     command = [python, __file__, "--alone", library, case]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout)
