@@ -61,7 +61,8 @@ def native_entry(
 @functools.cache
 def array_checks(abi: Abi) -> ArrayChecks:
     """The functions, compiled for this layout of array objects."""
-    code = compiler.compile_module("array_checks", _text(abi))
+    # Calls are as fast as with more of LLVM's effort, which would cost a first call 5 ms.
+    code = compiler.compile_module("array_checks", _text(abi), effort=0)
     return ArrayChecks(code, *map(code.address, CHECKS))
 
 

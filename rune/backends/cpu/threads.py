@@ -133,7 +133,8 @@ def allow(code: compiler.Code, processors: Iterable[int]) -> None:
 
 @functools.cache
 def _pool(share: Share) -> Pool:
-    code = compiler.compile_module("pool", _text())
+    # Locks and waits take what they take; more of LLVM's effort would cost a first call 9 ms.
+    code = compiler.compile_module("pool", _text(), effort=0)
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     if can_place():
