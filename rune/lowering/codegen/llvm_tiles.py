@@ -14,7 +14,7 @@ Invariant: the same elements are loaded and stored as before, in another order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +27,7 @@ from rune.lowering.codegen.llvm_types import memory_type
 from rune.lowering.codegen.llvm_values import Env, Lanes
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import For, KernelCode, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import expressions, size_names, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, loads_in, names_in, size_names, walk, walk_expr
 from rune.records import dataclass
 
 LEAST_EXTENT = 32  # of both axes, for tiles to be worth their code
@@ -35,11 +35,15 @@ LEAST_EXTENT = 32  # of both axes, for tiles to be worth their code
 
 @dataclass(frozen=True, slots=True)
 class Transposed:
-    """The last axis, the one along which loads scattered there are contiguous, those loads."""
+    """The last axis, the one along which loads scattered there are contiguous, those loads.
+
+    constants: values that are one for the whole grid, in which the loads' indices may be written
+    """
 
     last: For
     axis: For
     loads: tuple[Load, ...]
+    constants: tuple[Let, ...]
 
 
 def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
@@ -49,10 +53,12 @@ def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ..
     if not is_vectorisable(grid[-1]):
         return None
     shared = {name for pair in code.aliases for name in pair}
+    constants = _constants(inner, grid, shared)
+    varying = {s.name for s in inner if isinstance(s, Let)} - {let.name for let in constants}
     along: Counter[str] = Counter()
     candidates: list[tuple[str, Load]] = []
     for load in _loads(inner):
-        axis = _contiguous_axis(load, grid)
+        axis = None if size_names(load.indices[0]) & varying else _contiguous_axis(load, grid)
         if axis is not None and load.buffer not in shared:
             along[axis] += 1
             candidates.append((axis, load))
@@ -64,7 +70,20 @@ def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ..
     if any(isinstance(g.extent, int) and g.extent < LEAST_EXTENT for g in (loop, grid[-1])):
         return None
     distinct = {(load.buffer, load.indices): load for axis, load in candidates if axis == chosen}
-    return Transposed(grid[-1], loop, tuple(distinct.values()))
+    return Transposed(grid[-1], loop, tuple(distinct.values()), constants)
+
+
+def _constants(inner: Sequence[Stmt], grid: Sequence[For], shared: Set[str]) -> tuple[Let, ...]:
+    """The values that no axis decides, as the number of a step, and that no store changes."""
+    varying, constants = {g.var for g in grid}, list[Let]()
+    for stmt in inner:
+        if not isinstance(stmt, Let):
+            continue
+        if names_in(stmt.value) & varying or loads_in(stmt.value) & shared:
+            varying.add(stmt.name)
+        else:
+            constants.append(stmt)
+    return tuple(constants)
 
 
 def _loads(body: Sequence[Stmt]) -> Iterator[Load]:
@@ -131,9 +150,12 @@ def _row(body: Body, transposed: Transposed, first: Value, extent: Value, env: E
 
     def tiles() -> None:
         held = [writer.allocate(memory_type(x.dtype), width * width) for x in transposed.loads]
+        constant = env
+        for let in transposed.constants:
+            constant = body.statement(let, constant)
 
         def tile(j: Value) -> None:
-            at = replace(env, symbols={**env.symbols, axis: first, last.var: j})
+            at = replace(constant, symbols={**constant.symbols, axis: first, last.var: j})
             for load, memory in zip(transposed.loads, held, strict=True):
                 _fill(body, load, last.var, memory, at)
             write = partial(_tile_row, body, transposed, held, at)

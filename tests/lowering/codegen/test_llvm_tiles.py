@@ -59,6 +59,23 @@ def test_memory_that_the_result_shares_is_left_alone():
     assert transposed(kernel("x[i + 64*j]", head="aliases x = y")) is None
 
 
+STEP = "for i in 64 grid { for j in 64 grid { g: i64 in 0..8 ="
+
+
+def test_an_index_may_have_a_number_that_is_one_for_the_grid():
+    step = f"{STEP} i64(z[0])"
+    assert transposed(kernel("x[i + 64*j + g]", step)) == ("i", 1)
+
+
+@pytest.mark.parametrize("number", ["i64(z[i])", "i64(z[j])"])
+def test_a_load_whose_place_is_read_for_each_point_is_left_alone(number):
+    assert transposed(kernel("x[i + 64*j + g]", f"{STEP} {number}")) is None
+
+
+def test_a_number_that_the_result_may_change_is_read_for_each_point():
+    assert transposed(kernel("x[i + 64*j + g]", f"{STEP} i64(z[0])", head="aliases z = y")) is None
+
+
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("n", [1, 16, 31, 33, 64])
 @pytest.mark.parametrize("m", [1, 15, 32, 50])
