@@ -20,6 +20,7 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Local
 from rune.lowering.kernelize.emit import Emitter, Held
 from rune.lowering.kernelize.groups import Fusion, Group, is_written
+from rune.lowering.kernelize.originals import with_originals
 from rune.lowering.kernelize.roots import (
     Kind,
     Root,
@@ -325,7 +326,8 @@ def write_kernel(state: Fusion, group: Group, stored: Stored, target: Target, re
     kernel = Kernel(
         "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body), tuple(writer.pairs)
     )
-    return Written(kernel, tuple(emit.inputs), tuple(outputs))
+    kernel, inputs = with_originals(kernel, tuple(emit.inputs))
+    return Written(kernel, inputs, tuple(outputs))
 
 
 def _place(

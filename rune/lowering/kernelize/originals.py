@@ -1,0 +1,127 @@
+"""Arrays that a kernel changes in place, and reads as they were before.
+
+    y = x.at[1:n].set(x[0:n - 1])        point i writes y[i + 1], and reads x[i]
+
+If y lies where x was, another point may have changed x[i] already. Such a kernel gets the array
+twice, once to change it and once to read it, and the plan keeps the two apart by a copy. Once is
+enough where a point reads only what no other point writes, and no later than it writes itself: in
+x.at[i].add(1), say.
+
+Invariant: what a point reads of an input, no other point changes, and no earlier statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+
+from rune import dims
+from rune.core.program import Var
+from rune.dims import Size
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import Let
+from rune.lowering.kernel.rewrite import names_in, size_names, walk_expr
+from rune.lowering.kernels import (
+    Axes,
+    Buffer,
+    Indices,
+    Kernel,
+    Scan,
+    Statement,
+    Stream,
+    Write,
+    expressions,
+    inner_axes,
+    inner_lets,
+)
+
+Inputs = tuple[Var, ...]
+
+
+def with_originals(kernel: Kernel, inputs: Inputs) -> tuple[Kernel, Inputs]:
+    """The kernel and its inputs, with an input twice that points read after others changed it."""
+    changed = set[str]()
+    for source, output in kernel.in_place:
+        if source in changed or _is_read_too_late(kernel, source, output):
+            kernel, inputs = _with_two(kernel, inputs, source, output)
+        changed.add(source)
+    return kernel, inputs
+
+
+def _with_two(kernel: Kernel, inputs: Inputs, source: str, output: str) -> tuple[Kernel, Inputs]:
+    """The kernel with the input a second time, which becomes the output."""
+    number = [b.name for b in kernel.inputs].index(source)
+    second = Buffer(f"x{len(kernel.inputs)}", kernel.inputs[number].type)
+    pairs = tuple((second.name, output) if pair == (source, output) else pair for pair in kernel.in_place)
+    return replace(kernel, inputs=(*kernel.inputs, second), in_place=pairs), (*inputs, inputs[number])
+
+
+def _is_read_too_late(kernel: Kernel, source: str, output: str) -> bool:
+    """Whether an element of the input may be read when it has changed."""
+    reads = [(n, load) for n, s in enumerate(kernel.body) for load in _loads(s) if load.buffer == source]
+    writes = [n for n, s in enumerate(kernel.body) if isinstance(s, Write) and s.output == output]
+    return bool(reads) and (len(writes) != 1 or not all(_is_in_time(kernel, *read, writes[0]) for read in reads))
+
+
+def _is_in_time(kernel: Kernel, reader: int, load: Load, writer: int) -> bool:
+    """Whether no other point writes what a statement reads, and its own point writes it later."""
+    write, reading = kernel.body[writer], kernel.body[reader]
+    assert isinstance(write, Write)
+    if reader > writer:
+        return False
+    if reader == writer:  # a value is complete before it is written
+        points = _several(kernel.domain) | _several(write.axes)
+        return points <= _decided(load.indices, write.indices, _varying(kernel, write))
+    # Axes and names within two statements are not the same ones.
+    hidden = _bound_within(write) | _bound_within(reading)
+    pairs = [(r, w) for r, w in zip(load.indices, write.indices, strict=True) if not size_names(w) & hidden]
+    return _several(kernel.domain) <= _decided(*zip(*pairs), _varying(kernel, None)) if pairs else not kernel.domain
+
+
+def _decided(read: Indices, written: Indices, varying: Set[str]) -> Set[str]:
+    """The axes that the element tells: each is alone in a place that is the same for both."""
+    alone = [(w, size_names(w) & varying) for r, w in zip(read, written, strict=True) if r == w]
+    return {name for w, names in alone for name in names if len(names) == 1 and _tells(w, name)}
+
+
+def _tells(index: Size, name: str) -> bool:
+    """Whether other values of the symbol give other indices."""
+    step = dims.coefficient(index, name)
+    return isinstance(step, int) and step != 0
+
+
+def _varying(kernel: Kernel, within: Statement | None) -> Set[str]:
+    """The names that are another number at another point: of the domain, or of a statement too."""
+    varying = set(_several(kernel.domain))
+    for statement in kernel.body:
+        if isinstance(statement, Let):
+            varying |= _following((statement,), varying)
+        elif not isinstance(statement, Write | Scan | Stream) and kernel.domain:
+            varying.add(statement.name)
+    if within is not None:
+        varying |= _several(inner_axes(within))
+        varying |= _following(inner_lets(within), varying)
+    return varying
+
+
+def _following(lets: Sequence[Let], varying: Set[str]) -> Set[str]:
+    """The names among these that vary because their values do."""
+    names = set[str]()
+    for let in lets:
+        if names_in(let.value) & (varying | names):
+            names.add(let.name)
+    return names
+
+
+def _several(axes: Axes) -> frozenset[str]:
+    """The axes with more than one point."""
+    return frozenset(axis.name for axis in axes if axis.size != 1)
+
+
+def _bound_within(statement: Statement) -> frozenset[str]:
+    return frozenset(x.name for x in (*inner_axes(statement), *inner_lets(statement)))
+
+
+def _loads(statement: Statement) -> Iterator[Load]:
+    for expr in expressions(statement):
+        yield from (part for part in walk_expr(expr) if isinstance(part, Load))
