@@ -27,7 +27,7 @@ from rune.lowering.codegen.llvm_body import Body
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import For, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
-from rune.lowering.kernelize import groups
+from rune.lowering.kernelize import groups, write
 from rune.lowering.passes import Pass
 from rune.lowering.simplify import eliminate_common
 from rune.transforms.compile import executables, run
@@ -183,6 +183,10 @@ def _in_place_too_early() -> AbstractContextManager[Any]:
     return patch.object(memory, "live_ranges", shorter)
 
 
+def _read_after_it_changed() -> AbstractContextManager[Any]:
+    return patch.object(write, "with_originals", lambda kernel, inputs: (kernel, inputs))
+
+
 FAULTS: Mapping[str, Fault] = {
     "a diagonal in step with its matrix": _diagonal,
     "vectors of three registers": _three_registers,
@@ -196,6 +200,7 @@ FAULTS: Mapping[str, Fault] = {
     "an index that wraps": _narrow_index,
     "memory shared by two live buffers": _short_lives,
     "memory taken over too early": _in_place_too_early,
+    "an element read after it changed": _read_after_it_changed,
 }
 
 

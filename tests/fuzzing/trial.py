@@ -24,6 +24,7 @@ WAYS: tuple[Way, ...] = (
     Way("reference, every intermediate", 3, ways.everything, ways.on("reference:0")),
     Way("eager", 3, generate.draw, ways.eager),
     Way("other passes", 3, ways.some, ways.plain),
+    Way("low limits", 6, ways.some, ways.with_low_limits),
     Way("other vectors", 5, ways.some, ways.narrower),
     Way("vmap", 2, ways.some, ways.lanes),
     Way("threads", 2, ways.some, ways.in_threads),
