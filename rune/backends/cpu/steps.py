@@ -31,6 +31,7 @@ from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.factors import Factors, write_factor
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
 from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.spectra import Scratch, spectrum_of, write_spectrum
 from rune.backends.cpu.transforms import Transform, write_transform
 from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
@@ -88,6 +89,7 @@ class Module:
     host: Host
     kernels: Mapping[str, Rendered]
     talk: Talk
+    scratch: Scratch | None  # behind the arena's values, in that of @run
     split: set[str] = field(default_factory=set)  # kernels that are split somewhere
     asks: bool = False  # whether signals are asked for, whose handlers may raise
     declared: set[str] = field(default_factory=set)
@@ -136,7 +138,8 @@ class _Steps:
         self.writer = Writer(block="start")
         words = Value(self.writer, "ptr", "%words")
         self.frame: Frame = Words(words, (len(self.plan.arguments), len(self.plan.results)))
-        first = sum(self.frame.shape) + 1
+        self.scratch, self.arena = module.scratch, sum(self.frame.shape)
+        first = self.arena + 1
         self.sizes = {s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)}
         self.words, self.seat = words, first + len(self.sizes)
 
@@ -214,7 +217,7 @@ class _Steps:
             case Call() if is_factor(step):
                 write_factor(self, step, self.host.factors)
             case Call(routine="callback"):
-                self.call_back(step)
+                self.compute_or_call_back(step)
             case Call(routine=routine):
                 raise CompileError(
                     f"cpu: cannot call {routine} (its plans may call {', '.join(ROUTINES)} and Python functions)"
@@ -446,6 +449,17 @@ class _Steps:
                 self.within(plan, inner)
                 writer.jump(join)
         writer.label(join)
+
+    def compute_or_call_back(self, step: Call) -> None:
+        """A decomposition by native code, or a Python function."""
+        spectrum = spectrum_of(step)
+        if spectrum is None:
+            self.call_back(step)
+            return
+        assert self.scratch is not None
+        base, offset = read(self.words, "ptr", self.arena), self.size(self.scratch.first)
+        place = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset.text}")
+        write_spectrum(self, step, spectrum, place)
 
     def call_back(self, step: Call) -> None:
         """A Python function; at a seat, native code does what it would do as a collective."""
