@@ -56,10 +56,10 @@ def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
     sizes = [d for d in a.shape if isinstance(d, int)]
     if len(sizes) < a.ndim or a.dtype not in NUMBERS or 0 in sizes or max(sizes[-2:]) > MOST:
         return None
-    params, matrices = dict(call.params), (math.prod(sizes[:-2]), *sizes[-2:])
-    if call.primitive is eigh:
-        return Spectrum("eigh", a.dtype, *matrices, bool(params["vectors"]), lower=bool(params["lower"]))
-    return Spectrum("svd", a.dtype, *matrices, bool(params["vectors"]), full=bool(params["full_matrices"]))
+    batch, (rows, columns), params = math.prod(sizes[:-2]), sizes[-2:], dict(call.params)
+    routine = "eigh" if call.primitive is eigh else "svd"
+    vectors, lower, full = (bool(params.get(name, False)) for name in ("vectors", "lower", "full_matrices"))
+    return Spectrum(routine, a.dtype, batch, rows, columns, vectors, lower, full)
 
 
 def calls_python(plan: Plan) -> bool:

@@ -29,7 +29,7 @@ from rune.backends.cpu.crew.talk import Talk, message_of, place_of
 from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.factors import Factors, write_factor
-from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
+from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.spectra import Scratch, spectrum_of, write_spectrum
 from rune.backends.cpu.transforms import Transform, write_transform
@@ -138,10 +138,9 @@ class _Steps:
         self.writer = Writer(block="start")
         words = Value(self.writer, "ptr", "%words")
         self.frame: Frame = Words(words, (len(self.plan.arguments), len(self.plan.results)))
-        self.scratch, self.arena = module.scratch, sum(self.frame.shape)
-        first = self.arena + 1
+        first = sum(self.frame.shape) + 1
         self.sizes = {s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)}
-        self.words, self.seat = words, first + len(self.sizes)
+        self.words, self.arena, self.seat = words, first - 1, first + len(self.sizes)
 
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: here if they are few, else called."""
@@ -216,8 +215,10 @@ class _Steps:
                 write_transform(self, step, self.host.transform)
             case Call() if is_factor(step):
                 write_factor(self, step, self.host.factors)
+            case Call(routine="callback") if (spectrum := spectrum_of(step)) is not None:
+                write_spectrum(self, step, spectrum, self.scratch())
             case Call(routine="callback"):
-                self.compute_or_call_back(step)
+                self.call_back(step)
             case Call(routine=routine):
                 raise CompileError(
                     f"cpu: cannot call {routine} (its plans may call {', '.join(ROUTINES)} and Python functions)"
@@ -247,6 +248,12 @@ class _Steps:
         """So many bytes into the arena of the frame."""
         base, bytes = self.frame.arena(), self.size(offset)
         return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {bytes.text}")
+
+    def scratch(self) -> Value:
+        """Where the work arrays lie, in the arena of @run."""
+        assert self.module.scratch is not None
+        base, first = read(self.words, "ptr", self.arena), self.size(self.module.scratch.first)
+        return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {first.text}")
 
     def pointers(self, slots: Iterable[Slot]) -> tuple[Value, ...]:
         """Where slots lie in this call."""
@@ -365,7 +372,7 @@ class _Steps:
         t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
         now, then = list(state), list(results)
         for k in turning:
-            now[k], then[k] = _in_turn(writer, state[k], results[k], before, last)
+            now[k], then[k] = in_turn(writer, state[k], results[k], before, last)
         inner = Values((*fixed, *now), tuple(then), arena)
         writer.known.append({})
         writer.store(t.cast("trunc", "i32"), fixed[0])
@@ -450,17 +457,6 @@ class _Steps:
                 writer.jump(join)
         writer.label(join)
 
-    def compute_or_call_back(self, step: Call) -> None:
-        """A decomposition by native code, or a Python function."""
-        spectrum = spectrum_of(step)
-        if spectrum is None:
-            self.call_back(step)
-            return
-        assert self.scratch is not None
-        base, offset = read(self.words, "ptr", self.arena), self.size(self.scratch.first)
-        place = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset.text}")
-        write_spectrum(self, step, spectrum, place)
-
     def call_back(self, step: Call) -> None:
         """A Python function; at a seat, native code does what it would do as a collective."""
         message, place = message_of(step), place_of(step)
@@ -502,12 +498,3 @@ class _Steps:
         function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
         failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
         self.return_if(failed)
-
-
-def _in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:
-    """Two pointers that change places in every step of a loop."""
-    now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
-    for value, start, other in ((now, first, then), (then, second, now)):
-        incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
-        writer.do(f"{value.text} = phi ptr {incoming}")
-    return now, then

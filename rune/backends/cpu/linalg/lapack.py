@@ -78,19 +78,19 @@ class Spectrum:
 
 
 @functools.cache
-def address(spectrum_routine: str, dtype: np.dtype) -> int | None:
+def address(routine: str, dtype: np.dtype) -> int | None:
     """Where LAPACK's routine begins, None where it is not to be seen."""
     if sys.byteorder != "little" or dtype not in _LETTERS:
         return None
     library = _library()
-    name = _LETTERS[dtype] + _stem(spectrum_routine, dtype)
+    name = _LETTERS[dtype] + _stem(routine, dtype)
     symbols = (getattr(library, form.format(name), None) for form in _NAMES)
     function = next((s for s in symbols if s is not None), None)
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _stem(spectrum_routine: str, dtype: np.dtype) -> str:
-    if spectrum_routine == "svd":
+def _stem(routine: str, dtype: np.dtype) -> str:
+    if routine == "svd":
         return "gesdd"
     return "heevd" if dtype in dtypes.COMPLEX else "syevd"
 
@@ -119,31 +119,45 @@ class Work:
 @functools.cache
 def work_of(spectrum: Spectrum) -> Work:
     """What LAPACK asks for, as NumPy does."""
-    m, n, least = spectrum.rows, spectrum.columns, spectrum.least
-    number, real = np.zeros(1, spectrum.dtype), np.zeros(1)
-    count, arrays = np.full(1, -1, np.int64), [np.zeros(1, np.int64) for _ in range(2)]
-    real = real.astype(number.real.dtype)
-    job, sizes = job_of(spectrum), [np.array([k], np.int64) for k in (m, n, *spectrum.outer)]
-    letters = [bytes([job]), bytes([triangle_of(spectrum)])]
-    rows, columns, uc, vr = sizes
+    return _work_of_eigh(spectrum) if spectrum.routine == "eigh" else _work_of_svd(spectrum)
+
+
+def _work_of_eigh(spectrum: Spectrum) -> Work:
     is_complex = spectrum.dtype in dtypes.COMPLEX
-    if spectrum.routine == "eigh":
-        reals = [real, count] if is_complex else []
-        head = [*letters, rows, number, rows, real, number, count, *reals, arrays[0], count, arrays[1]]
-        _ask(spectrum, head, 2)
-        return Work(_whole(number), _whole(real) if is_complex else 1, int(arrays[0][0]))
+    number, real, integers, info = _answers(spectrum)
+    order, question = _integer(spectrum.rows), _integer(-1)
+    letters = [bytes([letter]) for letter in (job_of(spectrum), triangle_of(spectrum))]
+    reals = [real, question] if is_complex else []
+    _ask(spectrum, [*letters, order, number, order, real, number, question, *reals, integers, question, info])
+    return Work(_whole(number), _whole(real) if is_complex else 1, int(integers[0]))
+
+
+def _work_of_svd(spectrum: Spectrum) -> Work:
+    """LAPACK does not say how many real numbers and integers: these are its manual's."""
+    is_complex, least = spectrum.dtype in dtypes.COMPLEX, spectrum.least
+    number, real, integers, info = _answers(spectrum)
+    height, width, of_vh = map(_integer, (spectrum.rows, spectrum.columns, spectrum.outer[1]))
+    matrices = [height, width, number, height, real, number, height, number, of_vh]
     reals = [real] if is_complex else []
-    head = [letters[0], rows, columns, number, rows, real, number, rows, number, vr, number, count]
-    _ask(spectrum, [*head, *reals, *arrays], 1)
-    longer = max(m, n)
-    most = max(5 * least**2 + 7 * least, 2 * longer * least + 2 * least**2 + least)
-    return Work(_whole(number), most if is_complex else 1, 8 * least)
+    _ask(spectrum, [bytes([job_of(spectrum)]), *matrices, number, _integer(-1), *reals, integers, info])
+    most = max(5 * least**2 + 7 * least, 2 * max(height[0], width[0]) * least + 2 * least**2 + least)
+    return Work(_whole(number), int(most) if is_complex else 1, 8 * least)
 
 
-def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray], letters: int) -> None:
-    """Call a routine that answers how much memory it wants. Letters are told their lengths."""
+def _answers(spectrum: Spectrum) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Memory for a number, a real one, and two integers."""
+    return np.zeros(1, spectrum.dtype), np.zeros(1, real_dtype(spectrum.dtype)), _integer(0), _integer(0)
+
+
+def _integer(value: int) -> np.ndarray:
+    return np.array([value], np.int64)
+
+
+def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray]) -> None:
+    """Call a routine that answers how much memory it wants. The lengths of letters come last."""
     place = address(spectrum.routine, spectrum.dtype)
     assert place is not None
+    letters = sum(isinstance(x, bytes) for x in arguments)
     kinds = [ctypes.c_char_p if isinstance(x, bytes) else ctypes.c_void_p for x in arguments]
     values = [x if isinstance(x, bytes) else x.ctypes.data for x in arguments]
     function = ctypes.CFUNCTYPE(None, *kinds, *[ctypes.c_size_t] * letters)(place)
@@ -151,7 +165,7 @@ def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray], letters: i
 
 
 def _whole(answer: np.ndarray) -> int:
-    return max(1, int(answer.real[0]))
+    return max(1, int(np.real(answer)[0]))
 
 
 def scratch_of(spectrum: Spectrum, lanes: int) -> dict[str, int]:
