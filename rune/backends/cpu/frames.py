@@ -87,3 +87,12 @@ def in_memory(writer: Writer, values: Sequence[Value]) -> Value:
     for k, value in enumerate(values):
         writer.store(value, word(words, k))
     return words
+
+
+def in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:
+    """Two pointers that change places in every step of a loop."""
+    now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
+    for value, start, other in ((now, first, then), (then, second, now)):
+        incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
+        writer.do(f"{value.text} = phi ptr {incoming}")
+    return now, then

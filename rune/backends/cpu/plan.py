@@ -19,8 +19,10 @@ from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.dots import compile_dots
 from rune.backends.cpu.entry import entry
 from rune.backends.cpu.factors import compile_factors
+from rune.backends.cpu.spectra import scratch_of
 from rune.backends.cpu.steps import Host
 from rune.backends.cpu.transforms import compile_transforms
+from rune.dims import Size
 from rune.lowering.codegen.llvm import Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.plan import Branch, Loop, Plan
@@ -35,6 +37,7 @@ class Rendering:
     kernels: Mapping[str, str]
     cost: float | None = None  # estimated instructions; None where sizes or data decide
     has_entry: bool = True  # or the one of all plans of fixed sizes serves (array_checks.py)
+    arena_bytes: Size = 0  # with work arrays (spectra.py)
 
 
 def render_plan(plan: Plan, host: Host) -> Rendering:
@@ -46,7 +49,8 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
     compile_transforms(plan, host.transform)
     compile_factors(plan, host.factors)
-    module = steps.Module(plan, host, kernels, talk_of(plan))
+    scratch = scratch_of(plan)
+    module = steps.Module(plan, host, kernels, talk_of(plan), scratch)
     steps.write_run(module)
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
@@ -55,7 +59,8 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     parts = [*module.functions, *([entry(plan, host.abi, module.asks)] if has_entry else [])]
     parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
-    return Rendering(text, sources, _cost(plan, kernels), has_entry)
+    arena_bytes = plan.arena_bytes if scratch is None else scratch.first + scratch.bytes
+    return Rendering(text, sources, _cost(plan, kernels), has_entry, arena_bytes)
 
 
 def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float | None:

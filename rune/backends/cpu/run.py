@@ -23,6 +23,7 @@ from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.plan import Rendering, render_plan
+from rune.backends.cpu.spectra import calls_python
 from rune.backends.shared import callbacks, host_memory, shortage
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.shared.protocol import Buffer
@@ -31,7 +32,7 @@ from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import LayoutError, OutOfMemory
-from rune.lowering.plan import Plan, all_steps
+from rune.lowering.plan import Plan
 from rune.records import dataclass
 
 T = TypeVar("T")
@@ -62,9 +63,8 @@ class Form:
 
 def form_of(plan: Plan, rendering: Rendering) -> Form:
     """The form of a plan."""
-    calls_python = any(map(callbacks.is_callback, all_steps(plan)))
-    sizes = plan.arena_bytes, plan.size_sources
-    how = rendering.cost, calls_python, rendering.has_entry
+    sizes = rendering.arena_bytes, plan.size_sources
+    how = rendering.cost, calls_python(plan), rendering.has_entry
     return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
 
 

@@ -29,8 +29,9 @@ from rune.backends.cpu.crew.talk import Talk, message_of, place_of
 from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.factors import Factors, write_factor
-from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
+from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
 from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.spectra import Scratch, spectrum_of, write_spectrum
 from rune.backends.cpu.transforms import Transform, write_transform
 from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
@@ -88,6 +89,7 @@ class Module:
     host: Host
     kernels: Mapping[str, Rendered]
     talk: Talk
+    scratch: Scratch | None  # behind the arena's values, in that of @run
     split: set[str] = field(default_factory=set)  # kernels that are split somewhere
     asks: bool = False  # whether signals are asked for, whose handlers may raise
     declared: set[str] = field(default_factory=set)
@@ -138,7 +140,7 @@ class _Steps:
         self.frame: Frame = Words(words, (len(self.plan.arguments), len(self.plan.results)))
         first = sum(self.frame.shape) + 1
         self.sizes = {s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)}
-        self.words, self.seat = words, first + len(self.sizes)
+        self.words, self.arena, self.seat = words, first - 1, first + len(self.sizes)
 
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: here if they are few, else called."""
@@ -213,6 +215,8 @@ class _Steps:
                 write_transform(self, step, self.host.transform)
             case Call() if is_factor(step):
                 write_factor(self, step, self.host.factors)
+            case Call(routine="callback") if (spectrum := spectrum_of(step)) is not None:
+                write_spectrum(self, step, spectrum, self.scratch())
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):
@@ -244,6 +248,12 @@ class _Steps:
         """So many bytes into the arena of the frame."""
         base, bytes = self.frame.arena(), self.size(offset)
         return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {bytes.text}")
+
+    def scratch(self) -> Value:
+        """Where the work arrays lie, in the arena of @run."""
+        assert self.module.scratch is not None
+        base, first = read(self.words, "ptr", self.arena), self.size(self.module.scratch.first)
+        return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {first.text}")
 
     def pointers(self, slots: Iterable[Slot]) -> tuple[Value, ...]:
         """Where slots lie in this call."""
@@ -362,7 +372,7 @@ class _Steps:
         t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
         now, then = list(state), list(results)
         for k in turning:
-            now[k], then[k] = _in_turn(writer, state[k], results[k], before, last)
+            now[k], then[k] = in_turn(writer, state[k], results[k], before, last)
         inner = Values((*fixed, *now), tuple(then), arena)
         writer.known.append({})
         writer.store(t.cast("trunc", "i32"), fixed[0])
@@ -488,12 +498,3 @@ class _Steps:
         function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
         failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
         self.return_if(failed)
-
-
-def _in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:
-    """Two pointers that change places in every step of a loop."""
-    now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
-    for value, start, other in ((now, first, then), (then, second, now)):
-        incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
-        writer.do(f"{value.text} = phi ptr {incoming}")
-    return now, then

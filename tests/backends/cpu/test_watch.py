@@ -61,6 +61,13 @@ ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], np.ndarray
         definite(67),
         3,
     ),
+    "eigenvalues": (rnp.linalg.eigvalsh, np.linalg.eigvalsh, definite(3, 67), 3),
+    "singular values": (
+        lambda a: rnp.linalg.svd(a, compute_uv=False),
+        lambda a: np.linalg.svd(a, compute_uv=False),
+        random(3, 47, 67),
+        3,
+    ),
     "fourier transform": (rnp.fft.fft, np.fft.fft, random(67, 240), 5),
 }  # fmt: skip
 
@@ -95,7 +102,15 @@ def test_nobody_is_asked_in_short_routines(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError("a watch was made")
 
     monkeypatch.setattr(pulse, "watch_address", address)
-    for name in ("cholesky", "cholesky in lanes", "lu", "qr", "triangular solution", "fourier transform"):
+    for name in (
+        "cholesky",
+        "cholesky in lanes",
+        "lu",
+        "qr",
+        "triangular solution",
+        "eigenvalues",
+        "fourier transform",
+    ):
         function, _, x, _ = ROUTINES[name]
         rune.jit(lambda x, f=function: f(x) + 3, device="cpu")(x)
 

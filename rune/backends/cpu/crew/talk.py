@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from rune.backends.cpu.crew import moves
+from rune.backends.cpu.spectra import spectrum_of
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
 from rune.lowering.host_calls import AsComplex
@@ -59,7 +60,7 @@ def talk_of(plan: Plan) -> Talk:
                 messages[message] = None
             elif place is not None:
                 axes[place.axis_name] = None
-            else:
+            elif spectrum_of(step) is None:
                 others += 1
     return Talk(tuple(messages), tuple(axes), not others)
 

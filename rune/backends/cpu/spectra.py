@@ -1,0 +1,133 @@
+"""Calls of NumPy's eigh and svd in a plan of the CPU that native code makes by itself.
+
+Lowering writes them as Python functions (lowering/host_calls.py), which they stay where sizes are
+symbolic, where a matrix is so large that somebody may want to stop LAPACK, and where LAPACK is not
+to be seen. Else the plan calls linalg/lapack.py. Its work arrays lie behind the arena's values, so
+that a call asks the system for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rune.backends.cpu import compiler
+from rune.backends.cpu.dots import Run
+from rune.backends.cpu.entry import function_at
+from rune.backends.cpu.linalg import lapack
+from rune.backends.cpu.linalg.lapack import Spectrum
+from rune.backends.shared.callbacks import function_of, is_callback
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.lowering.codegen.llvm_text import Value
+from rune.lowering.host_calls import AsComplex, LibraryCall
+from rune.lowering.plan import Plan, Step, all_steps
+from rune.ops.linalg.dense import NUMBERS
+from rune.ops.linalg.eigh import eigh
+from rune.ops.linalg.svd import square_svd, svd
+from rune.records import dataclass
+
+MOST = 512  # rows and columns: a call of LAPACK, which hears no signal, is over in a tenth of a second
+LINE = 64  # bytes to which work arrays are aligned
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Where the work arrays of a plan lie: from `first` on in its arena, `bytes` in all."""
+
+    first: Size
+    bytes: int
+
+
+def spectrum_of(step: Step) -> Spectrum | None:
+    """The decomposition that a step is, where native code makes it."""
+    if not is_callback(step):
+        return None
+    function = function_of(step)
+    call, operands = function.call, function.operands
+    if isinstance(call, AsComplex):
+        call, operands = call.call, call.operands
+    if not isinstance(call, LibraryCall) or call.primitive not in (eigh, svd, square_svd):
+        return None
+    spectrum = _spectrum(call, operands[0])
+    return spectrum if spectrum and lapack.address(spectrum.routine, spectrum.dtype) else None
+
+
+def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
+    sizes = [d for d in a.shape if isinstance(d, int)]
+    if len(sizes) < a.ndim or a.dtype not in NUMBERS or 0 in sizes or max(sizes[-2:]) > MOST:
+        return None
+    batch, (rows, columns), params = math.prod(sizes[:-2]), sizes[-2:], dict(call.params)
+    routine = "eigh" if call.primitive is eigh else "svd"
+    vectors, lower, full = (bool(params.get(name, False)) for name in ("vectors", "lower", "full_matrices"))
+    return Spectrum(routine, a.dtype, batch, rows, columns, vectors, lower, full)
+
+
+def calls_python(plan: Plan) -> bool:
+    """Whether a step of the plan is a Python function."""
+    return any(is_callback(step) and spectrum_of(step) is None for step in all_steps(plan))
+
+
+def scratch_of(plan: Plan) -> Scratch | None:
+    """The work arrays of a plan, which its decompositions use in turn; None where it has none."""
+    spectra = [s for s in map(spectrum_of, all_steps(plan)) if s is not None]
+    if not spectra:
+        return None
+    return Scratch((plan.arena_bytes + (LINE - 1)) // LINE * LINE, max(sum(_bytes(s).values()) for s in spectra))
+
+
+def _bytes(spectrum: Spectrum) -> dict[str, int]:
+    lanes = compiler.machine().vector_bytes // spectrum.dtype.itemsize
+    return {name: -(-size // LINE) * LINE for name, size in lapack.scratch_of(spectrum, lanes).items()}
+
+
+def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value) -> None:
+    """A decomposition, by a call of native code. scratch: where the work arrays lie"""
+    function = function_at(lapack.code(spectrum.routine, spectrum.dtype).address(spectrum.routine))
+    watch = run.watch(spectrum.batch * spectrum.operations)
+    known = {**_pointers(run, step, spectrum), **_work_arrays(run, spectrum, scratch), "watch": watch.pointer.text}
+    pointers, sizes = (names.split() for names in lapack.SIGNATURES[spectrum.routine])
+    numbers = _sizes(spectrum)
+    listed = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
+    run.writer.do(f"call void {function}({', '.join(listed)})")
+    watch.close()
+
+
+def _pointers(run: Run, step: Step, spectrum: Spectrum) -> dict[str, str]:
+    assert is_callback(step)
+    results = {"eigh": ("w", "v"), "svd": ("u", "s", "vh") if spectrum.vectors else ("s",)}[spectrum.routine]
+    place = lapack.address(spectrum.routine, spectrum.dtype)
+    assert place is not None
+    slots = zip(("a", *results), (*step.inputs, *step.outputs), strict=False)
+    return {"f": function_at(place), **{name: run.pointer(slot).text for name, slot in slots}}
+
+
+def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]:
+    places, first = {}, 0
+    for name, size in _bytes(spectrum).items():
+        places[name] = run.writer.emit("ptr", f"getelementptr i8, ptr {scratch.text}, i64 {first}").text
+        first += size
+    return places
+
+
+def _sizes(spectrum: Spectrum) -> dict[str, int]:
+    """The integers of a call by name."""
+    work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer
+    lanes = compiler.machine().vector_bytes // spectrum.dtype.itemsize
+    lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))
+    return {
+        "batch": spectrum.batch,
+        "m": m,
+        "n": n,
+        "k": spectrum.least,
+        "uc": uc,
+        "vr": vr,
+        "ld": lda,
+        "lda": lda,
+        "ldu": lda,
+        "ldv": ldv,
+        "job": lapack.job_of(spectrum),
+        "triangle": lapack.triangle_of(spectrum),
+        "lwork": work.numbers,
+        "lrwork": work.reals,
+        "liwork": work.integers,
+    }
