@@ -140,6 +140,13 @@ def test_memory_that_is_given_away_is_read_before(name: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", [3, 20_000])
+def test_nothing_is_written_at_no_places(rows: int, device: str):
+    x, places = np.arange(2.0 * rows, dtype=np.float32).reshape(rows, 2), np.zeros((0, 3), np.int32)
+    same(x, rune.jit(lambda x, i: x.at[i].set(x[i] * 2), device=device)(x, places))
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["rows in another order", "a row down", "add of itself in another order"])
 def test_every_executor_reads_before_it_writes(name: str, device: str):
     x = numbers(SIDES[2])

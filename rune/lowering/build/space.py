@@ -171,7 +171,7 @@ def _in_tiles(flat: Kernel) -> Iterator[Schedule]:
 
 
 def _in_stages(flat: Kernel, target: Target) -> Iterator[Schedule]:
-    (dot, *_) = flat.body
+    dot = next(iter(flat.body), None)  # a scatter of no updates does nothing
     if not isinstance(dot, Reduce) or not dot.axes:
         return
     last = flat.domain[-1].name if flat.domain else ""
@@ -183,7 +183,7 @@ def _in_stages(flat: Kernel, target: Target) -> Iterator[Schedule]:
 
 
 def _in_units(flat: Kernel, target: Target) -> Iterator[Schedule]:
-    (dot, *_) = flat.body
+    dot = next(iter(flat.body), None)  # a scatter of no updates does nothing
     if not isinstance(dot, Reduce) or not has_units(dot, target) or len(flat.domain) < 2:
         return
     units, last = Units(matrices.ROWS, matrices.COLUMNS, matrices.DEPTH), flat.domain[-1].name

@@ -45,7 +45,7 @@ class Problem:
 
 def choose_stage(flat: Kernel, target: Target) -> Schedule | None:
     """The tile and the group of a dot, if shared memory is worth it."""
-    if not choices(target).stages or not isinstance(flat.body[0], Reduce) or not dot_loads(flat):
+    if not choices(target).stages or not dot_loads(flat) or not isinstance(flat.body[0], Reduce):
         return None
     starts = [Schedule(), *(Schedule(merge=Merge(a.name)) for a in flat.domain[:-1]), *_images_together(flat)]
     candidates = [c for s in starts for c in _candidates(flat, s, target)]

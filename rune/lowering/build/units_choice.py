@@ -42,8 +42,8 @@ BESIDE = 80  # registers of a thread beside its sums
 
 def choose_units(flat: Kernel, target: Target) -> Schedule | None:
     """The tiles and groups of a dot, if units are worth it."""
-    (dot, *_) = flat.body
-    if not isinstance(dot, Reduce) or not has_units(dot, target) or not dot_loads(flat):
+    dot = flat.body[0] if dot_loads(flat) else None
+    if not isinstance(dot, Reduce) or not has_units(dot, target):
         return None
     merges = [None, *(Merge(a.name) for a in flat.domain[:-1])]
     candidates = [c for m in merges for c in _candidates(flat, m, target)]
