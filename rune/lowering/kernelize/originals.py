@@ -12,7 +12,7 @@ Invariant: what a point reads of an input, no other point changes, and no earlie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from rune import dims
@@ -24,7 +24,6 @@ from rune.lowering.kernel.rewrite import names_in, size_names, walk_expr
 from rune.lowering.kernels import (
     Axes,
     Buffer,
-    Indices,
     Kernel,
     Scan,
     Statement,
@@ -69,19 +68,19 @@ def _is_in_time(kernel: Kernel, reader: int, load: Load, writer: int) -> bool:
     assert isinstance(write, Write)
     if reader > writer:
         return False
+    places = [w for r, w in zip(load.indices, write.indices, strict=True) if r == w]
     if reader == writer:  # a value is complete before it is written
-        points = _several(kernel.domain) | _several(write.axes)
-        return points <= _decided(load.indices, write.indices, _varying(kernel, write))
+        return _several(kernel.domain) | _several(write.axes) <= _decided(places, _varying(kernel, write))
     # Axes and names within two statements are not the same ones.
     hidden = _bound_within(write) | _bound_within(reading)
-    pairs = [(r, w) for r, w in zip(load.indices, write.indices, strict=True) if not size_names(w) & hidden]
-    return _several(kernel.domain) <= _decided(*zip(*pairs), _varying(kernel, None)) if pairs else not kernel.domain
+    outer = [place for place in places if not size_names(place) & hidden]
+    return _several(kernel.domain) <= _decided(outer, _varying(kernel, None))
 
 
-def _decided(read: Indices, written: Indices, varying: Set[str]) -> Set[str]:
-    """The axes that the element tells: each is alone in a place that is the same for both."""
-    alone = [(w, size_names(w) & varying) for r, w in zip(read, written, strict=True) if r == w]
-    return {name for w, names in alone for name in names if len(names) == 1 and _tells(w, name)}
+def _decided(places: Iterable[Size], varying: Set[str]) -> Set[str]:
+    """The axes that an element tells: each is alone in a place where it is read and written."""
+    alone = [(place, size_names(place) & varying) for place in places]
+    return {name for place, names in alone for name in names if len(names) == 1 and _tells(place, name)}
 
 
 def _tells(index: Size, name: str) -> bool:
