@@ -190,13 +190,20 @@ def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
 
 
 def all_gather(
-    x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None, axis: int = 0, tiled: bool = False
+    x: T,
+    axis_name: Name,
+    *,
+    axis_index_groups: LaneGroups | None = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> T:
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
     axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
                         themselves: L is the size of a group.
+    to:    "varying", which is what the type of the result says of the lanes.
     Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
     Types:  that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
