@@ -15,10 +15,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         f"jax.numpy.ufunc: {name}" for name in ("accumulate", "at", "call", "reduce", "reduceat")
     ),
     _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
-    _BY_POSITION: (
-        "jax.interpreters.*: *",
-        "jax.extend.*: *",
-    ),
+    _BY_POSITION: ("jax.interpreters.*: *", "jax.extend.*: *"),
     "Classes that programs are given, and do not make.": (
         "jax.stages.*: *",
         "jax.export.Exported: *",

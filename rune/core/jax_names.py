@@ -96,7 +96,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class OfOperands:
-    """A parameter of JAX's that the operands tell here: read(params, operands) -> what JAX's says."""
+    """A parameter of JAX's that the operands tell: read(params, operands) -> what JAX's says."""
 
     read: Callable[[Params, Sequence[Atom]], object]
 
@@ -124,7 +124,7 @@ def ignored(value: object) -> Translation:
 
 
 def always(value: object) -> Translation:
-    """A parameter of JAX's that has one value here. Errors: ArgumentError where another is bound."""
+    """A parameter of JAX's that has one value here. Errors: ArgumentError for another value."""
 
     def write(bound: object, params: Params) -> Params:
         if bound != value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError

@@ -7,13 +7,12 @@ Source: XLA operation semantics, Gather and Scatter.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, ops
+from rune import ops
 from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
@@ -21,19 +20,9 @@ from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import shape_of, value
-from rune.ops import IndexDims
 from rune.ops.index_values import modulo
-from rune.ops.jax_forms import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    mode_word,
-    outside,
-    window_of,
-)
-from rune.ops.scalars import int_bounds
+from rune.ops.jax_forms import GatherDimensionNumbers, ScatterDimensionNumbers, mode_word, outside, window_of
 from rune.ops.scatters import multiply_at
-from rune.records import dataclass
 from rune.typing import ArrayLike
 
 Axes = tuple[int, ...]

@@ -92,7 +92,7 @@ class ScatterDimensionNumbers:
         )
 
 
-class GatherScatterMode(str, enum.Enum):
+class GatherScatterMode(enum.StrEnum):
     """What a window that leaves the array means; equal to the word for it in equations.
 
     >>> from rune import lax
@@ -140,7 +140,7 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 def outside(type: ArrayType) -> float | bool | int:
-    """What a window that leaves an array reads: NaN, True, or the integer at the end of its range."""
+    """What a window that leaves an array reads: NaN, True, the integer at the end of a range."""
     if type.dtype in dtypes.INEXACT:
         return np.nan
     if type.dtype == dtypes.bool_:
@@ -162,7 +162,7 @@ def _fields(dims: IndexDims) -> tuple[Axes, ...]:
 
 
 def _fill_value(params: Params, operands: Sequence[Atom]) -> object:
-    """The number that is read outside; None if it is not asked for, or not known before the call."""
+    """The number that is read outside; None where nothing is, or it is not known before the call."""
     fill = operands[2]
     return fill.val if params["mode"] == "fill" and isinstance(fill, Literal) else None
 

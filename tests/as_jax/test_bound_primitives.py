@@ -16,6 +16,7 @@ X, V = np.arange(6, dtype=np.float32).reshape(2, 3) + 1, np.arange(5, dtype=np.f
 S = np.asarray([[3, 1], [1, 2]], np.float32)
 W = np.asarray([300, 300, 1], np.float16)
 AT, NEW = np.asarray([[0], [3], [11]], "int32"), np.asarray([9, 8, 7], np.float32)
+ROWS = lax.GatherDimensionNumbers((1,), (0,), (0,))
 SCATTERED: dict[str, Any] = {
     "dimension_numbers": lax.ScatterDimensionNumbers((), (0,), (0,)),
     "indices_are_sorted": False,
@@ -81,7 +82,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
             preferred_element_type=np.dtype("float32"),
             out_sharding=None,
         ),
-        # By scipy.signal.correlate2d of the padded image with each dilated kernel, every second column.
+        # By scipy.signal.correlate2d of the padded image with each dilated kernel, in steps of 2.
         np.asarray([[[[36, 20], [68, 32]], [[43, 25], [82, 42]]]], np.float32),
     ),
     "dot_general of a preferred type": (
@@ -103,7 +104,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: p.gather_p.bind(
             X,
             np.asarray([[1], [0], [5]], "int32"),
-            dimension_numbers=lax.GatherDimensionNumbers((1,), (0,), (0,)),
+            dimension_numbers=ROWS,
             slice_sizes=(1, 3),
             unique_indices=False,
             indices_are_sorted=False,
@@ -121,10 +122,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: p.scatter_add_p.bind(V, AT, NEW, update_jaxpr=None, update_consts=(), **SCATTERED),
         np.asarray([7, -1, 0, 9, 2], np.float32),
     ),
-    "sort": (
-        lambda: p.sort_p.bind(-X, X, dimension=0, is_stable=True, num_keys=1)[1],
-        X[::-1],
-    ),
+    "sort": (lambda: p.sort_p.bind(-X, X, dimension=0, is_stable=True, num_keys=1)[1], X[::-1]),
     "svd": (
         lambda: p.svd_p.bind(X, full_matrices=False, compute_uv=True, subset_by_index=None, algorithm=None)[0],
         np.linalg.svd(X, compute_uv=False),
@@ -197,10 +195,12 @@ READ: dict[str, tuple[Callable[[Any], Any], Any, dict[str, Any]]] = {
         },
     ),
     "gather": (
-        lambda x: lax.gather(x, AT[:1], lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3), mode="fill", fill_value=7),
+        lambda x: lax.gather(
+            x, AT[:1], lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3), mode="fill", fill_value=7
+        ),
         X,
         {
-            "dimension_numbers": lax.GatherDimensionNumbers((1,), (0,), (0,)),
+            "dimension_numbers": ROWS,
             "slice_sizes": (1, 3),
             "mode": lax.GatherScatterMode.FILL_OR_DROP,
             "fill_value": 7,

@@ -17,11 +17,7 @@ from rune.ops.matrix_helpers import swapped
 if TYPE_CHECKING:
     from rune.array import Array
 
-TRIANGULAR_NAMES: Names = {
-    "left_side": always(True),
-    "transpose_a": always(False),
-    "conjugate_a": always(False),
-}
+TRIANGULAR_NAMES: Names = {"left_side": always(True), "transpose_a": always(False), "conjugate_a": always(False)}
 _ALL_OF_THEM: Names = {"subset_by_index": always(None), "algorithm": always(None)}
 EIGH_NAMES: Names = {"sort_eigenvalues": always(True), **_ALL_OF_THEM}
 SVD_NAMES: Names = {"compute_uv": "vectors", **_ALL_OF_THEM}

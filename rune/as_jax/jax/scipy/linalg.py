@@ -5,7 +5,7 @@ from __future__ import annotations
 from rune import absent
 from rune.array import Array
 from rune.scipy import linalg
-from rune.scipy.linalg import *
+from rune.scipy.linalg import *  # pyright: ignore[reportAssignmentType]
 from rune.typing import ArrayLike
 
 __getattr__ = absent.of(__name__)
