@@ -110,7 +110,7 @@ class Form:
     """
 
     told_by: str
-    bind: Callable[..., Any]
+    bind: Callable[..., object]
 
 
 Names = Mapping[str, str | Callable[[Params], object] | Translation | OfOperands]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -162,7 +162,7 @@ def _fields(dims: IndexDims) -> tuple[Axes, ...]:
 
 
 def _fill_value(params: Params, operands: Sequence[Atom]) -> object:
-    """The number that is read outside; None where nothing is, or it is not known before the call."""
+    """What is read outside; None where nothing is, or where it is not known before the call."""
     fill = operands[2]
     return fill.val if params["mode"] == "fill" and isinstance(fill, Literal) else None
 
@@ -280,7 +280,7 @@ CONV_NAMES: Names = {
 def product_form(product: Callable[[], Primitive]) -> Form:
     """A product of operands that are converted to the type that is preferred for its result."""
 
-    def bind(*operands: Value, preferred_element_type: np.dtype | None, **params: Any) -> Array:
+    def bind(*operands: Value, preferred_element_type: np.dtype | None, **params: object) -> Array:
         if preferred_element_type is not None:
             operands = tuple(cast(x, dtypes.as_dtype(preferred_element_type)) for x in operands)
         return product().bind(*operands, **params)

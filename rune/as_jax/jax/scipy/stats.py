@@ -39,8 +39,8 @@ class gaussian_kde(stats.gaussian_kde):
         first, second = random.split(key)
         number = random.choice(first, self.n, shape, p=self.weights)
         zeros = rnp.zeros(self.d, self.covariance.dtype)
-        moved = random.multivariate_normal(second, zeros, self.covariance, shape, self.dataset.dtype)
-        return self.dataset[:, number] + moved.T
+        noise = random.multivariate_normal(second, zeros, self.covariance, shape, self.dataset.dtype)
+        return self.dataset[:, number] + noise.T
 
 
 tree.register_node(gaussian_kde, flatten, lambda info, children: unflatten(gaussian_kde, children))
