@@ -260,3 +260,29 @@ def test_a_program_is_evaluated_by_binding_its_primitives():
         values.update(zip(equation.outvars, outs if equation.primitive.multiple_results else [outs], strict=True))
 
     np.testing.assert_allclose(read(program.jaxpr.outvars[0]), f(V), rtol=1e-6)
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a layout": (lambda: p.reshape_p.bind(X, new_sizes=(6,), dimensions=None, sharding="i"), "cannot say 'i'"),
+    "a part of the eigenvalues": (
+        lambda: p.eigh_p.bind(S, lower=True, sort_eigenvalues=True, subset_by_index=(0, 1), algorithm=None),
+        "subset_by_index",
+    ),
+    "columns in another order": (
+        lambda: p.qr_p.bind(X, pivoting=True, full_matrices=False, use_magma=None),
+        "pivoting=True",
+    ),
+    "lanes that are the same": (
+        lambda: jax.vmap(lambda x: lax.all_gather(x, "i", to="reduced"), axis_name="i")(X),
+        "cannot give a result that is 'reduced'",
+    ),
+    "another class of arrays": (lambda: jnp.asarray(X).view(type=np.ndarray), "there is one class of arrays"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_parameter_that_would_change_the_result_is_refused(name: str):
+    call, message = REFUSED[name]
+
+    with pytest.raises(ValueError, match=message):
+        call()
