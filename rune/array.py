@@ -241,9 +241,9 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         places = zip(replicas(sharding, self.buffer.shape), self.buffer.buffers, strict=True)
         return [shard(*place, None if b is None else Array(b, type, committed_to(on(place[0])))) for place, b in places]
 
-    def addressable_data(self, number: int) -> Array:
+    def addressable_data(self, index: int) -> Array:
         """The block on one device of this process, in the order of the mesh."""
-        return self.addressable_shards[number].data
+        return self.addressable_shards[index].data
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -255,7 +255,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         """Whether all devices that hold a block belong to this process."""
         return self.sharding.is_fully_addressable
 
-    def to_device(self, device: str | Device, /, *, stream: object = None) -> Array:
+    def to_device(self, device: str | Device, *, stream: object = None) -> Array:
         """A copy on `device`, committed to it; the array itself if it is there already.
 
         Errors: ArgumentError for a stream: work on a device is in one order.

@@ -69,7 +69,7 @@ def ravel(self: Array, order: str = "C", *, out_sharding: Sharding | None = None
     return reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
-def to_device(self: Array, device: str | Device | None, /, *, stream: object = None) -> Array:
+def to_device(self: Array, device: str | Device | None, *, stream: object = None) -> Array:
     """A traced value on a device, as an equation of the program; itself for None."""
     if stream is not None:
         raise ArgumentError(f"to_device: cannot use stream={stream!r} (a device has one order of work)")

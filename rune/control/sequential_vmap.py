@@ -9,7 +9,7 @@ from rune.control.scan.scan import map as map_rows
 from rune.transforms.custom.vmap import custom_vmap
 
 
-def sequential_vmap(function: Callable[..., object]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
     """The function, which vmap runs on one lane after another, in a loop.
 
     It saves memory where all lanes at once would need too much.
@@ -20,7 +20,7 @@ def sequential_vmap(function: Callable[..., object]) -> custom_vmap:
     >>> rune.vmap(rune.sequential_vmap(lambda x: x * x))(rnp.arange(3.0))
     Array([0., 1., 4.], f32[3], cpu:0)
     """
-    custom = custom_vmap(function)
+    custom = custom_vmap(f)
 
     def rule(axis_size: int, in_batched: Sequence[object], *args: object) -> tuple[object, object]:
         leaves, treedef = tree.flatten(args)

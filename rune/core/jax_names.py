@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from rune.errors import Frame
+from rune.errors import ArgumentError, Frame
 from rune.records import dataclass
 
 Effects = frozenset["Effect"]
@@ -94,9 +94,44 @@ class Translation:
     write: Callable[..., Params]
 
 
-Names = Mapping[str, str | Callable[[Params], object] | Translation]
+@dataclass(frozen=True, slots=True)
+class OfOperands:
+    """A parameter of JAX's that the operands tell: read(params, operands) -> what JAX's says."""
+
+    read: Callable[[Params, Sequence[Atom]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an operation is bound as JAX has it, where its operands or results are others here.
+
+    told_by:  a parameter that JAX's equations have, and those here have not
+    bind:     bind(*operands, **parameters of JAX's) -> the results, in JAX's order
+    """
+
+    told_by: str
+    bind: Callable[..., object]
+
+
+Names = Mapping[str, str | Callable[[Params], object] | Translation | OfOperands]
 # Parameters of JAX's that mean nothing when they are None.
 _OPTIONAL = frozenset({"accuracy", "out_sharding", "sharding", "precision", "preferred_element_type", "dimensions"})
+
+
+def ignored(value: object) -> Translation:
+    """A parameter of JAX's that changes no result here: this is what it is read as."""
+    return Translation(lambda params: value, lambda value, params: {})
+
+
+def always(value: object) -> Translation:
+    """A parameter of JAX's that has one value here. Errors: ArgumentError for another value."""
+
+    def write(bound: object, params: Params) -> Params:
+        if bound != value:
+            raise ArgumentError(f"bind: cannot say {bound!r} where JAX has a choice (only {value!r} is there)")
+        return {}
+
+    return Translation(lambda params: value, write)
 
 
 def own_params(names: Names | None, params: Params) -> Params:
@@ -119,19 +154,22 @@ class NamedParams(dict[str, object]):
     """The parameters of an equation, which are found by JAX's names too; its keys are rune's.
 
     names: what each name of JAX's means: another name, or a function of the parameters
+    operands: those of the equation, for names that they tell
     A copy may be changed: by a name that is another one, the parameter of that name.
     """
 
-    __slots__ = ("names",)
+    __slots__ = ("names", "operands")
 
-    def __init__(self, params: Params, names: Names):
+    def __init__(self, params: Params, names: Names, operands: Sequence[Atom]):
         super().__init__(params)
-        self.names = names
+        self.names, self.operands = names, operands
 
     def __missing__(self, name: str) -> object:
         meaning = self.names[name]
         if isinstance(meaning, str):
             return self[meaning]
+        if isinstance(meaning, OfOperands):
+            return meaning.read(self, self.operands)
         return meaning.read(self) if isinstance(meaning, Translation) else meaning(self)
 
     def _key(self, name: str) -> str:
@@ -143,7 +181,7 @@ class NamedParams(dict[str, object]):
 
     def copy(self) -> NamedParams:
         """The same parameters, found by the same names."""
-        return NamedParams(self, self.names)
+        return NamedParams(self, self.names, self.operands)
 
     def pop(self, name: str, *default: object) -> object:
         """Remove the parameter of that name, and give it; the default if there is none."""
@@ -164,7 +202,9 @@ def named(equations: tuple[Equation, ...]) -> tuple[Equation, ...]:
 
 def _named(equation: Equation) -> Equation:
     names = equation.primitive.jax_names
-    return equation if names is None else replace(equation, params=NamedParams(equation.params, names))
+    if names is None:
+        return equation
+    return replace(equation, params=NamedParams(equation.params, names, equation.operands))
 
 
 class EquationNames:

@@ -57,13 +57,13 @@ class PartitionSpec:
         """The parts, as a tuple."""
         return self._parts
 
-    def index(self, part: Part) -> int:
+    def index(self, value: Part) -> int:
         """The first axis that is cut so. Errors: ValueError if there is none."""
-        return self._parts.index(_plain(part))
+        return self._parts.index(_plain(value))
 
-    def count(self, part: Part) -> int:
+    def count(self, value: Part) -> int:
         """How many axes are cut so."""
-        return self._parts.count(_plain(part))
+        return self._parts.count(_plain(value))
 
     def settled(self) -> PartitionSpec:
         """The spec with every axis that it leaves to others whole."""

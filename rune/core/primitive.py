@@ -24,6 +24,7 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
     jax_names[name]     a parameter of JAX's equations: its name here, or a function of params, or
                         a Translation (jax_names.py)
+    jax_form            how it is bound where JAX has other operands or results
     jax_order   where JAX's equation has its operands in another order: their places here; its own
                 inverse
 
@@ -54,7 +55,7 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from rune.core.interpreter import bind
-from rune.core.jax_names import Names, own_params
+from rune.core.jax_names import Form, Names, own_params
 from rune.core.lower import Lowering
 from rune.records import dataclass
 
@@ -135,6 +136,7 @@ class Primitive:
     linear_in: tuple[tuple[int, ...], ...] = ()
     vary: Rule | None = None
     jax_names: Names | None = field(default=None, kw_only=True)
+    jax_form: Form | None = field(default=None, kw_only=True)
     jax_order: tuple[int, ...] | None = field(default=None, kw_only=True)
     solves: bool = False
     transposes_zeros: bool = False
@@ -145,6 +147,8 @@ class Primitive:
 
     def bind(self, *args: object, **params: object) -> Any:
         """Apply the primitive in the current context to operands in JAX's order, with its names."""
+        if self.jax_form is not None and self.jax_form.told_by in params:
+            return self.jax_form.bind(*args, **params)
         return bind(self, *self.reordered(args), **own_params(self.jax_names, params))
 
     def reordered(self, operands: Sequence[T]) -> tuple[T, ...]:

@@ -111,14 +111,14 @@ def equal(a: Size, b: Size) -> bool | None:
     return False if not last.factors and last.coefficient % content else None
 
 
-def minimum(a: Size, b: Size) -> Size:
+def minimum(d1: Size, d2: Size) -> Size:
     """The smaller of two sizes; UndecidedComparison where that depends on the symbols' values."""
-    return a if _first_is_less(a, b) else b
+    return d1 if _first_is_less(d1, d2) else d2
 
 
-def maximum(a: Size, b: Size) -> Size:
+def maximum(d1: Size, d2: Size) -> Size:
     """The larger of two sizes; UndecidedComparison where that depends on the symbols' values."""
-    return b if _first_is_less(a, b) else a
+    return d2 if _first_is_less(d1, d2) else d1
 
 
 def _first_is_less(a: Size, b: Size) -> bool:

@@ -162,10 +162,12 @@ from rune.lax.identities import (
     stop_gradient as stop_gradient,
     with_sharding_constraint as with_sharding_constraint,
 )
-from rune.lax.indexing import (
+from rune.ops.jax_forms import (
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,
     ScatterDimensionNumbers as ScatterDimensionNumbers,
+)
+from rune.lax.indexing import (
     gather as gather,
     index_take as index_take,
     scatter as scatter,

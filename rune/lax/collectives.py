@@ -190,23 +190,35 @@ def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
 
 
 def all_gather(
-    x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None, axis: int = 0, tiled: bool = False
+    x: T,
+    axis_name: Name,
+    *,
+    axis_index_groups: LaneGroups | None = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> T:
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
     axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
                         themselves: L is the size of a group.
+    to:    "varying", which is what the type of the result says of the lanes.
     Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
     Types:  that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
-            array.
+            array, and for another `to`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.all_gather(x, "i"), axis_name="i")(rnp.arange(2.0))
     Array([[0., 1.],
            [0., 1.]], f32[2,2], cpu:0)
     """
+    if to != "varying":
+        raise ArgumentError(
+            f"all_gather: cannot give a result that is {to!r} over the lanes ('varying' required)",
+            hint="psum of each lane's block in its place is the same in all lanes",
+        )
     names = _names(axis_name)
     group = _grouped("all_gather", axis_name, axis_index_groups)
     lanes = _group_size("all_gather", axis_name, group)

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import listed, static_int
+from rune.ops.jax_forms import ConvDimensionNumbers
 
 Ints = tuple[int, ...]
-
-
-class ConvDimensionNumbers(NamedTuple):
-    """Axes by role: (batch, feature, *spatial) of lhs and out, (out, in, *spatial) of rhs.
-
-    >>> from rune import lax
-    >>> lax.conv_dimension_numbers((1, 5, 5, 3), (8, 3, 2, 2), ("NHWC", "OIHW", "NHWC")).lhs_spec
-    (0, 3, 1, 2)
-    """
-
-    lhs_spec: Sequence[int]
-    rhs_spec: Sequence[int]
-    out_spec: Sequence[int]
 
 
 ConvGeneralDilatedDimensionNumbers = ConvDimensionNumbers | Sequence[str] | None

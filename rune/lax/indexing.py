@@ -7,13 +7,12 @@ Source: XLA operation semantics, Gather and Scatter.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, ops
+from rune import ops
 from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
@@ -21,82 +20,12 @@ from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import shape_of, value
-from rune.ops import IndexDims
 from rune.ops.index_values import modulo
-from rune.ops.scalars import int_bounds
+from rune.ops.jax_forms import GatherDimensionNumbers, ScatterDimensionNumbers, mode_word, outside, window_of
 from rune.ops.scatters import multiply_at
-from rune.records import dataclass
 from rune.typing import ArrayLike
 
 Axes = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GatherDimensionNumbers:
-    """How the windows of a gather lie in the operand and in the result.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
-    >>> lax.gather(rnp.array([5, 6, 7]), rnp.array([[2], [0]]), numbers, (1,))
-    Array([7, 5], i32[2], cpu:0)
-    """
-
-    offset_dims: Axes  # axes of the result that run over a window
-    collapsed_slice_dims: Axes  # operand axes of window size 1 that the result lacks
-    start_index_map: Axes  # operand axis of each component of an index
-    operand_batching_dims: Axes = ()
-    start_indices_batching_dims: Axes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ScatterDimensionNumbers:
-    """How the windows of a scatter lie in the updates and in the operand.
-
-    >>> from rune import lax
-    >>> import rune.numpy as rnp
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_add(rnp.zeros(3), rnp.array([[2], [0]]), rnp.array([5.0, 6.0]), numbers)
-    Array([6., 0., 5.], f32[3], cpu:0)
-    """
-
-    update_window_dims: Axes  # axes of the updates that run over a window
-    inserted_window_dims: Axes  # operand axes of window size 1 that the updates lack
-    scatter_dims_to_operand_dims: Axes  # operand axis of each component of an index
-    operand_batching_dims: Axes = ()
-    scatter_indices_batching_dims: Axes = ()
-
-
-class GatherScatterMode(enum.Enum):
-    """What a window that leaves the array means.
-
-    >>> from rune import lax
-    >>> lax.GatherScatterMode.from_any("drop")
-    <GatherScatterMode.FILL_OR_DROP: 'fill'>
-    """
-
-    CLIP = "clip"
-    FILL_OR_DROP = "fill"
-    PROMISE_IN_BOUNDS = "promise_in_bounds"
-    ONE_HOT = "one_hot"
-
-    @staticmethod
-    def from_any(mode: str | None) -> GatherScatterMode:
-        """A mode by itself, by name ("clip", "fill", "drop", "promise_in_bounds") or None."""
-        if isinstance(mode, GatherScatterMode):
-            return mode
-        names = {None: "fill", "drop": "fill"}
-        try:
-            return GatherScatterMode(names.get(mode, mode))
-        except ValueError:
-            raise ArgumentError(
-                f"gather: cannot index with mode {mode!r} (clip, fill, drop, promise_in_bounds)"
-            ) from None
-
-
-def _mode(mode: str | None) -> str:
-    mode_value = GatherScatterMode.from_any(mode)
-    return "fill" if mode_value is GatherScatterMode.ONE_HOT else mode_value.value
 
 
 def gather(
@@ -129,21 +58,14 @@ def gather(
     """
     x, indices = value("gather", operand), value("gather", start_indices)
     n = _required("gather", dimension_numbers, GatherDimensionNumbers)
-    dims = IndexDims(
-        tuple(n.offset_dims),
-        tuple(n.collapsed_slice_dims),
-        tuple(n.start_index_map),
-        tuple(n.operand_batching_dims),
-        tuple(n.start_indices_batching_dims),
-    )
-    fill = _outside(x) if fill_value is None else fill_value
+    fill = outside(type_of(x)) if fill_value is None else fill_value
     return ops.gather(
         x,
         indices,
         literal_like(fill, x),
-        dims=dims,
+        dims=n.to_dims(),
         slice_sizes=shape_of("gather", slice_sizes),
-        mode="promise_in_bounds" if mode is None else _mode(mode),
+        mode="promise_in_bounds" if mode is None else mode_word(mode),
     )
 
 
@@ -153,25 +75,6 @@ def _required(name: str, numbers: object, kind: type[Any]) -> Any:
             f"{name}: cannot use {type(numbers).__name__} as dimension_numbers ({kind.__name__} required)"
         )
     return numbers
-
-
-def _outside(x: ArrayLike) -> float | bool | int:
-    dtype = type_of(x).dtype
-    if dtype in dtypes.INEXACT:
-        return np.nan
-    if dtype == dtypes.bool_:
-        return True
-    low, high = int_bounds(dtype)
-    return high if dtype in dtypes.UNSIGNED else low
-
-
-def _window(operand: ArrayLike, updates: ArrayLike, dims: IndexDims) -> tuple:
-    """The sizes of a scatter's windows, which its updates tell."""
-    ndim, shape = type_of(operand).ndim, type_of(updates).shape
-    sizes: list[Size] = [1] * ndim
-    for axis, at in zip(dims.window_axes(ndim), dims.offset, strict=False):
-        sizes[axis] = shape[at]
-    return tuple(sizes)
 
 
 def _scatter(name: str, write: Callable[..., Array]) -> Callable[..., Array]:
@@ -187,16 +90,9 @@ def _scatter(name: str, write: Callable[..., Array]) -> Callable[..., Array]:
     ) -> Array:
         x, new = alike_arrays(name, operand, updates)
         n = _required(name, dimension_numbers, ScatterDimensionNumbers)
-        dims = IndexDims(
-            tuple(n.update_window_dims),
-            tuple(n.inserted_window_dims),
-            tuple(n.scatter_dims_to_operand_dims),
-            tuple(n.operand_batching_dims),
-            tuple(n.scatter_indices_batching_dims),
-        )
-        return write(
-            x, value(name, scatter_indices), new, dims=dims, slice_sizes=_window(x, new, dims), mode=_mode(mode)
-        )
+        dims = n.to_dims()
+        sizes = window_of(type_of(x), type_of(new), dims)
+        return write(x, value(name, scatter_indices), new, dims=dims, slice_sizes=sizes, mode=mode_word(mode))
 
     function.__name__ = function.__qualname__ = name
     return function

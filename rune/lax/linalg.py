@@ -19,6 +19,7 @@ from rune.lax.linalg_spectra import SvdAlgorithm, eig, eigh, hessenberg, qdwh, s
 from rune.numpy.arguments import static_int, value
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
+from rune.ops.family import wide
 from rune.ops.linalg.closed_form import reflect
 from rune.ops.linalg.pivoted_qr import reflected
 from rune.ops.matrix_helpers import (
@@ -246,6 +247,14 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     return adjoint(reflect(part(vectors, -1, 0, k), factors, adjoint(x), transposed=not transpose))
 
 
+def _solved(a: Array, b: Array, lower: bool, unit_diagonal: bool) -> Array:
+    """The solution of a triangular system; that of half types is computed in f32."""
+    dtype = type_of(b).dtype
+    if type_of(a).dtype == dtype != wide(dtype):
+        a, b = ops.cast(a, wide(dtype)), ops.cast(b, wide(dtype))
+    return ops.cast(ops.linalg.triangular_solve(a, b, lower=lower, unit_diagonal=unit_diagonal), dtype)
+
+
 def triangular_solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -261,6 +270,7 @@ def triangular_solve(
     op is the transpose, the conjugate, or both, as asked for; only the triangle that is named is
     read. A vector b [N] beside a matrix [N, N] is one right-hand side.
     Shapes: a [*B, N, N], b [*B, N, K] (or [*B, K, N]) -> that of b.
+    Types:  one floating or complex dtype, kept; half types are computed in f32.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes; ShapeError for shapes that do not fit.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
@@ -281,7 +291,7 @@ def triangular_solve(
     if transpose_a == left_side:
         x, lower = swapped(x), not lower
     y = y if left_side else swapped(y)
-    solution = ops.linalg.triangular_solve(x, y, lower=lower, unit_diagonal=unit_diagonal)
+    solution = _solved(x, y, lower, unit_diagonal)
     solution = solution if left_side else swapped(solution)
     return c.squeeze(solution, -1 if left_side else -2) if is_vector else solution
 

@@ -362,7 +362,8 @@ def _accumulated(
     if axis is None and ndim != 1:
         raise ArgumentError(f"{name}: cannot choose an axis of {type_of(x)} (give axis=)")
     at = 0 if axis is None else c.normalised_axis(name, axis, type_of(x))
-    out = rule(x, at, dtype)
+    counted = _counted(x, _asked(dtype))
+    out = rule(x, at, dtype) if counted is None else _as_truth(rule(counted, at), counted)
     if not include_initial:
         return out
     low = tuple(int(i == at) for i in range(ndim))

@@ -19,6 +19,7 @@ from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.family import KINDS, Batched, require, same_dtype, wide
+from rune.ops.jax_forms import PRODUCT_NAMES, product_form
 from rune.ops.movement import inverse, repeat_lane, transpose
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ dot_general: Primitive = Primitive(
     linear_in=((0,), (1,)),
     batch=_dot_batch,
     lower=Contraction(),
+    jax_names=PRODUCT_NAMES,
+    jax_form=product_form(lambda: dot_general),
 )
 
 PRIMITIVES = (dot_general,)

@@ -32,6 +32,7 @@ from rune.errors import ShapeError
 from rune.ops import conv_expansion
 from rune.ops.conv_parameters import Conv, Ints, arranged, counts, fields_of, pick
 from rune.ops.family import KINDS, Batched, require, reshape, same_dtype, wide, zeros_of
+from rune.ops.jax_forms import CONV_NAMES, product_form
 from rune.ops.movement import inverse, move_axis, pad, reverse
 from rune.ops.sliding import reach, shear
 
@@ -300,6 +301,8 @@ conv_general_dilated: Primitive = Primitive(
     linear_in=((0,), (1,)),
     batch=_batch,
     expand=conv_expansion.expand,
+    jax_names=CONV_NAMES,
+    jax_form=product_form(lambda: conv_general_dilated),
 )
 
 PRIMITIVES = (conv_general_dilated,)

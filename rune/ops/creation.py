@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import dtypes
+from rune.core.jax_names import always
 from rune.core.lower import Position, View
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType, Shape
@@ -42,7 +43,7 @@ iota = Primitive(
     _iota_reference,
     jvp=(),
     lower=Position(lambda indices, *, shape, axis, dtype: indices[axis]),
-    jax_names={"dimension": "axis"},
+    jax_names={"dimension": "axis", "sharding": always(None)},
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
-from rune.core.jax_names import Names
+from rune.core.jax_names import Names, always
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
@@ -264,7 +264,7 @@ broadcast = Primitive(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     lower=View(_broadcast_view),
-    jax_names={"broadcast_dimensions": "axes"},
+    jax_names={"broadcast_dimensions": "axes", "sharding": always(None)},
 )
 
 
@@ -314,6 +314,7 @@ reduce_sum = Primitive(
     transpose=_sum_transpose,
     batch=batch_reduction(lambda: reduce_sum),
     lower=Reduction("add"),
+    jax_names={"out_sharding": always(None)},
 )
 
 
@@ -344,7 +345,7 @@ reshape = Primitive(
     transpose=lambda ct, linear, x, *, shape: [reshape(ct, shape=x.shape)],
     batch=lambda batched, size, x, *, shape: (reshape(x, shape=(size, *shape)), True),
     lower=View(_reshape_view),
-    jax_names={"new_sizes": "shape"},
+    jax_names={"new_sizes": "shape", "dimensions": always(None), "sharding": always(None)},
 )
 
 

@@ -41,6 +41,7 @@ from rune.ops.index_dims import (
     up,
     within,
 )
+from rune.ops.jax_forms import GATHER_NAMES, SCATTER_NAMES, gather_form, scatter_form
 from rune.ops.movement import repeat_lane
 
 if TYPE_CHECKING:
@@ -202,6 +203,8 @@ gather: Primitive = Primitive(
     linear_in=((0, 2),),
     batch=_gather_batch,
     lower=View(_gather_view),
+    jax_names=GATHER_NAMES,
+    jax_form=gather_form(lambda: gather),
 )
 
 
@@ -301,6 +304,8 @@ def scatter_primitive(
         batch,
         Scatter(combine, 2, _scatter_rule),
         linear_in=linear_in,
+        jax_names=SCATTER_NAMES,
+        jax_form=scatter_form(lambda: primitive),
     )
     return primitive
 

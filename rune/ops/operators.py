@@ -297,8 +297,13 @@ class Operators:
             hint="use y = x.at[index].set(value)",
         )
 
-    def view(self, dtype: DTypeLike | None = None) -> Self:
-        """The same bits read as another dtype; the last axis grows or shrinks with its width."""
+    def view(self, dtype: DTypeLike | None = None, type: None = None) -> Self:
+        """The same bits read as another dtype; the last axis grows or shrinks with its width.
+
+        Errors: ArgumentError for a `type`: there is one class of arrays.
+        """
+        if type is not None:
+            raise ArgumentError(f"view: cannot read {self.type} as type={type!r} (there is one class of arrays)")
         return self if dtype is None else view(self, dtypes.as_dtype(dtype))
 
     def transpose(self, *axes: Any) -> Self:

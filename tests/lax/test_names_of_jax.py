@@ -37,7 +37,6 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "block_until_ready, copy_to_host_async, device_get, device_put": ("x", "give it by position"),
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
-    "lax.all_gather": ("to", "pvary marks what is each device's own"),
     "lax.mul": ("out_dtype", "convert the operands"),
     "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),

@@ -34,6 +34,7 @@ from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, 
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg import jacobi
+from rune.ops.linalg.jax_forms import EIGH_NAMES, eigh_form
 from rune.ops.linalg.lapack import routine
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -205,4 +206,6 @@ eigh: Primitive = Primitive(
     dead_code=_dead_code,
     lower=Library(lanes_of_matrices),
     expand=_expand,
+    jax_names=EIGH_NAMES,
+    jax_form=eigh_form(lambda: eigh),
 )

@@ -31,6 +31,7 @@ from rune.ops.arithmetic import add, ne, neg, select, sub
 from rune.ops.family import broadcast
 from rune.ops.linalg import householder, qr_numpy
 from rune.ops.linalg.closed_form import product_jvp, reflections_jvp
+from rune.ops.linalg.jax_forms import QR_NAMES, qr_form
 from rune.ops.linalg.small import NARROW, fits_cache
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
@@ -245,6 +246,8 @@ qr: Primitive = Primitive(
     jvp_equation=_jvp,
     lower=Library(lanes_of_matrices, _pays),
     expand=_expand,
+    jax_names=QR_NAMES,
+    jax_form=qr_form(lambda: qr),
 )
 
 __all__ = ["geqrf", "householder_product", "qr"]

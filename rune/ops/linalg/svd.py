@@ -40,6 +40,7 @@ from rune.ops.linalg.dense import MOST_ROWS
 from rune.ops.linalg.eigh import inverse_gaps
 from rune.ops.linalg.householder import is_factored_by_routine
 from rune.ops.linalg.jacobi_columns import orthogonalised
+from rune.ops.linalg.jax_forms import SVD_NAMES, svd_form
 from rune.ops.linalg.lapack import routine
 from rune.ops.linalg.qr import qr
 from rune.ops.matrix_helpers import (
@@ -252,5 +253,6 @@ svd: Primitive = Primitive(
     dead_code=_dead_code,
     lower=Library(lanes_of_matrices, _pays),
     expand=_expand,
-    jax_names={"compute_uv": "vectors"},
+    jax_names=SVD_NAMES,
+    jax_form=svd_form(lambda: svd),
 )

@@ -31,6 +31,7 @@ from rune.ops.arithmetic import div, eq, mul, neg, sub
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, reduce_sum, reshape
 from rune.ops.linalg.dense import dense
+from rune.ops.linalg.jax_forms import TRIANGULAR_NAMES, triangular_form
 from rune.ops.linalg.small import is_small, lanes_first, lanes_last, over_matrices, prefers_lanes
 from rune.ops.matrix_helpers import (
     batch_leading,
@@ -283,4 +284,6 @@ triangular_solve: Primitive = Primitive(
     batch=batch_leading(lambda: triangular_solve),
     lower=Library(lanes_of_matrices, lambda *types, **params: False),
     expand=_expand,
+    jax_names=TRIANGULAR_NAMES,
+    jax_form=triangular_form(lambda: triangular_solve),
 )

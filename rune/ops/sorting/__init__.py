@@ -29,6 +29,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.creation import iota
 from rune.ops.family import Batched, require, types_text
+from rune.ops.jax_forms import LAST_AXIS, SORT_NAMES, sort_form, top_k_form
 from rune.ops.movement import slice_, spread_batches
 from rune.ops.sorting import order
 from rune.ops.sorting.keys import take_last as take_last
@@ -106,6 +107,8 @@ sort: Primitive = Primitive(
     batch=_sort_batch,
     lower=Library(lanes_of_rows, pays=_is_long),
     multiple_results=True,
+    jax_names=SORT_NAMES,
+    jax_form=sort_form(lambda: sort),
 )
 
 
@@ -148,6 +151,8 @@ top_k: Primitive = Primitive(
     batch=_top_k_batch,
     lower=Library(lanes_of_rows, pays=_is_long),
     multiple_results=True,
+    jax_names={"axis": LAST_AXIS},
+    jax_form=top_k_form(lambda: top_k),
 )
 
 PRIMITIVES = (sort, top_k, search_sorted)

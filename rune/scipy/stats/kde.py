@@ -138,14 +138,16 @@ def _factor(bw_method: float | str | None, d: Size, neff: Array) -> Array | floa
     return bw_method
 
 
-def _flatten(k: gaussian_kde) -> tuple[tuple[Array, Array, Array], None]:
+def flatten(k: gaussian_kde) -> tuple[tuple[Array, Array, Array], None]:
+    """The arrays of an estimate."""
     return (k.dataset, k.weights, k.covariance), None
 
 
-def _unflatten(_: None, children: Any) -> gaussian_kde:
-    kde = object.__new__(gaussian_kde)
+def unflatten(kind: type[gaussian_kde], children: Any) -> gaussian_kde:
+    """An estimate of these arrays."""
+    kde = object.__new__(kind)
     kde._set(*children)
     return kde
 
 
-tree.register_node(gaussian_kde, _flatten, _unflatten)
+tree.register_node(gaussian_kde, flatten, lambda info, children: unflatten(gaussian_kde, children))

@@ -13,6 +13,7 @@ from typing import Any
 from rune.array import Array, committed_to, on
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
+from rune.core.jax_names import Translation, ignored
 from rune.core.program import Program
 from rune.core.values import Value
 from rune.transforms.compile.placement import place_of_call
@@ -66,5 +67,10 @@ jit_primitive = HigherOrder(
     partial_equation=_partial,
     dead_code=call_rules.dead_code,
     vary=call_rules.vary,
-    jax_names={"jaxpr": "program", "name": lambda params: params["program"].name},
+    jax_names={
+        "jaxpr": "program",
+        "name": Translation(lambda params: params["program"].name, lambda name, params: {}),
+        "inline": ignored(False),
+        "keep_unused": ignored(False),
+    },
 )

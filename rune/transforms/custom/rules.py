@@ -55,27 +55,27 @@ class SymbolicZero:
     (3.0, 'SymbolicZero')
     """
 
-    type: ArrayType
+    aval: ArrayType
 
     @property
     def shape(self) -> Shape:
         """Shape of the zeros."""
-        return self.type.shape
+        return self.aval.shape
 
     @property
     def dtype(self) -> np.dtype:
         """Dtype of the zeros."""
-        return self.type.dtype
+        return self.aval.dtype
 
     @property
-    def aval(self) -> ArrayType:
-        """JAX's name of the type."""
-        return self.type
+    def type(self) -> ArrayType:
+        """The type of the zeros."""
+        return self.aval
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self.type.shape)
+        return len(self.aval.shape)
 
     @staticmethod
     def from_primal_value(value: object) -> SymbolicZero:

@@ -4,11 +4,13 @@ import sys
 from dataclasses import fields
 
 import rune.numpy as rnp
-from rune import absent
+from rune import absent, random, tree
 from rune.array import Array
+from rune.core.types import Shape
 from rune.scipy import stats
-from rune.scipy.stats import *
+from rune.scipy.stats import *  # pyright: ignore[reportAssignmentType]
 from rune.scipy.stats.family import Continuous
+from rune.scipy.stats.kde import flatten, unflatten
 from rune.typing import ArrayLike
 
 __getattr__ = absent.of(__name__)
@@ -26,6 +28,22 @@ class _Normal(Continuous):
         return rnp.asarray(super().isf(q, *args, **kwargs), float)
 
 
+class gaussian_kde(stats.gaussian_kde):
+    """The density that `dataset` samples, from which points are drawn, too."""
+
+    def resample(self, key: Array, shape: Shape = ()) -> Array:
+        """Points [D, *shape] of the density: those of the data, moved by a normal one each.
+
+        Errors: ShapeError for a shape that read backwards is another, as JAX's raises.
+        """
+        first, second = random.split(key)
+        number = random.choice(first, self.n, shape, p=self.weights)
+        zeros = rnp.zeros(self.d, self.covariance.dtype)
+        noise = random.multivariate_normal(second, zeros, self.covariance, shape, self.dataset.dtype)
+        return self.dataset[:, number] + noise.T
+
+
+tree.register_node(gaussian_kde, flatten, lambda info, children: unflatten(gaussian_kde, children))
 norm = _Normal(**{f.name: getattr(stats.norm, f.name) for f in fields(Continuous)})
 # `import jax.scipy.stats.norm`: JAX's distributions are modules, rune's are records.
 _DISTRIBUTIONS = """
