@@ -14,6 +14,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from rune.frames import PASSED_OVER, Frame, is_passed_over
+from rune.listing import names as _names
 from rune.scopes import scope
 
 R = TypeVar("R")
@@ -32,8 +33,11 @@ __all__ = [
     "DepthError",
     "DeviceError",
     "DimensionError",
+    "DistributedError",
     "DtypeError",
     "EscapedTracerError",
+    "FileError",
+    "FileWarning",
     "Frame",
     "HostFallbackWarning",
     "KeyReuseError",
@@ -42,6 +46,7 @@ __all__ = [
     "NaNError",
     "NonConcreteBooleanIndexError",
     "OutOfMemory",
+    "PromotionError",
     "RuneError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -479,3 +484,6 @@ class KeyReuseError(RuneError, TypeError, ValueError):
     Traceback (most recent call last):
     rune.errors.KeyReuseError: key: cannot use a key twice (key<fry> [0, 0]; first used at...
     """
+
+
+__dir__ = _names(globals())

@@ -167,6 +167,9 @@ class CustomFunction(Generic[P, R]):
         """A method: the instance is the first argument."""
         return self if instance is None else functools.partial(cast(Callable[..., object], self), instance)
 
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.name})"
+
     def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
         """The arguments of a call, with keywords and defaults put in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
