@@ -172,7 +172,14 @@ class DtypeError(RuneError, TypeError, ValueError):
 
 
 class PromotionError(DtypeError):
-    """Two dtypes that have no common dtype without a cast."""
+    """Two dtypes that have no common dtype without a cast.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.numpy_dtype_promotion("strict"):
+    ...     rnp.ones(2) + rnp.arange(2)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.PromotionError: promote: cannot promote f32 and i32 (strict promotion)...
+    """
 
 
 class AxisError(RuneError, ValueError, IndexError):
@@ -364,7 +371,12 @@ class CacheWarning(UserWarning):
 
 
 class FileWarning(UserWarning):
-    """A file that is passed over, since it is damaged or cut short."""
+    """A file that is passed over, since it is damaged or cut short.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", FileWarning)  # a torn checkpoint is an error then
+    >>> warnings.simplefilter("default", FileWarning)
+    """
 
 
 class CheckError(RuneError):

@@ -97,7 +97,7 @@ def scan(
 ) -> tuple[R, Y]: ...
 @overload
 def scan(
-    f: Callable[[Any, Any], tuple[R, Y]],
+    f: Callable[[C, X], tuple[R, Y]],
     init: Mixed,
     xs: object = None,
     length: object = None,
@@ -107,7 +107,7 @@ def scan(
 ) -> tuple[R, Y]: ...
 @overload
 def scan(
-    f: Callable[[C, Any], tuple[R, Y]],
+    f: Callable[[C, X], tuple[R, Y]],
     init: C,
     xs: Rows,
     length: object = None,

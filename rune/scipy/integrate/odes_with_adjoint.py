@@ -106,7 +106,9 @@ def _walked(func: Function, y0: Array, times: Array, rtol: float, atol: float, m
     return rnp.concatenate([y0[None], later])
 
 
-def _solve(settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: Any) -> Array:
+def _solve(
+    settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: ArrayLike
+) -> Array:
     return _walked(lambda t, y: func(y, t, *args), y0, times, *settings)
 
 
