@@ -373,7 +373,7 @@ class CacheWarning(UserWarning):
 class FileWarning(UserWarning):
     """A file that is passed over, since it is damaged or cut short.
 
-    >>> issubclass(FileWarning, UserWarning)  # warnings.simplefilter("error", FileWarning) raises it
+    >>> issubclass(FileWarning, UserWarning)  # simplefilter("error", FileWarning) raises it
     True
     """
 
