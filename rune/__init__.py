@@ -36,6 +36,7 @@ from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
 from rune.errors import RuneError as _RuneError
+from rune.listing import names as _names
 from rune.ops.sized_slices import ds
 from rune.scopes import named_call, named_scope
 from rune.settings import (
@@ -294,3 +295,5 @@ __all__ = [
     "work_stats",
     "zero_from_primal",
 ]
+
+__dir__ = _names(globals())

@@ -35,6 +35,7 @@ from rune.errors import ArgumentError, FileError, FileWarning, user_frame
 from rune.files import open as open_file
 from rune.files import trees
 from rune.files.atomic import PARTIAL
+from rune.listing import names as _names
 
 __all__ = ["Checkpoint", "Manager"]
 
@@ -309,3 +310,6 @@ def _warn(text: str) -> None:
         warnings.warn(text, FileWarning, stacklevel=2)
     else:
         warnings.warn_explicit(text, FileWarning, frame.file, frame.line)
+
+
+__dir__ = _names(globals())

@@ -27,6 +27,7 @@ from rune.absent import of as _absent
 from rune.array import Array
 from rune.config import setting
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.profiling import Profile, gathering
 from rune.records import dataclass
 from rune.sharding import Sharding, picture
@@ -259,3 +260,5 @@ def _draw(operation: str, shape: Sequence[int], sharding: Sharding) -> None:
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -14,6 +14,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from rune.frames import PASSED_OVER, Frame, is_passed_over
+from rune.listing import names as _names
 from rune.scopes import scope
 
 R = TypeVar("R")
@@ -32,8 +33,11 @@ __all__ = [
     "DepthError",
     "DeviceError",
     "DimensionError",
+    "DistributedError",
     "DtypeError",
     "EscapedTracerError",
+    "FileError",
+    "FileWarning",
     "Frame",
     "HostFallbackWarning",
     "KeyReuseError",
@@ -42,6 +46,7 @@ __all__ = [
     "NaNError",
     "NonConcreteBooleanIndexError",
     "OutOfMemory",
+    "PromotionError",
     "RuneError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -167,7 +172,14 @@ class DtypeError(RuneError, TypeError, ValueError):
 
 
 class PromotionError(DtypeError):
-    """Two dtypes that have no common dtype without a cast."""
+    """Two dtypes that have no common dtype without a cast.
+
+    >>> import rune, rune.numpy as rnp
+    >>> with rune.numpy_dtype_promotion("strict"):
+    ...     rnp.ones(2) + rnp.arange(2)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.PromotionError: promote: cannot promote f32 and i32 (strict promotion)...
+    """
 
 
 class AxisError(RuneError, ValueError, IndexError):
@@ -359,7 +371,11 @@ class CacheWarning(UserWarning):
 
 
 class FileWarning(UserWarning):
-    """A file that is passed over, since it is damaged or cut short."""
+    """A file that is passed over, since it is damaged or cut short.
+
+    >>> issubclass(FileWarning, UserWarning)  # simplefilter("error", FileWarning) raises it
+    True
+    """
 
 
 class CheckError(RuneError):
@@ -479,3 +495,6 @@ class KeyReuseError(RuneError, TypeError, ValueError):
     Traceback (most recent call last):
     rune.errors.KeyReuseError: key: cannot use a key twice (key<fry> [0, 0]; first used at...
     """
+
+
+__dir__ = _names(globals())

@@ -15,6 +15,7 @@ from rune import tree
 from rune.array import Array
 from rune.core.types import ArrayType
 from rune.errors import DtypeError, ShapeError
+from rune.listing import names as _names
 from rune.records import dataclass
 from rune.transforms.arguments import value_leaves
 from rune.typing import ArrayLike
@@ -88,3 +89,6 @@ def ravel_pytree(pytree: object) -> tuple[Array, Unravel]:
         return rnp.concatenate(parts) if len(parts) > 1 else parts[0], Unravel(treedef, types, None)
     dtype = rnp.result_type(*dtypes)  # a Python number is as good as an array
     return rnp.concatenate([p.astype(dtype) for p in parts]), Unravel(treedef, types, dtype)
+
+
+__dir__ = _names(globals())

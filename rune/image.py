@@ -19,6 +19,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.listing import names as _names
 from rune.numpy.arguments import inexact
 from rune.ops.conventions import normalised_axes
 from rune.records import dataclass
@@ -266,3 +267,6 @@ def _inexact(x: Array) -> Array:
 def _nearest(old: int, new: int) -> np.ndarray:
     """Which old pixel has each new centre: (i + 1/2) * old / new, rounded down."""
     return (2 * np.arange(new) + 1) * old // (2 * new)
+
+
+__dir__ = _names(globals())

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from rune import locks
 from rune.config import setting
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.profiling import Kind, Profile, current, gathering, span, within
 from rune.transforms.arguments import function_name, require_callable
 
@@ -251,3 +252,6 @@ def save_device_memory_profile(filename: str, backend: str | None = None) -> NoR
     rune.errors.ArgumentError: device_memory_profile: cannot write pprof's format ...
     """
     device_memory_profile(backend)
+
+
+__dir__ = _names(globals())

@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.transforms.arguments import value_leaves
 from rune.transforms.references import Ref
 from rune.typing import ArrayLike, DTypeLike, Shape
@@ -167,3 +168,6 @@ def _ref(name: str, ref: Ref) -> Ref:
     if not isinstance(ref, Ref):
         raise ArgumentError(f"{name}: cannot take {type(ref).__name__} (a reference required)", hint="rune.new_ref")
     return ref
+
+
+__dir__ = _names(globals())

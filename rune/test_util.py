@@ -18,6 +18,7 @@ from rune import dtypes, tree
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.vjp import vjp
 
@@ -252,3 +253,6 @@ def _tolerance(dtype: np.dtype, limit: Tolerance) -> float:
     by_dtype = {np.dtype(k): v for k, v in (limit or {}).items()}
     real = dtype.itemsize // (2 if dtype in dtypes.COMPLEX else 1)
     return by_dtype.get(dtype, _TOLERANCES.get(real, 1e-1))
+
+
+__dir__ = _names(globals())

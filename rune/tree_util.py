@@ -12,6 +12,7 @@ from typing import Any
 
 from rune import tree
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.records import dataclass
 from rune.tree import (
     DictKey,
@@ -192,3 +193,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

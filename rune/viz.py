@@ -25,6 +25,7 @@ from rune.drawing import blocks as _blocks
 from rune.drawing import curves as _curves
 from rune.drawing.svg import Picture
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.lowering.kernelize.cost import estimate
 from rune.profiling import Profile, time_text
 from rune.sharding import Sharding, picture
@@ -168,3 +169,5 @@ def shards(array: Array | Sequence[int], sharding: Sharding | None = None) -> Pi
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -28,6 +28,8 @@ MISSING: Table = {
         byte clongdouble complex192 complex256 float128 float96 intc intp long longdouble longlong
         mintypecode min_scalar_type short typename ubyte uintc uintp ulong ulonglong ushort
         """,
+    "NumPy's own workshop; `rune.numpy` has of it what NumPy's namespace has. Windows that slide are "
+    "`x[rune.numpy.arange(n)[:, None] + rune.numpy.arange(width)]`.": "lib",
     "Parsers of text files with missing and mixed columns; read with NumPy or pandas.": "fromregex genfromtxt",
     "NumPy gives them up: `vstack`, `trapezoid`, `isin` say the same.": "row_stack trapz in1d",
 }

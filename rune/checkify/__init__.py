@@ -25,6 +25,7 @@ from rune.config import setting
 from rune.core.interpreter import Tracer, type_of
 from rune.core.staging import stage
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.random.keys import key_data
 from rune.transforms import late_modules
 from rune.transforms.arguments import require_callable, value_leaves
@@ -355,3 +356,6 @@ def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: 
     *outs, site, value = jit_primitive(*staged.captured, *values, program=program.program)
     error, result = tree.unflatten(trees[-1], outs)
     return Error(error.words, rnp.stack([site, value]), error.sites, program.sites), result
+
+
+__dir__ = _names(globals())

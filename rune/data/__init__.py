@@ -28,6 +28,7 @@ from rune.data.sources import iterable as iterable
 from rune.data.sources import sequence as sequence
 from rune.data.stages import Processes as Processes
 from rune.data.stages import Threads as Threads
+from rune.listing import names as _names
 
 __all__ = [
     "Iterator",
@@ -41,3 +42,5 @@ __all__ = [
     "progress",
     "sequence",
 ]
+
+__dir__ = _names(globals())

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from rune import profiling
+from rune.data.display import pipeline_text
 from rune.data.numbers import ENDLESS, fingerprint, length, order
 from rune.data.running import elements
 from rune.data.stages import Node
@@ -37,6 +38,9 @@ class Iterator(AbstractContextManager["Iterator"]):
 
     def __iter__(self) -> Iterator:
         return self
+
+    def __repr__(self) -> str:
+        return f"Iterator(before element {self._number} of {pipeline_text(self._stage)})"
 
     def __next__(self) -> Any:
         if self._failure is not None:

@@ -16,6 +16,7 @@ from typing import Any, SupportsInt
 
 from rune import processes, random
 from rune.array import Array
+from rune.data.display import pipeline_text
 from rune.data.elements import element
 from rune.data.iterator import Iterator
 from rune.data.numbers import ENDLESS, fingerprint, length, order
@@ -38,7 +39,7 @@ from rune.errors import ArgumentError, BoundsError, user_frame
 from rune.records import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pipeline:
     """Elements of a source, and what is done to them on the way. Its methods give longer ones.
 
@@ -49,9 +50,14 @@ class Pipeline:
     >>> batches = data.sequence(range(5)).map(lambda x: x * 10).batch(2)
     >>> len(batches), batches[1], [b.tolist() for b in batches]
     (3, array([20, 30]), [[0, 10], [20, 30], [40]])
+    >>> batches
+    Pipeline(3 elements: sequence(range).map(lambda).batch(2, 'keep'))
     """
 
     stage: Node
+
+    def __repr__(self) -> str:
+        return f"Pipeline({pipeline_text(self.stage)})"
 
     # --- order --------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from rune.distributed.world import is_initialized as is_initialized
 from rune.distributed.world import process_count as process_count
 from rune.distributed.world import process_index as process_index
 from rune.distributed.world import shutdown as shutdown
+from rune.listing import names as _names
 
 __all__ = [
     "broadcast_one_to_all",
@@ -34,3 +35,5 @@ __all__ = [
     "shutdown",
     "sync_global_devices",
 ]
+
+__dir__ = _names(globals())

@@ -144,7 +144,12 @@ class Exported:
 
 def _differentiable(exported: Exported) -> Callable[..., list[Value]]:
     """The program as a function whose reverse rule is the program of its cotangents."""
-    function = custom_vjp(exported.run)
+
+    def leaves(*values: Value) -> list[Value]:
+        return exported.run(*values)
+
+    leaves.__name__ = exported.fun_name  # in messages
+    function = custom_vjp(leaves)
 
     def backward(values: Sequence[Value], cts: Sequence[Value]) -> tuple[Value | None, ...]:
         active = [ct for ct, t in zip(cts, exported.out_avals, strict=True) if t.dtype in dtypes.INEXACT]

@@ -20,6 +20,7 @@ from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO
 from rune.core.source import Launch, Source
 from rune.extend.check import Disagreement, Report, check
 from rune.extend.operation import Native, Operation, lane_by_lane, leading, primitive
+from rune.listing import names as _names
 
 __all__ = [
     "NOT_DIFFERENTIABLE",
@@ -35,3 +36,5 @@ __all__ = [
     "leading",
     "primitive",
 ]
+
+__dir__ = _names(globals())

@@ -9,5 +9,8 @@ safetensors package write is read, and they read what is written here.
 
 from rune.files.file import File as File
 from rune.files.file import open as open
+from rune.listing import names as _names
 
 __all__ = ["File", "open"]
+
+__dir__ = _names(globals())

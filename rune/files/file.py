@@ -29,10 +29,21 @@ NATIVE = {".safetensors": safetensors.NATIVE, ".npz": npz.NATIVE}
 Where = str | Device | Sharding
 
 
+# Formats of others, and how values pass between them and the two.
+_OTHERS = {
+    **dict.fromkeys((".pt", ".pth", ".bin"), "in PyTorch safetensors.torch has save_file and load_file"),
+    **dict.fromkeys((".h5", ".hdf5"), "h5py reads and writes it, as NumPy's arrays"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle executes what is in it, so none is read or written"),
+    ".npy": "numpy.save and numpy.load take one array, rune.data.file its rows",
+}
+
+
 def suffix(operation: str, path: Path) -> str:
     """The format that a path names. Errors: ArgumentError for another suffix."""
     if path.suffix not in NATIVE:
-        raise ArgumentError(f"{operation}: cannot use the suffix of {path} (one of {', '.join(NATIVE)})")
+        raise ArgumentError(
+            f"{operation}: cannot use the suffix of {path} (one of {', '.join(NATIVE)})", hint=_OTHERS.get(path.suffix)
+        )
     return path.suffix
 
 

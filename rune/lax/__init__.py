@@ -21,6 +21,7 @@ linalg        cholesky, lu, qr, triangular_solve, …: a module of its own
 # isort: off
 import typing as _typing
 
+from rune.listing import names as _names
 from rune.absent import of as _absent
 from rune.control import (
     associative_scan as associative_scan,
@@ -261,3 +262,5 @@ from rune.lax.special import (
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals(), "linalg")

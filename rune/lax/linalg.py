@@ -16,6 +16,7 @@ from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.linalg_spectra import SvdAlgorithm, eig, eigh, hessenberg, qdwh, schur, svd, tridiagonal
+from rune.listing import names as _names
 from rune.numpy.arguments import static_int, value
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
@@ -364,3 +365,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -15,6 +15,7 @@ that hold them.
 # isort: off
 import typing as _typing
 
+from rune.listing import names as _names
 from rune.absent import of as _absent
 from rune.nn.activations import (
     celu as celu,
@@ -118,3 +119,5 @@ from rune.nn.scaled import (
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals(), "initializers")

@@ -22,6 +22,7 @@ from rune.absent import of as _absent
 from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.numpy.arguments import laid_out
 from rune.random.keys import split, static_shape
 from rune.random.normals import PARTS
@@ -403,3 +404,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -25,6 +25,7 @@ Results whose shape depends on values (nonzero, unique) need `size=` under trans
 # isort: off
 import typing as _typing
 
+from rune.listing import names as _names
 from rune.absent import of as _absent
 from math import e as e
 from math import inf as inf
@@ -489,3 +490,5 @@ euler_gamma = 0.5772156649015329
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals(), "fft", "linalg")

@@ -26,6 +26,7 @@ from rune.backends import Device
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
+from rune.listing import names as _names
 from rune.numpy.arguments import floating, inexact, static_size, value
 from rune.numpy.creation import arange
 from rune.numpy.shapes import roll
@@ -495,3 +496,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

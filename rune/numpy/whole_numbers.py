@@ -51,7 +51,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _gcd(*_whole("gcd", x1, x2))
 
 
-def _gcd(x: ArrayLike, y: ArrayLike) -> Array:
+def _gcd(x: Array, y: Array) -> Array:
     def unfinished(pair: tuple[Array, Array]) -> Array:
         return st.any(ops.ne(pair[1], constant(0, pair[1])))
 

@@ -77,6 +77,9 @@ class At(Generic[A]):
     def __init__(self, x: A):
         self._x = x
 
+    def __repr__(self) -> str:
+        return f"at({type_of(self._x)})"
+
     @property
     def array(self) -> A:
         """x."""
@@ -98,6 +101,9 @@ class AtIndex(Generic[A]):
 
     def __init__(self, x: A, index: object):
         self._x, self._index = x, index
+
+    def __repr__(self) -> str:
+        return f"at({type_of(self._x)})[{self._index!r}]"
 
     @property
     def array(self) -> A:

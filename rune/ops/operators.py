@@ -9,7 +9,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType, Shape
+from rune.core.types import ArrayType
 from rune.core.values import Operand
 from rune.dims import Dim
 from rune.errors import ArgumentError
@@ -164,9 +164,9 @@ class Operators:
         def reshape(self, *shape: object, order: str = "C") -> Self: ...
 
     @property
-    def shape(self) -> Shape:
-        """Sizes of the axes."""
-        return self.type.shape
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes. One that is symbolic is a Dim, which computes as its integer does."""
+        return self.type.shape  # type: ignore[return-value]
 
     @property
     def dtype(self) -> Any:

@@ -19,6 +19,7 @@ conjugate of `rune.grad`. Optax has many more, and runs on rune: `pip install op
 import typing as _typing
 import warnings as _warnings
 
+from rune.listing import names as _names
 from rune.absent import MissingName as _MissingName
 from rune.optim import deprecated as _deprecated
 from rune.optim.clipping import clip as clip, clip_by_global_norm as clip_by_global_norm
@@ -38,3 +39,6 @@ if not _typing.TYPE_CHECKING:
             raise _MissingName(__name__, name)
         _warnings.warn(_deprecated.note(name), DeprecationWarning, stacklevel=2)
         return getattr(_deprecated, name)
+
+
+__dir__ = _names(globals())

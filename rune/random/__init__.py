@@ -16,6 +16,7 @@ streams    seed, draw: samplers called without a key draw one
 # isort: off
 import typing as _typing
 
+from rune.listing import names as _names
 from rune.absent import of as _absent
 from rune.random.counts import binomial as binomial, multinomial as multinomial, poisson as poisson
 from rune.random.gammas import (
@@ -82,3 +83,5 @@ from rune.random.uniforms import (
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

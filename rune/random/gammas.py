@@ -47,10 +47,10 @@ class _Proposing(NamedTuple):
 
     keys: Key
     x: Array
-    is_done: ArrayLike
+    is_done: Array
 
 
-def _proposals(keys: Key, c: Array, is_done: ArrayLike) -> tuple[Array, Array]:
+def _proposals(keys: Key, c: Array, is_done: Array) -> tuple[Array, Array]:
     """Normal numbers x with 1 + c x > 0, and that; of elements that are done any number."""
 
     def again(s: _Proposing) -> _Proposing:

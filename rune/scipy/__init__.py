@@ -4,6 +4,7 @@ import typing as _typing
 
 from rune import locks as _locks
 from rune.absent import of as _absent
+from rune.listing import names as _names
 
 if _typing.TYPE_CHECKING:
     from rune.scipy import (
@@ -45,3 +46,5 @@ __all__ = [
     "special",
     "stats",
 ]
+
+__dir__ = _names(globals())

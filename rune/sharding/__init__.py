@@ -10,6 +10,7 @@ Names and meanings are those of jax.sharding.
 from rune.core.abstract_mesh import AbstractMesh as AbstractMesh
 from rune.core.abstract_mesh import AxisType as AxisType
 from rune.core.partition_spec import PartitionSpec as PartitionSpec
+from rune.listing import names as _names
 from rune.sharding.context import get_abstract_mesh as get_abstract_mesh
 from rune.sharding.context import get_mesh as get_mesh
 from rune.sharding.context import set_mesh as set_mesh
@@ -39,3 +40,5 @@ __all__ = [
     "set_mesh",
     "use_abstract_mesh",
 ]
+
+__dir__ = _names(globals())

@@ -13,6 +13,7 @@ work and memory grow with the number of elements, not with the shape.
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.sparse.array import BCOO, bcoo_fromdense
 from rune.sparse.coordinates import Sparse
 from rune.sparse.creation import empty, eye, random_bcoo, todense
@@ -120,3 +121,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

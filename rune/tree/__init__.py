@@ -19,6 +19,7 @@ from typing import Any
 
 from rune.absent import of as _absent
 from rune.errors import ArgumentError
+from rune.listing import names as _names
 from rune.tree.registry import (
     LIST,
     TUPLE,
@@ -484,3 +485,5 @@ register_node_with_keys(Partial, _split_partial, lambda func, children: Partial(
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -60,7 +60,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.absent", "rune.options", "rune.profiling", "rune.tracebacks"),
     ("rune.processes", "rune.drawing"),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
-    ("rune.scopes", "rune.frames"),
+    ("rune.scopes", "rune.frames", "rune.listing"),
     ("rune.records",),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}

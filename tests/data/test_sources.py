@@ -134,11 +134,12 @@ def test_an_iterator_can_be_used_once():
     assert list(stream) == []
 
 
-def test_a_bar_shows_where_a_restored_run_began(monkeypatch: pytest.MonkeyPatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+def test_a_bar_shows_where_a_restored_run_began(monkeypatch: pytest.MonkeyPatch):
     pipeline = data.sequence(range(8))
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -150,8 +151,53 @@ def test_a_bar_shows_where_a_restored_run_began(monkeypatch: pytest.MonkeyPatch)
     assert "8/8" in terminal.getvalue()
 
 
+def test_a_bar_counts_the_element_at_which_a_loop_is_left(monkeypatch: pytest.MonkeyPatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    for element in data.progress(data.sequence(range(8)).repeat()):
+        if element == 2:
+            break
+
+    assert terminal.getvalue().split("\r")[-1].startswith("3it")
+
+
 def test_a_bar_without_tqdm_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
 
     with pytest.raises(ArgumentError, match="pip install tqdm"):
         data.progress([1, 2])
+
+
+# --- displays ---------------------------------------------------------------------------------
+
+
+def test_a_pipeline_prints_as_the_calls_that_made_it_without_its_data(tmp_path: Path):
+    np.savez(tmp_path / "x.npz", x=X, n=N)
+    rows = data.file(tmp_path / "x.npz").shuffle(0).map(rnp.sin, workers=2).batch(3, "drop").prefetch("cpu")
+
+    assert repr(rows) == (
+        "Pipeline(2 elements: file('x.npz', n i64[], x f64[3]).shuffle().map(sin, workers=2)"
+        ".batch(3, 'drop').prefetch(cpu, depth=2))"
+    )
+
+
+def test_a_stream_and_an_endless_pipeline_print_what_they_are():
+    stream = data.iterable(iter("ab")).shuffle(0, buffer=2).enumerate()
+
+    assert repr(stream) == "Pipeline(a stream: iterable(str_ascii_iterator).shuffle(buffer=2).enumerate())"
+    assert repr(data.sequence("ab").shard(1, 2).repeat()) == "Pipeline(endless: sequence(str).shard(1, 2).repeat())"
+
+
+def test_a_row_of_many_leaves_prints_a_few():
+    wide = data.arrays([X] * 9)
+
+    assert repr(wide).count("f64[3]") == 6
+    assert repr(wide).endswith("5 f64[3], ...))")
+
+
+def test_a_run_prints_where_it_is():
+    run = iter(data.sequence("abc"))
+    next(run)
+
+    assert repr(run) == "Iterator(before element 1 of 3 elements: sequence(str))"

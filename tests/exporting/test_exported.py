@@ -69,6 +69,13 @@ def test_what_is_stored_can_be_differentiated_so_often_and_no_more(loaded: Expor
         rune.grad(total(once.call))(X, Y)
 
 
+def test_forward_mode_is_refused_by_the_name_of_the_function(loaded: Exported):
+    with pytest.raises(TypeError, match=r"forward-mode .*<bwd of function> is a rule for cotangents") as refused:
+        rune.jvp(loaded.call, (X, Y), (X, Y))
+
+    assert "jacrev" in str(refused.value)
+
+
 def test_its_vjp_takes_arguments_and_cotangents_one_by_one(loaded: Exported):
     row, ct = rnp.cos(X), rnp.float32(0.5)
 

@@ -187,6 +187,17 @@ def test_another_suffix_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "executes"), ("npy", "numpy.load")]
+)
+@pytest.mark.parametrize("use", [rune.tree.load, lambda path: rune.tree.save(path, [1])])
+def test_for_a_file_of_others_it_is_said_how_values_pass(suffix: str, words: str, use: Any, tmp_path: Path):
+    with pytest.raises(ArgumentError) as refused:
+        use(tmp_path / f"x.{suffix}")
+
+    assert words in refused.value.hint
+
+
+@pytest.mark.parametrize(
     ("like", "words"),
     [
         ({"w": rnp.zeros((2, 3)), "step": 0}, r"the leaf w as f32\[2,3\] \(.* has f32\[3,2\]\)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from docs.rooms import ROOMS, public_names, room
+from rune import checkpoints, data, errors, optim
 from rune.array_functions import ArrayFunctions
 
 X = rnp.arange(6.0).reshape(2, 3)
@@ -117,3 +120,74 @@ def test_the_stages_of_a_call_show_themselves_in_a_line():
     assert repr(e.lowered) == f"Lowered({e.plan!r})"
     for thing in (e.lowered.schedules["sum_0"], e.lowered.predictions()["sum_0"]):
         assert repr(thing) == str(thing)
+
+
+# --- modules, and values of all kinds -----------------------------------------------------------
+
+
+FOR_CHECKERS = {"ConvGeneralDilatedDimensionNumbers", "DotDimensionNumbers", "PrecisionLike"}
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_tab_on_a_module_shows_what_the_reference_lists_and_the_modules_inside(name: str):
+    module = room(name)
+    named, declared = set(public_names(module)), set(getattr(module, "__all__", ()))
+    shown = {n for n in dir(module) if n[0] != "_"}
+    others = {n for n in shown - named - declared if not inspect.isclass(getattr(module, n))}
+
+    assert named <= shown
+    assert {n for n in others if f"{name}.{n}" not in ROOMS} <= FOR_CHECKERS
+
+
+def test_every_error_and_warning_is_listed():
+    classes = {n for n, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, Exception)}
+
+    assert {n for n in classes if n[0] != "_" and vars(errors)[n].__module__ == errors.__name__} <= set(errors.__all__)
+
+
+def _root(x: Any) -> Any:
+    return rnp.sqrt(x)
+
+
+HELD: dict[str, Callable[[Path], object]] = {
+    "array": lambda _: X,
+    "at": lambda _: X.at,
+    "at an index": lambda _: X.at[0, 1:],
+    "jit": lambda _: rune.jit(_root),
+    "traced": lambda _: rune.jit(_root).trace(X),
+    "lowered": lambda _: rune.jit(_root).trace(X).lower(),
+    "compiled": lambda _: rune.jit(_root).trace(X).lower().compile(),
+    "custom_vjp": lambda _: rune.custom_vjp(_root),
+    "custom_jvp": lambda _: rune.custom_jvp(_root),
+    "custom_vmap": lambda _: rune.custom_vmap(_root),
+    "vjp": lambda _: rune.vjp(_root, X)[1],
+    "linearize": lambda _: rune.linearize(_root, X)[1],
+    "exported": lambda _: rune.export(_root)(X),
+    "folder of source": lambda _: rune.export.source(_root, target="c")(X),
+    "pipeline": lambda _: data.arrays({"x": np.ones((99, 99))}).shuffle(0).batch(3),
+    "run of a pipeline": lambda _: iter(data.arrays({"x": np.ones((99, 99))})),
+    "checkpoints": lambda folder: checkpoints.Manager(folder),
+    "file": lambda folder: rune.files.open(_saved(folder)),
+    "device": lambda _: X.device,
+    "sharding": lambda _: X.sharding,
+    "mesh": lambda _: rune.make_mesh((1,), ("d",)),
+    "shape": lambda _: rune.eval_shape(_root, X),
+    "tree": lambda _: rune.tree.structure({"a": 1}),
+    "operation": lambda _: rune.extend.primitive("own", expand=_root),
+    "initializer": lambda _: rune.nn.initializers.normal(),
+    "sparse matrix": lambda _: rune.sparse.BCOO.fromdense(rnp.eye(3)),
+    "state of an optimizer": lambda _: optim.sgd(0.1).init({"w": rnp.ones(2)}),
+}
+
+
+def _saved(folder: Path) -> Path:
+    rune.tree.save(folder / "x.safetensors", {"x": rnp.ones((99, 99))})
+    return folder / "x.safetensors"
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_what_one_holds_prints_in_a_line_or_two_and_not_where_it_lies(kind: str, tmp_path: Path):
+    text = repr(HELD[kind](tmp_path))
+
+    assert " at 0x" not in text
+    assert len(text) < 300

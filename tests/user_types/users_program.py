@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple, assert_type
 
+import numpy as np
+
 import rune
 import rune.numpy as rnp
 import rune.scipy.linalg
@@ -126,6 +128,74 @@ assert_type(tree.map(rnp.sin, params), Params)
 assert_type(tree.map(rnp.add, params, params), Params)
 assert_type(tree.map(rnp.sin, {"x": x}), dict[str, Array])
 assert_type(tree.map(float, {"x": x}), dict[str, float])
+
+
+# Lambdas over carries of arrays, of classes and of numbers; functions that are typed decide.
+class Motion(NamedTuple):
+    place: Array
+    speed: Array
+
+
+def moved(motion: Motion, dt: Array) -> tuple[Motion, Array]:
+    return Motion(motion.place + dt * motion.speed, motion.speed), motion.place
+
+
+def pair(totals: tuple[Array, Array], x: Array) -> tuple[tuple[Array, Array], None]:
+    return (totals[0] + x, totals[1]), None
+
+
+def counted(totals: dict[str, Array], x: Array) -> tuple[dict[str, Array], None]:
+    return {"sum": totals["sum"] + x, "n": totals["n"] + 1}, None
+
+
+def numbered(i: int, motion: Motion) -> Motion:
+    return Motion(motion.place * i, motion.speed)
+
+
+untyped: Any = None
+motion, sums = Motion(x[0], x[1]), {"sum": x[0]}
+assert_type(rune.scan(moved, motion, x), tuple[Motion, Array])
+assert_type(rune.scan(lambda m, row: (Motion(m.place + row, m.speed), m.place.mean()), motion, x), tuple[Motion, Array])
+assert_type(rune.scan(lambda m, _: (m, m.speed), motion, length=3), tuple[Motion, Array])
+assert_type(rune.scan(lambda c, row: (c + row, c), x[0], x), tuple[Array, Array])
+assert_type(rune.scan(lambda c, row: ((c[1], c[0]), row["y"]), (x, x), {"y": y}), tuple[tuple[Array, Array], Array])
+assert_type(rune.scan(moved, motion, np.ones(3)), tuple[Motion, Array])
+assert_type(rune.scan(moved, motion, untyped), tuple[Motion, Array])
+assert_type(rune.scan(pair, (0.0, x[0]), x[0]), tuple[tuple[Array, Array], None])
+assert_type(rune.scan(counted, {"sum": 0.0, "n": 0}, x[0]), tuple[dict[str, Array], None])
+assert_type(rune.scan(counted, {"sum": x[0], "n": 0}, x[0]), tuple[dict[str, Array], None])
+assert_type(rune.while_loop(lambda m: m.place.sum() < 5, lambda m: Motion(m.place * 2, m.speed), motion), Motion)
+assert_type(rune.while_loop(lambda c: c.sum() < 5, lambda c: c * 2, x), Array)
+assert_type(rune.fori_loop(0, 3, lambda i, m: Motion(m.place + i, m.speed), motion), Motion)
+assert_type(rune.fori_loop(0, 3, lambda i, c: c + i, x), Array)
+assert_type(rune.fori_loop(0, 3, numbered, motion), Motion)
+assert_type(rune.map(lambda m: m.place.sum(), motion), Array)
+assert_type(rune.map(rnp.sum, np.ones(3)), Array)
+
+
+# Sizes are integers.
+def doubled(size: int) -> int:
+    return 2 * size
+
+
+width: int = x.shape[1]
+assert_type(doubled(x.shape[0]), int)
+assert_type(x.shape, tuple[int, ...])
+
+
+# Functions with rules of their own keep their signatures.
+@rune.custom_vjp
+def root(x: Array, shift: float = 0.0) -> Array:
+    return rnp.sqrt(x + shift)
+
+
+@rune.custom_jvp
+def both(x: Array) -> tuple[Array, Motion]:
+    return x, motion
+
+
+assert_type(root(x, shift=1.0), Array)
+assert_type(both(x), tuple[Array, Motion])
 
 adam = optim.adam(1e-3)
 state = adam.init(params)

@@ -12,6 +12,7 @@ import numpy as np
 from rune import tree
 from rune.array import Array
 from rune.control import in_python
+from rune.control.annotations import Mixed, Number, Numbers, Rows
 from rune.control.carried_references import Refs, over_rows, step
 from rune.control.carry_types import Carry, settle, weakened
 from rune.control.scan.primitive import row_type
@@ -38,15 +39,17 @@ from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import kind_of
 from rune.tree import TreeDef
 
+C = TypeVar("C")
+X = TypeVar("X")
 R = TypeVar("R")
 Y = TypeVar("Y")
 
 
 @overload
 def scan(
-    f: Callable[[Array, Array], tuple[R, Y]],
-    init: Array,
-    xs: Array,
+    f: Callable[[Array, X], tuple[R, Y]],
+    init: Number,
+    xs: X,
     length: object = None,
     reverse: bool = False,
     unroll: int | bool = 1,
@@ -55,7 +58,7 @@ def scan(
 @overload
 def scan(
     f: Callable[[Array, None], tuple[R, Y]],
-    init: Array,
+    init: Number,
     xs: None = None,
     length: object = None,
     reverse: bool = False,
@@ -65,8 +68,48 @@ def scan(
 @overload
 def scan(
     f: Callable[[Any, Any], tuple[R, Y]],
-    init: object,
+    init: Numbers,
     xs: object = None,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, X], tuple[R, Y]],
+    init: C,
+    xs: X,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, None], tuple[R, Y]],
+    init: C,
+    xs: None = None,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, X], tuple[R, Y]],
+    init: Mixed,
+    xs: object = None,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[R, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, X], tuple[R, Y]],
+    init: C,
+    xs: Rows,
     length: object = None,
     reverse: bool = False,
     unroll: int | bool = 1,
@@ -264,9 +307,11 @@ def _written_out(unroll: int | bool, steps: Size) -> int:
 
 
 @overload
-def map(f: Callable[[Array], R], xs: Array, *, batch_size: int | None = None) -> R: ...
+def map(f: Callable[[Array], R], xs: Number, *, batch_size: int | None = None) -> R: ...
 @overload
-def map(f: Callable[[Any], R], xs: object, *, batch_size: int | None = None) -> R: ...
+def map(f: Callable[[Any], R], xs: Numbers, *, batch_size: int | None = None) -> R: ...
+@overload
+def map(f: Callable[[X], R], xs: X, *, batch_size: int | None = None) -> R: ...
 def map(f: Callable[..., R], xs: object, *, batch_size: int | None = None) -> R:
     """`f` applied to one row of `xs` after another, the results stacked.
 

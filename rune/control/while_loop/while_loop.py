@@ -13,6 +13,7 @@ import numpy as np
 from rune import dims, dtypes, tree
 from rune.array import Array
 from rune.control import carried_references, in_python
+from rune.control.annotations import Number, Numbers
 from rune.control.carry_types import Carry, settle, weakened
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
@@ -34,16 +35,21 @@ from rune.transforms.programs.interned import interned
 from rune.transforms.tracers import ValueTracer
 from rune.transforms.tree_difference import shown
 
+C = TypeVar("C")
 R = TypeVar("R")
 
 
 @overload
 def while_loop(
-    cond_fun: Callable[[Array], object], body_fun: Callable[[Array], R], init_val: Array, *, reverse: Policy = DEFAULT
+    cond_fun: Callable[[Array], object], body_fun: Callable[[Array], R], init_val: Number, *, reverse: Policy = DEFAULT
 ) -> R: ...
 @overload
 def while_loop(
-    cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, *, reverse: Policy = DEFAULT
+    cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: Numbers, *, reverse: Policy = DEFAULT
+) -> R: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[C], object], body_fun: Callable[[C], R], init_val: C, *, reverse: Policy = DEFAULT
 ) -> R: ...
 def while_loop(
     cond_fun: Callable[..., object], body_fun: Callable[..., R], init_val: object, *, reverse: Policy = DEFAULT
@@ -171,7 +177,7 @@ def fori_loop(
     lower: Operand,
     upper: Operand,
     body_fun: Callable[[Array, Array], R],
-    init_val: Array,
+    init_val: Number,
     *,
     unroll: int | bool | None = None,
     reverse: Policy = DEFAULT,
@@ -181,7 +187,27 @@ def fori_loop(
     lower: Operand,
     upper: Operand,
     body_fun: Callable[[Any, Any], R],
-    init_val: object,
+    init_val: Numbers,
+    *,
+    unroll: int | bool | None = None,
+    reverse: Policy = DEFAULT,
+) -> R: ...
+@overload
+def fori_loop(
+    lower: Operand,
+    upper: Operand,
+    body_fun: Callable[[Array, C], R],
+    init_val: C,
+    *,
+    unroll: int | bool | None = None,
+    reverse: Policy = DEFAULT,
+) -> R: ...
+@overload
+def fori_loop(
+    lower: Operand,
+    upper: Operand,
+    body_fun: Callable[[int, C], R],
+    init_val: C,
     *,
     unroll: int | bool | None = None,
     reverse: Policy = DEFAULT,

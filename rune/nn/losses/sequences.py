@@ -50,7 +50,7 @@ def ctc_loss(
     emitted = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
     first = rnp.where(rnp.arange(2 * s + 1) < 2, emitted[0], least)
 
-    def step(alpha: Array, row: Array) -> tuple[Array, None]:
+    def step(alpha: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
         emission, t = row
         one = rnp.concatenate([rnp.full((n, 1), least), alpha[:, :-1]], 1)
         two = rnp.concatenate([rnp.full((n, 2), least), alpha[:, :-2]], 1)

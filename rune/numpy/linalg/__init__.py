@@ -9,6 +9,7 @@ products        matrix_power, multi_dot, trace, diagonal, outer, cross, …
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.numpy.linalg.determinants import cond, det, matrix_rank, slogdet
 from rune.numpy.linalg.factorisations import cholesky, qr
 from rune.numpy.linalg.generalised_inverses import lstsq, pinv
@@ -64,3 +65,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ShapeError
+from rune.listing import names as _names
 from rune.ops import conventions as c
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike
@@ -58,3 +59,6 @@ def whiten(obs: ArrayLike, check_finite: bool = True) -> Array:
         (points,) = reals("whiten", points)
     spread = rnp.std(points, 0)
     return points / rnp.where(spread == 0, 1.0, spread)
+
+
+__dir__ = _names(globals())

@@ -10,6 +10,7 @@ and `plan`, which have no meaning for compiled programs of immutable arrays.
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.numpy.fft import (
     fft,
     fft2,
@@ -71,3 +72,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -7,6 +7,7 @@ solve_ivp every step, from Python
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.integrate.initial_values import OdeResult as OdeResult
 from rune.scipy.integrate.initial_values import OdeSolution as OdeSolution
 from rune.scipy.integrate.initial_values import solve_ivp as solve_ivp
@@ -18,3 +19,5 @@ from rune.scipy.integrate.sums import trapezoid as trapezoid
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -33,6 +33,7 @@ from rune.transforms.derivatives.vjp import vjp
 from rune.typing import ArrayLike
 
 Residuals = tuple[Array, Array, Array, tuple[Array, ...]]  # the solution, its start and times, other arguments
+Adjoints = tuple[Array, tuple[Array, ...]]  # of the solution, and of other arguments
 Function = Callable[..., Any]
 
 
@@ -105,7 +106,9 @@ def _walked(func: Function, y0: Array, times: Array, rtol: float, atol: float, m
     return rnp.concatenate([y0[None], later])
 
 
-def _solve(settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: Array) -> Array:
+def _solve(
+    settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: ArrayLike
+) -> Array:
     return _walked(lambda t, y: func(y, t, *args), y0, times, *settings)
 
 
@@ -121,7 +124,7 @@ def _forward(
 
 def _backward(
     settings: tuple[float, float, int, float], func: Function, saved: Residuals, cotangents: Array
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, ...]:
     """The adjoint equation from each time back to the one before."""
     # Devices may take different numbers of steps, so none waits for others on the way.
     solution, times, args, cotangents = each_own((saved[0], *saved[2:], cotangents))
@@ -134,7 +137,7 @@ def _backward(
         slopes = pull(adjoint)
         return _ravelled((-value, slopes[0], slopes[1]))[0]
 
-    def across(carry: tuple[Array, tuple[Array]], i: Array) -> tuple[tuple[Array, tuple[Array]], Array]:
+    def across(carry: Adjoints, i: Array) -> tuple[Adjoints, Array]:
         adjoint, total = carry
         value = func(solution[i], times[i], *args)
         time_slope = rnp.real(rnp.sum(value * cotangents[i]))

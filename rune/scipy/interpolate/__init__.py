@@ -8,6 +8,7 @@ points     interp1d, RegularGridInterpolator, BarycentricInterpolator
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.interpolate.bsplines import BSpline as BSpline
 from rune.scipy.interpolate.bsplines import make_interp_spline as make_interp_spline
 from rune.scipy.interpolate.piecewise import Akima1DInterpolator as Akima1DInterpolator
@@ -22,3 +23,5 @@ from rune.scipy.interpolate.points import interp1d as interp1d
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

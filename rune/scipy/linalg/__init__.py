@@ -15,6 +15,7 @@ properties      norm, bandwidth, issymmetric, ishermitian
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.linalg.banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
 from rune.scipy.linalg.equations import solve_continuous_lyapunov, solve_discrete_lyapunov, solve_sylvester
 from rune.scipy.linalg.exponentials import coshm, cosm, expm, expm_frechet, sinhm, sinm, tanhm, tanm
@@ -149,3 +150,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

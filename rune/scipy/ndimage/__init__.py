@@ -7,6 +7,7 @@ resampling  map_coordinates, affine_transform, shift, zoom, rotate, of order 0 a
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.ndimage.filters import convolve as convolve
 from rune.scipy.ndimage.filters import convolve1d as convolve1d
 from rune.scipy.ndimage.filters import correlate as correlate
@@ -31,3 +32,5 @@ from rune.scipy.ndimage.resampling import zoom as zoom
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -7,6 +7,7 @@ brentq, bisect, newton, golden   of one number           root           of syste
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.optimize.minimizers import LeastSquaresResults as LeastSquaresResults
 from rune.scipy.optimize.minimizers import least_squares as least_squares
 from rune.scipy.optimize.minimizers import minimize as minimize
@@ -20,3 +21,5 @@ from rune.scipy.optimize.roots import root as root
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

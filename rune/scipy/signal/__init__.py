@@ -13,6 +13,7 @@ depends on values (find_peaks).
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.signal import windows as windows
 from rune.scipy.signal.convolutions import (
     choose_conv_method,
@@ -60,3 +61,5 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -187,17 +187,17 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
     operands = (inexact("sosfilt", value("sosfilt", v)) for v in (sos, x))
-    sos, x = c.same_dtype("sosfilt", *operands)
-    if rank(sos) != 2 or type_of(sos).shape[1] != 6:
-        raise ShapeError(f"sosfilt: cannot filter by {type_of(sos)} (shape [S, 6] required)")
-    axis = c.normalised_axis("sosfilt", axis, type_of(x))
-    samples = moveaxis(x, axis, 0)
-    sections, lead = type_of(sos).shape[0], type_of(samples).shape[1:]
-    states = zeros((sections, 2, *lead), type_of(x).dtype)
+    rows, series = c.same_dtype("sosfilt", *operands)
+    if rank(rows) != 2 or type_of(rows).shape[1] != 6:
+        raise ShapeError(f"sosfilt: cannot filter by {type_of(rows)} (shape [S, 6] required)")
+    axis = c.normalised_axis("sosfilt", axis, type_of(series))
+    samples = moveaxis(series, axis, 0)
+    sections, lead = type_of(rows).shape[0], type_of(samples).shape[1:]
+    states = zeros((sections, 2, *lead), type_of(series).dtype)
     if zi is not None:
-        initial = moveaxis(c.astype(value("sosfilt", zi), type_of(x).dtype), axis + 1, 1)
+        initial = moveaxis(c.astype(value("sosfilt", zi), type_of(series).dtype), axis + 1, 1)
         states = broadcast_to(initial, type_of(states).shape)
-    y, last = scan(_section, samples, (sos, states))
+    y, last = scan(_section, samples, (rows, states))
     y = moveaxis(y, 0, axis)
     return y if zi is None else (y, moveaxis(last, 1, axis + 1))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rune.array import Array, as_array
+from rune.listing import names as _names
 from rune.scipy.signal.window_shapes import Window, chosen_window, window_values
 
 __all__ = [
@@ -347,3 +348,6 @@ def exponential(M: int, center: float | None = None, tau: float = 1.0, sym: bool
     Array([0.3679, 1.    , 0.3679], f32[3], cpu:0)
     """
     return as_array(window_values("exponential", M, center, tau, sym=sym))
+
+
+__dir__ = _names(globals())

@@ -9,6 +9,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
+from rune.listing import names as _names
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike
 
@@ -123,3 +124,6 @@ def squareform(X: ArrayLike) -> Array:
     first, second = (i.astype(np.int32) for i in np.triu_indices(size, 1))
     upper = rnp.zeros((size, size), x.dtype).at[first, second].set(x)
     return upper + upper.T
+
+
+__dir__ = _names(globals())

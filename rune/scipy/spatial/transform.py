@@ -15,6 +15,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
+from rune.listing import names as _names
 from rune.records import dataclass
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, DTypeLike
@@ -358,3 +359,5 @@ def _slerp_of(_: None, kids: Any) -> Slerp:
 
 
 tree.register_node(Slerp, lambda s: ((s.times, s.rotations), None), _slerp_of)
+
+__dir__ = _names(globals())

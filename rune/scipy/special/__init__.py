@@ -18,6 +18,7 @@ says so.
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.special.bessel import i0 as i0
 from rune.scipy.special.bessel import i0e as i0e
 from rune.scipy.special.bessel import i1 as i1
@@ -112,3 +113,5 @@ from rune.scipy.special.sums import softmax as softmax
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -16,6 +16,7 @@ samples        skew, kurtosis, zscore, rankdata, mode, pearsonr, …     kde   g
 import typing as _typing
 
 from rune.absent import of as _absent
+from rune.listing import names as _names
 from rune.scipy.stats.correlation import pearsonr as pearsonr
 from rune.scipy.stats.correlation import spearmanr as spearmanr
 from rune.scipy.stats.counting import bernoulli as bernoulli
@@ -88,3 +89,5 @@ from rune.scipy.stats.samples import zscore as zscore
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
+
+__dir__ = _names(globals())

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import TransformError
+from rune.listing import names as _names
 from rune.ops import dot_general
 from rune.records import dataclass
 from rune.transforms.arguments import function_name
@@ -255,3 +256,5 @@ __all__ = [
     "save_from_both_policies",
     "save_only_these_names",
 ]
+
+__dir__ = _names(globals())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from rune import dtypes, tree
 from rune.core.axes import LaneAxis, own_axis
@@ -33,6 +33,8 @@ from rune.transforms.batching.vmap import batch_flat, batch_program
 from rune.transforms.custom.rules import (
     Arguments,
     CustomFunction,
+    P,
+    R,
     Rule,
     SymbolicZero,
     as_arrays,
@@ -56,7 +58,7 @@ J = TypeVar("J", bound=Callable[..., object])
 KIND = "custom_jvp"
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R]):
     """Give a function its own jvp rule: a decorator, then `.defjvp` or `.defjvps`.
 
     nondiff_argnums, nondiff_argnames: arguments that are not differentiated; the rule takes them
@@ -91,7 +93,7 @@ class custom_jvp(CustomFunction):
             raise TransformError("custom_jvp: cannot use defjvps with nondiff_argnums (use defjvp)")
 
         def rule(primals: Sequence[object], tangents: Sequence[object]) -> tuple[Any, Any]:
-            result = self(*primals)
+            result = cast(Callable[..., object], self)(*primals)
             terms = [
                 f(t, result, *primals)
                 for f, t in zip(rules, tangents, strict=True)
@@ -102,7 +104,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(rule, symbolic_zeros=True)
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; while a derivative is taken, its rule."""
         if self.rule is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
@@ -144,7 +146,7 @@ def _is_traced(leaf: object) -> bool:
     return isinstance(opened(leaf), Tracer)
 
 
-def _by_operands(custom: custom_jvp, arguments: Arguments) -> object:
+def _by_operands(custom: custom_jvp[..., Any], arguments: Arguments) -> Any:
     """The call where arguments that are not differentiated hold traced values.
 
     A rule outlives the trace of its call. So the traced values become operands of the equation,
@@ -192,10 +194,10 @@ def _refuse_nondiff(name: str, type: ArrayType) -> NoReturn:
 # --- the rule, as the interpreters see it -------------------------------------------------------
 
 
-class _Rule(Rule[custom_jvp]):
+class _Rule(Rule[custom_jvp[..., Any]]):
     """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
 
-    def __init__(self, custom: custom_jvp, arguments: Arguments):
+    def __init__(self, custom: custom_jvp[..., Any], arguments: Arguments):
         super().__init__(custom, arguments)
         self.expected_tree: tree.TreeDef | None = None  # of the function's result, if that was traced
 

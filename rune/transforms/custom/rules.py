@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import CellType, FunctionType, MethodType, ModuleType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -139,31 +139,36 @@ class Arguments:
         return self.treedef == other.treedef and is_same_static(self.statics, other.statics)
 
 
-class CustomFunction:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CustomFunction(Generic[P, R]):
     """A function with its own rule: a `custom_jvp` or a `custom_vjp`."""
 
     kind = ""
 
     def __init__(
-        self,
-        fun: Callable[..., object],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+        self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
     ):
         put_on(self, fun)
-        self.function, self.signature = fun, _signature(fun)
+        self.function: Callable[..., object] = fun
+        self.signature = _signature(fun)
         self.name = function_name(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         self.nondiff = frozenset((*numbers, *_positions(fun, names)))
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; while a derivative is taken, its rule."""
         raise NotImplementedError(type(self).__name__)
 
     def __get__(self, instance: object, owner: object = None) -> Any:
         """A method: the instance is the first argument."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(cast(Callable[..., object], self), instance)
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.name})"
 
     def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
         """The arguments of a call, with keywords and defaults put in their places."""
@@ -180,7 +185,7 @@ class CustomFunction:
         return Flat(self.kind, lambda *xs: self.function(*arguments.all(xs)), arguments.treedef)
 
 
-F = TypeVar("F", bound=CustomFunction)
+F = TypeVar("F", bound=CustomFunction[..., Any])
 
 
 class Rule(Generic[F]):

@@ -38,6 +38,8 @@ from rune.transforms.batching.vmap import batch_flat, batch_program
 from rune.transforms.custom.rules import (
     Arguments,
     CustomFunction,
+    P,
+    R,
     Rule,
     SymbolicZero,
     as_arrays,
@@ -57,7 +59,7 @@ from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 KIND = "custom_vjp"
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """Give a function its own vjp rule: a decorator, then `.defvjp(fwd, bwd)`.
 
     nondiff_argnums, nondiff_argnames: arguments that are not differentiated: fwd takes them in
@@ -99,7 +101,7 @@ class custom_vjp(CustomFunction):
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; while a derivative is taken, its rules."""
         if self.fwd is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp")
@@ -155,10 +157,10 @@ _NUMBERS = (bool, int, float, complex, references.Ref)
 # pullback(residuals, cotangents of the results) -> cotangents of the primals; None is zero
 
 
-class _Rule(Rule[custom_vjp]):
+class _Rule(Rule[custom_vjp[..., Any]]):
     """The user's fwd on flat values."""
 
-    def __init__(self, custom: custom_vjp, arguments: Arguments):
+    def __init__(self, custom: custom_vjp[..., Any], arguments: Arguments):
         super().__init__(custom, arguments)
         self.out_tree: tree.TreeDef | None = None  # of the function's result, once it is known
 

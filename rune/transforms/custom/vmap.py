@@ -28,7 +28,7 @@ from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
 from rune.records import dataclass
 from rune.transforms.arguments import array_leaves, as_value
-from rune.transforms.custom.rules import Arguments, CustomFunction, Rule, run_rule, transpose_of_program
+from rune.transforms.custom.rules import Arguments, CustomFunction, P, R, Rule, run_rule, transpose_of_program
 from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial
@@ -38,7 +38,7 @@ from rune.transforms.tree_difference import results_differ
 KIND = "custom_vmap"
 
 
-class custom_vmap(CustomFunction):
+class custom_vmap(CustomFunction[P, R]):
     """Give a function its own batch rule: a decorator, then `.def_vmap(rule)`.
 
     rule(axis_size, in_batched, *args) -> (result, out_batched): in_batched says for each argument,
@@ -63,7 +63,7 @@ class custom_vmap(CustomFunction):
     kind = KIND
     rule: Callable[..., Any] | None = None
 
-    def __init__(self, fun: Callable[..., object]):
+    def __init__(self, fun: Callable[P, R]):
         super().__init__(fun)
 
     def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +71,7 @@ class custom_vmap(CustomFunction):
         self.rule = rule
         return rule
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; on lanes, its rule."""
         if self.rule is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .def_vmap")

@@ -52,6 +52,14 @@ class LinearNode:
         form = Form(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
         return cls(form, linear.residuals)
 
+    def __repr__(self) -> str:
+        types = (", ".join(map(str, types)) for types in self._ends())
+        return f"{type(self).__name__}({' -> '.join(types)})"
+
+    def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
+        """The types of what the map takes, and of what it gives."""
+        return self.form.types, self.form.out_types
+
     def tree_flatten(self) -> tuple[tuple[Value, ...], Form]:
         """The residuals as arrays, and the static data."""
         return tuple(map(_as_leaf, self.linear.residuals)), self.form

@@ -16,6 +16,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.transforms.arguments import refuse_other
 from rune.transforms.derivatives.flat_functions import Aux, flatten
@@ -81,6 +82,9 @@ class VjpFunction(LinearNode, Generic[*Xs]):
         # The linear map has inputs for differentiable leaves alone; integers get float0.
         filled_cts = [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types]
         return tree.unflatten(form.treedef, filled_cts)
+
+    def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
+        return self.form.out_types, self.form.types
 
 
 tree.register_node_class(VjpFunction)

@@ -1,0 +1,34 @@
+"""What checkers know of carries and rows: types for the signatures of loops.
+
+A loop gives its function what it was given: a carry of type C arrives as C. Python's and NumPy's
+numbers arrive as arrays, so trees with numbers in them have signatures of their own. Those must not
+fit trees of arrays as well: of a lambda mypy infers Any where two signatures fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Number: TypeAlias = complex | np.generic | np.ndarray
+
+# The first elements of a tuple tell; further ones, and deeper ones, are taken at their word.
+Numbers: TypeAlias = (
+    tuple[Number, *tuple[Any, ...]]
+    | tuple[Any, Number, *tuple[Any, ...]]
+    | tuple[Any, Any, Number, *tuple[Any, ...]]
+    | dict[str, float]
+    | dict[str, int]
+    | dict[str, complex]
+    | dict[str, np.ndarray]
+    | list[float]
+    | list[int]
+    | list[complex]
+    | list[np.ndarray]
+)
+
+# A display of numbers and arrays fits these, and so does one of arrays alone: they come last.
+Mixed: TypeAlias = dict[str, object] | list[object]
+
+Rows: TypeAlias = np.ndarray | Numbers | Mixed
