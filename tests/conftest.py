@@ -31,6 +31,9 @@ from hypothesis import HealthCheck, settings
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers get the environment of the first process
     _OF_THIS_RUN = tempfile.TemporaryDirectory(prefix="rune-tests-")
     os.environ["RUNE_CACHE_DIR"] = _OF_THIS_RUN.name
+    if sys.dont_write_bytecode:  # every process of the tests would compile all of its sources
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(_OF_THIS_RUN.name, "bytecode"))
 if "RUNE_TEST_ALL" in os.environ:
     os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))

@@ -214,4 +214,4 @@ def _require_counts(axis_shapes: object) -> None:
 def default_devices() -> tuple[Device, ...]:
     """The devices of this process of the kind that new arrays are on."""
     default = device_of(config.current().device or "cpu")
-    return tuple(d for d in devices() if d.target.backend == default.target.backend)
+    return tuple(devices(default.target.backend))  # no driver of another kind is woken

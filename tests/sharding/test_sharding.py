@@ -94,6 +94,25 @@ print([d.name for d in NamedSharding(mesh, P("data")).devices_indices_map((4,))]
     assert done.stdout.splitlines() == ["Mesh('data': 2, 'model': 4) cpu:4", "['cpu:0', 'cpu:4']"], done.stderr
 
 
+def test_devices_of_one_kind_are_listed_without_waking_drivers_of_others():
+    program = """
+import sys, rune, rune.distributed
+from rune.sharding import P, make_mesh
+drivers = {"pyopencl", "vulkan", "wgpu", "pycuda", "cuda"}
+print("devices", rune.distributed.devices() and drivers & {*sys.modules})
+print("mesh", make_mesh((1,), ("a",)) and drivers & {*sys.modules})
+rune.pmap(lambda x: x)(rune.numpy.ones((1, 3)))
+print("pmap", drivers & {*sys.modules})
+rune.distributed.initialize()
+print("initialize", drivers & {*sys.modules})
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "RUNE_DEVICE"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False)
+
+    assert done.stdout.splitlines() == ["devices set()", "mesh set()", "pmap set()", "initialize set()"], done.stderr
+
+
 def test_a_mesh_with_more_places_than_devices_is_refused_with_the_way_to_get_them():
     count = sum(d.target.backend == "cpu" for d in rune.devices()) + 1
 
