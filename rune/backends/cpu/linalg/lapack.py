@@ -286,7 +286,8 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
         moves.copied_function(shape, "copied", 1),
         _FUNCTIONS[routine](shape, numbers),
     ]
-    return compiler.compile_module(routine, "\n\n".join(texts))
+    # LAPACK takes the time: calls are as fast as with more of LLVM's effort, which would cost 25 ms.
+    return compiler.compile_module(routine, "\n\n".join(texts), effort=0)
 
 
 def padded_to(count: Value, lanes: int) -> Value:
