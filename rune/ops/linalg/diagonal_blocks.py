@@ -21,8 +21,8 @@ from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.values import Value
 from rune.ops.arithmetic import abs as absolute
-from rune.ops.arithmetic import add, cast, eq, gt, is_finite, logical_and, lt, mul, rem, select, sub
-from rune.ops.complex_numbers import imag, real
+from rune.ops.arithmetic import add, eq, gt, is_finite, logical_and, lt, mul, rem, select, sub
+from rune.ops.complex_numbers import complex, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import reduce_sum, reshape
 from rune.ops.matrix_helpers import (
@@ -127,5 +127,12 @@ def _within_range(a: Value, b: Value) -> tuple[Value, Value]:
     limits = np.finfo(type_of(size).dtype)
     one, up = (np.asarray(x, limits.dtype) for x in (1, 2 / limits.eps))
     factor = select(gt(size, np.asarray(0.5 / limits.tiny, limits.dtype)), one / up, one)
-    factor = cast(select(lt(size, limits.tiny), up, factor), type_of(a).dtype)
-    return scaled_rows(factor, a), scaled_rows(factor, b)
+    factor = select(lt(size, limits.tiny), up, factor)
+    return _scaled(factor, a), _scaled(factor, b)
+
+
+def _scaled(factor: Value, x: Value) -> Value:
+    """Rows times real numbers. A product of complex ones would make NaN of what is infinite."""
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return scaled_rows(factor, x)
+    return complex(scaled_rows(factor, real(x)), scaled_rows(factor, imag(x)))

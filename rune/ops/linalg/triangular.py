@@ -30,6 +30,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import div, mul, neg, sub
+from rune.ops.complex_scalars import either, quotient
 from rune.ops.family import Batched, broadcast
 from rune.ops.linalg.dense import dense
 from rune.ops.linalg.diagonal_blocks import in_blocks
@@ -92,13 +93,16 @@ def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: 
     return over_matrices(lambda p, q: one(p, q, unit_diagonal), a, b)
 
 
+_divided = either(np.divide, quotient)
+
+
 def _substituted(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     out = np.array(b)
     for i in range(a.shape[0]):
         if i:
             out[i] -= a[i, :i] @ out[:i]
         if not unit:
-            out[i] /= a[i, i]
+            out[i] = _divided(out[i], a[i, i])
     return out
 
 
@@ -109,7 +113,7 @@ def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
         for j in range(i):
             out[i] -= a[i, j] * out[j]
         if not unit:
-            out[i] /= a[i, i]
+            out[i] = _divided(out[i], a[i, i])
     return out
 
 

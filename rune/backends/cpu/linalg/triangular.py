@@ -106,18 +106,21 @@ def substitute_function(shape: Shape, numbers: Numbers) -> str:
     make, writer = of.make, of.make.writer
     d, b, x = make.pointers("d b x")
     rs, cs, vs, count, width = make.sizes("rs cs vs count width")
-    # Zero times a number is zero, or NaN if it is not finite.
+    # Zero times a number is zero, or NaN if it is not finite; of several rows one by one.
     nothing = writer.constant(shape.vector, 0.0)
-    products = writer.allocate(shape.vector)
-    writer.store(nothing, products)
+    products = [writer.allocate(shape.vector) for _ in range(TOGETHER)]
+    for slot in products:
+        writer.store(nothing, slot)
 
     def vectors(body: Callable[[Value], None]) -> None:
         writer.count_up(make.number(0), width, shape.lanes, body)
 
-    def look(i: Value) -> None:
+    def look(start: Value) -> None:
+        lines = [of.at(x, least(start + r, count - 1) * vs) for r in range(TOGETHER)]
+
         def add(at: Value) -> None:
-            value = make.vector(make.at(of.at(x, i * vs), at))
-            writer.store(value.fma(nothing, writer.load(shape.vector, products)), products)
+            for line, slot in zip(lines, products, strict=True):
+                writer.store(make.vector(make.at(line, at)).fma(nothing, writer.load(shape.vector, slot)), slot)
 
         vectors(add)
 
@@ -142,8 +145,9 @@ def substitute_function(shape: Shape, numbers: Numbers) -> str:
         divisor = of.splats(numbers.divisor(of.read(of.at(d, i * (rs + cs)))))
         vectors(lambda at: make.put(numbers.quotients(make.vector(make.at(here, at)), divisor), make.at(here, at)))
 
-    make.each(count, look)
-    is_finite = sum_of_lanes(writer.load(shape.vector, products)).equals(0.0)
+    writer.count_up(make.number(0), count, TOGETHER, look)
+    first, *others = (writer.load(shape.vector, slot) for slot in products)
+    is_finite = sum_of_lanes(sum(others, first)).equals(0.0)
     writer.either(is_finite.invert(), lambda: make.each(count, row))
     signature = "ptr %d, i64 %rs, i64 %cs, ptr %b, ptr %x, i64 %vs, i64 %count, i64 %width, i1 %unit"
     return make.text(f"substitute_unless_finite({signature})")
