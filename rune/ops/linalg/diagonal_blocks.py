@@ -20,6 +20,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.values import Value
+from rune.dims import Size
 from rune.ops.arithmetic import abs as absolute
 from rune.ops.arithmetic import add, eq, gt, is_finite, logical_and, lt, mul, rem, select, sub
 from rune.ops.complex_numbers import complex, imag, real
@@ -100,7 +101,7 @@ def _diagonal_inverses(a: Value, block: int, invert: Invert) -> Value:
     return reshape(invert(blocks), shape=(*lead, n, block))
 
 
-def _diagonal_of_blocks(inverses: Value, n: int) -> Array:
+def _diagonal_of_blocks(inverses: Value, n: Size) -> Array:
     """The diagonal of what the blocks stand for. Shapes: [*B, size, block] -> [*B, n]."""
     shape = type_of(inverses).shape
     on = eq(columns(shape), rem(rows(shape), np.int32(shape[-1])))

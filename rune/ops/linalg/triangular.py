@@ -18,10 +18,12 @@ Source:     Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & High
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
@@ -30,7 +32,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import div, mul, neg, sub
-from rune.ops.complex_scalars import either, quotient
+from rune.ops.complex_scalars import quotient
 from rune.ops.family import Batched, broadcast
 from rune.ops.linalg.dense import dense
 from rune.ops.linalg.diagonal_blocks import in_blocks
@@ -59,6 +61,7 @@ from rune.ops.movement import concatenate, reverse
 if TYPE_CHECKING:
     from rune.array import Array
 
+Divide = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Forward = Callable[[Value, Value, bool], Value]
 
 BLOCK = 32  # rows of a diagonal block
@@ -87,33 +90,38 @@ def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: 
         flipped = solve_in_numpy(a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal)
         return flipped[..., ::-1, :]
     if a.ndim > 2 and prefers_lanes(a):
-        solution = _substituted_lanes(lanes_last(a), lanes_last(b), unit_diagonal)
+        solution = _by_quotients(_substituted_lanes, lanes_last(a), lanes_last(b), unit_diagonal)
         return lanes_first(solution, b.shape[:-2])
-    one = _solved_in_blocks if a.shape[-1] >= LARGE else _substituted
+    one = _solved_in_blocks if a.shape[-1] >= LARGE else partial(_by_quotients, _substituted)
     return over_matrices(lambda p, q: one(p, q, unit_diagonal), a, b)
 
 
-_divided = either(np.divide, quotient)
+def _by_quotients(substitute: Callable[..., np.ndarray], a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+    """What substitution gives; NumPy's own quotients of complex numbers are not always finite."""
+    out = substitute(a, b, unit, np.divide)
+    if out.dtype in dtypes.COMPLEX and not np.isfinite(out).all():
+        return substitute(a, b, unit, quotient)
+    return out
 
 
-def _substituted(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+def _substituted(a: np.ndarray, b: np.ndarray, unit: bool, divide: Divide) -> np.ndarray:
     out = np.array(b)
     for i in range(a.shape[0]):
         if i:
             out[i] -= a[i, :i] @ out[:i]
         if not unit:
-            out[i] = _divided(out[i], a[i, i])
+            out[i] = divide(out[i], a[i, i])
     return out
 
 
-def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool, divide: Divide) -> np.ndarray:
     # a [N, N, B], b [N, K, B]
     out = np.array(b)
     for i in range(a.shape[0]):
         for j in range(i):
             out[i] -= a[i, j] * out[j]
         if not unit:
-            out[i] = _divided(out[i], a[i, i])
+            out[i] = divide(out[i], a[i, i])
     return out
 
 
@@ -123,14 +131,14 @@ def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     padded[:n, :n] = a
     blocks = [padded[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
     units = np.broadcast_to(np.eye(BLOCK, dtype=a.dtype)[..., None], (BLOCK, BLOCK, len(blocks)))
-    inverses = _substituted_lanes(np.stack(blocks, -1), units, unit)
+    inverses = _substituted_lanes(np.stack(blocks, -1), units, unit, np.divide)
     out = np.array(b)
     for number_, start in enumerate(range(0, n, BLOCK)):
         end = min(start + BLOCK, n)
         right_side = out[start:end] - a[start:end, :start] @ out[:start]
         solution = inverses[: end - start, : end - start, number_] @ right_side
         if not np.isfinite(solution).all():  # zeros of the inverse have multiplied it
-            solution = _substituted(a[start:end, start:end], right_side, unit)
+            solution = _by_quotients(_substituted, a[start:end, start:end], right_side, unit)
         out[start:end] = solution
     return out
 
