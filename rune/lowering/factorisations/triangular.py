@@ -2,8 +2,6 @@
 
 A matrix of one block is divided out by one kernel (panels.py). Of a larger one the same kernel
 inverts all diagonal blocks at once; the rest is products, block after block.
-
-Source: Du Croz & Higham 1992, IMA J. Numer. Anal. 12(1).
 """
 
 from __future__ import annotations
@@ -14,7 +12,8 @@ from rune.core.values import Value
 from rune.lowering.codegen.target import Target
 from rune.lowering.factorisations.panels import block_of, solve_rows
 from rune.ops.arithmetic import add
-from rune.ops.linalg.triangular import dense_solve, from_first, in_blocks
+from rune.ops.linalg.diagonal_blocks import in_blocks
+from rune.ops.linalg.triangular import dense_solve, from_first
 from rune.ops.matrix_helpers import corner, eye, grown, grown_by_identity, is_static, lower_triangle, swapped
 
 
@@ -30,7 +29,7 @@ def by_blocks(target: Target, a: Value, b: Value, *, lower: bool, unit_diagonal:
     def forward(a: Value, b: Value, unit: bool) -> Value:
         n, count = type_of(a).shape[-1], type_of(b).shape[-1]
         if n > block:
-            return in_blocks(a, b, block, lambda blocks: _inverted(blocks, unit))
+            return in_blocks(a, b, block, lambda blocks: _inverted(blocks, unit), unit)
         divided = solve_rows(swapped(grown(b, block, count)), _lower(grown_by_identity(a, block), unit))
         return corner(swapped(divided), n, count)
 

@@ -286,7 +286,7 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
         moves.copied_function(shape, "copied", 1),
         _FUNCTIONS[routine](shape, numbers),
     ]
-    # LAPACK takes the time: calls are as fast as with more of LLVM's effort, which would cost 25 ms.
+    # LAPACK takes the time: calls are no faster with more of LLVM's effort, 25 ms of it.
     return compiler.compile_module(routine, "\n\n".join(texts), effort=0)
 
 

@@ -229,6 +229,7 @@ _PIECES: dict[str, Write] = {
     "turned_back": partial(moves.turned_function, name="turned_back", sign=-1),
     "triangle": partial(cholesky.triangle_function, block=BLOCK),
     "inverse": partial(moves.inverse_function, block=BLOCK),
+    "substitute_unless_finite": triangular.substitute_function,
     "eliminate": partial(lu.eliminate_function, block=BLOCK),
     "exchange": _of_parts(lu.exchange_function),
     "order": _of_parts(lu.order_function),
@@ -243,7 +244,7 @@ _REFLECTING = ("copied", "negated", "transposed", "columns", "triangle_of_factor
 _USES = {
     "cholesky": ("copied", "adjoint", "negated_adjoint", "triangle", "inverse"),
     "cholesky_lanes": _IN_LANES,
-    "solve": ("copied", "negated", "inverse"),
+    "solve": ("copied", "negated", "inverse", "substitute_unless_finite"),
     "solve_column": (),
     "solve_lanes": _IN_LANES,
     "lu": ("copied", "negated", "inverse", "eliminate", "exchange", "order"),

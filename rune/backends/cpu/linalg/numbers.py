@@ -132,12 +132,16 @@ class Complexes:
         return x[0], -x[1]
 
     def divisor(self, x: Number) -> Number:
-        """The reciprocal of x / s, and s, the greater part: no square leaves the range."""
+        """The reciprocal of x / s, and s, the greater part: no square leaves the range.
+
+        That of an infinite number is zero.
+        """
         re, im = (part.abs() for part in x)
         scale = re.writer.select(re > im, re, im)
         p, q = (part / scale for part in x)
-        norm = p.fma(p, q * q)
-        return p / norm, -q / norm, scale
+        norm, is_infinite = p.fma(p, q * q), scale.equals(float("inf"))
+        scale = re.writer.select(is_infinite, scale.like(1.0), scale)
+        return *(re.writer.select(is_infinite, scale.like(0.0), x / norm) for x in (p, -q)), scale
 
     def quotient(self, x: Number, divisor: Number) -> Number:
         """A quotient."""

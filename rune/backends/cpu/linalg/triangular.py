@@ -5,6 +5,9 @@ what follows knows lower ones alone. Diagonal blocks are inverted first. A panel
 blocks that are done, so that the product of tiles, which adds, takes what is left of B:
 R = B + A (-X), and the block of -X is A⁻¹ (-R).
 
+Zeros of an inverse are multiplied, too, and its elements may leave the range of numbers. So where a
+product has an element that is not finite, substitution solves for that block again.
+
 A single column is solved by substitution: sums of four rows over vectors, then these four in turn.
 Source: Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1992,
         IMA J. Numer. Anal. 12(1).
@@ -12,6 +15,7 @@ Source: Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import sum_of_lanes
@@ -82,6 +86,8 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
             of.turn(right, height, padded)
             sizes = (height, padded, height)
             of.tiles((inverse, step, make.number(1)), right, out, sizes, False)
+            again = (corner, a.rows, a.columns, right.at, here, panel.step, height, of.parts_of(padded), flag)
+            make.call("substitute_unless_finite", *again)
             of.turn(Right(here, panel.step, panel.apart), height, padded)
 
         writer.count_up(make.number(0), n, block, make.watched(watch, rows))
@@ -89,6 +95,62 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
 
     writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("solve_task(ptr %words, i64 %begin, i64 %end)")
+
+
+def substitute_function(shape: Shape, numbers: Numbers) -> str:
+    """What solves the block `b` for a lower triangle, in place of an x that is not all finite.
+
+    Rows of b and x lie vs numbers apart and have `width` parts, which are whole vectors.
+    """
+    of = rows_maker(shape, numbers)
+    make, writer = of.make, of.make.writer
+    d, b, x = make.pointers("d b x")
+    rs, cs, vs, count, width = make.sizes("rs cs vs count width")
+    # Zero times a number is zero, or NaN if it is not finite; of several rows one by one.
+    nothing = writer.constant(shape.vector, 0.0)
+    products = [writer.allocate(shape.vector) for _ in range(TOGETHER)]
+    for slot in products:
+        writer.store(nothing, slot)
+
+    def vectors(body: Callable[[Value], None]) -> None:
+        writer.count_up(make.number(0), width, shape.lanes, body)
+
+    def look(start: Value) -> None:
+        lines = [of.at(x, least(start + r, count - 1) * vs) for r in range(TOGETHER)]
+
+        def add(at: Value) -> None:
+            for line, slot in zip(lines, products, strict=True):
+                writer.store(make.vector(make.at(line, at)).fma(nothing, writer.load(shape.vector, slot)), slot)
+
+        vectors(add)
+
+    def row(i: Value) -> None:
+        source, here = of.at(b, i * vs), of.at(x, i * vs)
+        vectors(lambda at: make.put(make.vector(make.at(source, at)), make.at(here, at)))
+
+        def less(p: Value) -> None:
+            factor = of.splats(of.negative(of.read(of.at(d, i * rs + p * cs))))
+
+            def piece(at: Value) -> None:
+                turns = numbers.turns(make.vector(make.at(of.at(x, p * vs), at)))
+                place = make.at(here, at)
+                make.put(of.plus(make.vector(place), factor, turns), place)
+
+            vectors(piece)
+
+        make.each(i, less)
+        writer.either(make.flag("unit").invert(), lambda: divide(i, here))
+
+    def divide(i: Value, here: Value) -> None:
+        divisor = of.splats(numbers.divisor(of.read(of.at(d, i * (rs + cs)))))
+        vectors(lambda at: make.put(numbers.quotients(make.vector(make.at(here, at)), divisor), make.at(here, at)))
+
+    writer.count_up(make.number(0), count, TOGETHER, look)
+    first, *others = (writer.load(shape.vector, slot) for slot in products)
+    is_finite = sum_of_lanes(sum(others, first)).equals(0.0)
+    writer.either(is_finite.invert(), lambda: make.each(count, row))
+    signature = "ptr %d, i64 %rs, i64 %cs, ptr %b, ptr %x, i64 %vs, i64 %count, i64 %width, i1 %unit"
+    return make.text(f"substitute_unless_finite({signature})")
 
 
 def solve_column_function(shape: Shape) -> str:

@@ -1,0 +1,139 @@
+"""Triangles solved block after block, by products with inverses of their diagonal blocks.
+
+A product multiplies zeros of the inverse, too, and zero times NaN is NaN: one such number would
+spoil rows in front of it, which substitution does not. So each column of right-hand sides is cut
+off at its first number that is not finite; that row's quotient comes back behind the products, and
+NaN in all rows behind it, which depend on it.
+
+A diagonal whose reciprocals leave the range takes its rows times a power of two.
+
+Source: Du Croz & Higham 1992, IMA J. Numer. Anal. 12(1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.interpreter import literal, type_of
+from rune.core.values import Value
+from rune.dims import Size
+from rune.ops.arithmetic import abs as absolute
+from rune.ops.arithmetic import add, eq, gt, is_finite, logical_and, lt, mul, rem, select, sub
+from rune.ops.complex_numbers import complex, imag, real
+from rune.ops.creation import iota
+from rune.ops.family import reduce_sum, reshape
+from rune.ops.matrix_helpers import (
+    columns,
+    corner,
+    diagonal,
+    grown,
+    grown_by_identity,
+    keep,
+    matmul,
+    nan_like,
+    next_multiple,
+    part,
+    put,
+    rows,
+    scaled_rows,
+    spread,
+    steps,
+    window,
+    zeros,
+)
+from rune.ops.reduction import reduce_min
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+Invert = Callable[[Value], Value]
+
+
+def in_blocks(a: Value, b: Value, block: int, invert: Invert, unit: bool) -> Value:
+    """X with A X = B, for lower triangles A. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K].
+
+    invert: a function of diagonal blocks [..., block, block]
+    unit: whether the diagonal is of ones, and not read
+    """
+    first = _first_not_finite(b)
+    if not unit:
+        a, b = _within_range(a, b)
+    row = rows(type_of(b).shape)
+    first = spread(first, type_of(b).shape)
+    solution, reciprocals = _finite_solution(a, keep(lt(row, first), b), block, invert)
+    here = add(solution, scaled_rows(reciprocals, b))
+    return select(lt(row, first), solution, select(eq(row, first), here, nan_like(b)))
+
+
+def _finite_solution(a: Value, b: Value, block: int, invert: Invert) -> tuple[Value, Value]:
+    """The solution for finite right-hand sides, and the reciprocals of the diagonal."""
+    n, count = type_of(a).shape[-1], type_of(b).shape[-1]
+    size = next_multiple(n, block)
+    padded, sides = grown_by_identity(a, size), grown(b, size, count)
+    below, inverses = _below_blocks(padded, block), _diagonal_inverses(padded, block, invert)
+
+    def step(k: Value, out: Value) -> list[Value]:
+        start = mul(k, np.int32(block))
+        right_side = sub(window(sides, -2, start, block), matmul(window(below, -2, start, block), out))
+        return [put(out, -2, start, matmul(window(inverses, -2, start, block), right_side))]
+
+    (out,) = steps(size // block, step, zeros(sides))
+    return corner(out, n, count), _diagonal_of_blocks(inverses, n)
+
+
+def _below_blocks(a: Value, block: int) -> Value:
+    """Zeros but for what is left of the diagonal blocks."""
+    row, column = rows(type_of(a).shape), columns(type_of(a).shape)
+    return keep(lt(column, sub(row, rem(row, np.int32(block)))), a)
+
+
+def _diagonal_inverses(a: Value, block: int, invert: Invert) -> Value:
+    """Inverses of the diagonal blocks. Shapes: [*B, N, N] -> [*B, N, block]."""
+    *lead, n, _ = type_of(a).shape
+    count, first = n // block, len(lead)
+    grid = reshape(a, shape=(*lead, count, block, count, block))
+    numbers = [iota(shape=type_of(grid).shape, axis=first + i, dtype=dtypes.i32) for i in (0, 2)]
+    blocks = reduce_sum(keep(eq(*numbers), grid), axes=(first + 2,))
+    return reshape(invert(blocks), shape=(*lead, n, block))
+
+
+def _diagonal_of_blocks(inverses: Value, n: Size) -> Array:
+    """The diagonal of what the blocks stand for. Shapes: [*B, size, block] -> [*B, n]."""
+    shape = type_of(inverses).shape
+    on = eq(columns(shape), rem(rows(shape), np.int32(shape[-1])))
+    return part(reduce_sum(keep(on, inverses), axes=(len(shape) - 1,)), -1, 0, n)
+
+
+def _first_not_finite(b: Value) -> Array:
+    """Where numbers stop being finite in each column. Shapes: [*B, N, K] -> i32[*B, 1, K]."""
+    *lead, n, count = type_of(b).shape
+    if type_of(b).dtype in dtypes.COMPLEX:
+        is_usual = logical_and(is_finite(real(b)), is_finite(imag(b)))
+    else:
+        is_usual = is_finite(b)
+    places = select(is_usual, literal(n, dtypes.i32), rows(type_of(b).shape))
+    return reshape(reduce_min(places, axes=(len(lead),)), shape=(*lead, 1, count))
+
+
+def _within_range(a: Value, b: Value) -> tuple[Value, Value]:
+    """Both with rows times a power of two where the diagonal's reciprocal is no usual number."""
+    on = diagonal(a)
+    size = absolute(on)
+    if type_of(on).dtype in dtypes.COMPLEX:
+        size = add(absolute(real(on)), absolute(imag(on)))
+    limits = np.finfo(type_of(size).dtype)
+    one, up = (np.asarray(x, limits.dtype) for x in (1, 2 / limits.eps))
+    factor = select(gt(size, np.asarray(0.5 / limits.tiny, limits.dtype)), one / up, one)
+    factor = select(lt(size, limits.tiny), up, factor)
+    return _scaled(factor, a), _scaled(factor, b)
+
+
+def _scaled(factor: Value, x: Value) -> Value:
+    """Rows times real numbers. A product of complex ones would make NaN of what is infinite."""
+    if type_of(x).dtype not in dtypes.COMPLEX:
+        return scaled_rows(factor, x)
+    return complex(scaled_rows(factor, real(x)), scaled_rows(factor, imag(x)))
