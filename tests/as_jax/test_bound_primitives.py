@@ -276,7 +276,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jax.vmap(lambda x: lax.all_gather(x, "i", to="reduced"), axis_name="i")(X),
         "cannot give a result that is 'reduced'",
     ),
-    "another class of arrays": (lambda: jnp.asarray(X).view(type=cast(Any, np.ndarray)), "there is one class of arrays"),
+    "another class of arrays": (
+        lambda: jnp.asarray(X).view(type=cast(Any, np.ndarray)),
+        "there is one class of arrays",
+    ),
 }
 
 
