@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Iterator as Iteration
 from operator import length_hint
-from typing import Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
 
 from rune import locks
 from rune.data.iterator import Iterator
@@ -15,11 +17,12 @@ from rune.errors import ArgumentError
 T = TypeVar("T")
 
 
-def progress(elements: Iterable[T], description: str | None = None) -> Iterable[T]:
+def progress(elements: Iterable[T], description: str | None = None) -> Progress[T]:
     """The same elements, with a bar that shows how many there were, how many will be, and how fast.
 
     A run that was restored shows where it began, and one that is left, by `break` say, how many
-    elements there were. Without a terminal nothing is shown.
+    elements there were. `set_postfix` shows numbers behind the bar. Without a terminal nothing is
+    shown.
 
     elements: a pipeline, a run of one, or whatever can be iterated
     Errors:   ArgumentError if tqdm is not installed.
@@ -36,7 +39,7 @@ def progress(elements: Iterable[T], description: str | None = None) -> Iterable[
     before = run.element if isinstance(run, Iterator) else 0
     after = length_hint(run, -1)
     total = None if after < 0 else before + after
-    return _counted(run, tqdm(desc=description, total=total, initial=before, disable=None))
+    return Progress(run, tqdm(desc=description, total=total, initial=before, disable=None))
 
 
 class _Bar(Protocol):
@@ -45,11 +48,34 @@ class _Bar(Protocol):
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
     def update(self) -> object: ...
+    def set_postfix(self, **values: object) -> None: ...
 
 
-def _counted(elements: Iterable[T], bar: _Bar) -> Iteration[T]:
-    # tqdm's own loop does not count the element at which it is left, and turns an endless bar red.
-    with bar:
-        for x in elements:
-            bar.update()
-            yield x
+class Progress(Generic[T]):
+    """Elements that move a bar, once."""
+
+    def __init__(self, elements: Iterable[T], bar: _Bar):
+        self._elements, self._bar = elements, bar
+
+    def __iter__(self) -> Iteration[T]:
+        # tqdm's own loop does not count the element at which it is left, and turns an endless bar
+        # red.
+        with self._bar:
+            for x in self._elements:
+                self._bar.update()
+                yield x
+
+    def set_postfix(self, **values: object) -> None:
+        """Show values behind the bar; of arrays with one element that number, for which it waits.
+
+        >>> from rune import data
+        >>> for x in (bar := data.progress([1, 2])):
+        ...     bar.set_postfix(loss=1 / x)
+        """
+        self._bar.set_postfix(**{name: _number(value) for name, value in values.items()})
+
+
+def _number(value: object) -> object:
+    """The number that an array with one element holds."""
+    array = np.asarray(value) if hasattr(value, "dtype") else None
+    return value if array is None or array.size != 1 else array.item()

@@ -162,6 +162,16 @@ def test_a_bar_counts_the_element_at_which_a_loop_is_left(monkeypatch: pytest.Mo
     assert terminal.getvalue().split("\r")[-1].startswith("3it")
 
 
+def test_a_bar_shows_numbers_behind_it(monkeypatch: pytest.MonkeyPatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    for element in (bar := data.progress(range(2))):
+        bar.set_postfix(loss=rnp.asarray(0.5) + element, step=element)
+
+    assert "loss=1.5, step=1" in terminal.getvalue()
+
+
 def test_a_bar_without_tqdm_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
 
