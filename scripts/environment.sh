@@ -75,10 +75,11 @@ make_venv() {
 }
 
 # Software drivers, so that the tests run every executor without a GPU: Vulkan on the CPU (also under
-# WebGPU), the validator of SPIR-V, and the validation layer. Debian's PoCL joins them where that of
-# the wheel has a compiler too old for the processor, and its browser, which looks at pages (Ubuntu's is
-# a snap, and no package).
+# WebGPU), the validator of SPIR-V, the validation layer, and what programs in C for OpenCL and Vulkan
+# are compiled with. Debian's PoCL joins them where that of the wheel has a compiler too old for the
+# processor, and its browser, which looks at pages (Ubuntu's is a snap, and no package).
 DRIVERS="libvulkan1 mesa-vulkan-drivers spirv-tools vulkan-validationlayers"
+DRIVERS="$DRIVERS libvulkan-dev opencl-headers ocl-icd-opencl-dev"
 
 opencl_works() {
     "$python" -c 'import sys; from rune.backends import opencl; sys.exit(not opencl.probe()[0])'
