@@ -66,7 +66,7 @@ class Progress(Generic[T]):
                 yield x
 
     def set_postfix(self, **values: object) -> None:
-        """Show values behind the bar; of arrays with one element that number, for which it waits.
+        """Show values behind the bar; an array with one element is shown as that number.
 
         >>> from rune import data
         >>> for x in (bar := data.progress([1, 2])):

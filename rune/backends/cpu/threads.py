@@ -133,7 +133,7 @@ def allow(code: compiler.Code, processors: Iterable[int]) -> None:
 
 @functools.cache
 def _pool(share: Share) -> Pool:
-    # Locks and waits take what they take; more of LLVM's effort would cost a first call 9 ms.
+    # Locks and waits gain nothing by more of LLVM's effort, which would cost a first call 9 ms.
     code = compiler.compile_module("pool", _text(), effort=0)
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))

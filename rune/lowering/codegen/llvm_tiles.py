@@ -74,7 +74,7 @@ def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ..
 
 
 def _constants(inner: Sequence[Stmt], grid: Sequence[For], shared: Set[str]) -> tuple[Let, ...]:
-    """The values that no axis decides, as the number of a step, and that no store changes."""
+    """The values that depend on no axis, as the number of a step, and that no store changes."""
     varying, constants = {g.var for g in grid}, list[Let]()
     for stmt in inner:
         if not isinstance(stmt, Let):

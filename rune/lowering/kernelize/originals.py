@@ -71,14 +71,14 @@ def _is_in_time(kernel: Kernel, reader: int, load: Load, writer: int) -> bool:
     places = [w for r, w in zip(load.indices, write.indices, strict=True) if r == w]
     if reader == writer:  # a value is complete before it is written
         return _several(kernel.domain) | _several(write.axes) <= _decided(places, _varying(kernel, write))
-    # Axes and names within two statements are not the same ones.
+    # Two statements may use one name for axes or scalars of their own.
     hidden = _bound_within(write) | _bound_within(reading)
     outer = [place for place in places if not size_names(place) & hidden]
     return _several(kernel.domain) <= _decided(outer, _varying(kernel, None))
 
 
 def _decided(places: Iterable[Size], varying: Set[str]) -> Set[str]:
-    """The axes that an element tells: each is alone in a place where it is read and written."""
+    """The axes whose point follows from an index: it is the only axis of that index."""
     alone = [(place, size_names(place) & varying) for place in places]
     return {name for place, names in alone for name in names if len(names) == 1 and _tells(place, name)}
 

@@ -79,7 +79,7 @@ class Spectrum:
 
 @functools.cache
 def address(routine: str, dtype: np.dtype) -> int | None:
-    """Where LAPACK's routine begins, None where it is not to be seen."""
+    """Where LAPACK's routine begins, None where it is hidden."""
     if sys.byteorder != "little" or dtype not in _LETTERS:
         return None
     library = _library()
@@ -133,7 +133,7 @@ def _work_of_eigh(spectrum: Spectrum) -> Work:
 
 
 def _work_of_svd(spectrum: Spectrum) -> Work:
-    """LAPACK does not say how many real numbers and integers: these are its manual's."""
+    """LAPACK does not say how many real numbers and integers it wants: its manual does."""
     is_complex, least = spectrum.dtype in dtypes.COMPLEX, spectrum.least
     number, real, integers, info = _answers(spectrum)
     height, width, of_vh = map(_integer, (spectrum.rows, spectrum.columns, spectrum.outer[1]))
@@ -145,7 +145,7 @@ def _work_of_svd(spectrum: Spectrum) -> Work:
 
 
 def _answers(spectrum: Spectrum) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Memory for a number, a real one, and two integers."""
+    """Memory for a number, a real number, and two integers."""
     return np.zeros(1, spectrum.dtype), np.zeros(1, real_dtype(spectrum.dtype)), _integer(0), _integer(0)
 
 
@@ -206,7 +206,7 @@ def triangle_of(spectrum: Spectrum) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A function over the matrices of a batch in the making, with its parameters by name."""
+    """A function over the matrices of a batch while it is written, with its parameters by name."""
 
     routine: str
     of: Rows
@@ -224,7 +224,7 @@ class _Task:
         return [self.reference(self.named[name]) for name in names.split()]
 
     def is_finite(self, at: Value, count: Value) -> Value:
-        """Whether all of so many numbers are."""
+        """Whether all of the numbers are finite."""
         make, writer = self.of.make, self.of.make.writer
         slot = writer.allocate(make.shape.vector)
         writer.store(writer.constant(make.shape.vector, 0.0), slot)
@@ -248,7 +248,7 @@ class _Task:
         writer.either(is_whole.invert(), lambda: of.copied("copied", spare, padded, out, width, height, width))
 
     def spoil(self, at: Value, count: Value, parts: int) -> None:
-        """NaN in so many numbers."""
+        """Write NaN into a number of elements."""
         make, scalar = self.of.make, self.of.make.shape.scalar
         nan, zero = (make.writer.constant(scalar, x) for x in (float("nan"), 0.0))
 
