@@ -96,7 +96,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class OfOperands:
-    """A parameter of JAX's that the operands tell: read(params, operands) -> what JAX's says."""
+    """A JAX parameter that follows from the operands: read(params, operands) -> its value."""
 
     read: Callable[[Params, Sequence[Atom]], object]
 
@@ -119,7 +119,7 @@ _OPTIONAL = frozenset({"accuracy", "out_sharding", "sharding", "precision", "pre
 
 
 def ignored(value: object) -> Translation:
-    """A parameter of JAX's that changes no result here: this is what it is read as."""
+    """A JAX parameter that changes no result here, and the value that it reads as."""
     return Translation(lambda params: value, lambda value, params: {})
 
 

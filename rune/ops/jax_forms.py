@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 Axes = tuple[int, ...]
 
 
-# --- what JAX's parameters hold ---------------------------------------------------------------
+# --- values of JAX's parameters ---------------------------------------------------------------
+
+
+def _index_dims(*axes: Sequence[int]) -> IndexDims:
+    return IndexDims(*map(tuple, axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,12 @@ class GatherDimensionNumbers:
 
     def to_dims(self) -> IndexDims:
         """The same, as operations here take it."""
-        return IndexDims(
-            tuple(self.offset_dims),
-            tuple(self.collapsed_slice_dims),
-            tuple(self.start_index_map),
-            tuple(self.operand_batching_dims),
-            tuple(self.start_indices_batching_dims),
+        return _index_dims(
+            self.offset_dims,
+            self.collapsed_slice_dims,
+            self.start_index_map,
+            self.operand_batching_dims,
+            self.start_indices_batching_dims,
         )
 
 
@@ -83,12 +87,12 @@ class ScatterDimensionNumbers:
 
     def to_dims(self) -> IndexDims:
         """The same, as operations here take it."""
-        return IndexDims(
-            tuple(self.update_window_dims),
-            tuple(self.inserted_window_dims),
-            tuple(self.scatter_dims_to_operand_dims),
-            tuple(self.operand_batching_dims),
-            tuple(self.scatter_indices_batching_dims),
+        return _index_dims(
+            self.update_window_dims,
+            self.inserted_window_dims,
+            self.scatter_dims_to_operand_dims,
+            self.operand_batching_dims,
+            self.scatter_indices_batching_dims,
         )
 
 
@@ -162,7 +166,7 @@ def _fields(dims: IndexDims) -> tuple[Axes, ...]:
 
 
 def _fill_value(params: Params, operands: Sequence[Atom]) -> object:
-    """What is read outside; None where nothing is, or where it is not known before the call."""
+    """The value read outside; None if there is none, or if only the call tells it."""
     fill = operands[2]
     return fill.val if params["mode"] == "fill" and isinstance(fill, Literal) else None
 

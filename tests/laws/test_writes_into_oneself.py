@@ -123,6 +123,25 @@ def test_what_is_written_is_read_before(name: str, loop: str, side: tuple[int, i
     same(expected(name, loop, x), result(name, loop, x, "cpu:0"))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_operations_one_by_one_mean_the_same(name: str):
+    x = numbers(SIDES[2])
+    same(expected(name, "once", x), CASES[name][0](rnp.asarray(x)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_before_and_after_are_results_as_well(name: str):
+    x, (f, meaning) = numbers(SIDES[2]), CASES[name]
+
+    def stages(x: Any) -> Any:
+        doubled = x * 2
+        changed_once = f(doubled)
+        return doubled, changed_once, changed_once + 1
+
+    y = meaning(x * 2)
+    same((x * 2, y, y + 1), rune.jit(stages)(x))
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("name", CASES)
 def test_the_smallest_array_is_changed_in_place_alike(name: str, loop: str):

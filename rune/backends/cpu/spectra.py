@@ -1,8 +1,8 @@
 """Calls of NumPy's eigh and svd in a plan of the CPU that native code makes by itself.
 
 Lowering writes them as Python functions (lowering/host_calls.py), which they stay where sizes are
-symbolic, where a matrix is so large that somebody may want to stop LAPACK, and where LAPACK is not
-to be seen. Else the plan calls linalg/lapack.py. Its work arrays lie behind the arena's values, so
+symbolic, where a matrix is so large that somebody may want to stop LAPACK, and where LAPACK is
+hidden. Else the plan calls linalg/lapack.py. Its work arrays lie behind the arena's values, so
 that a call asks the system for nothing.
 """
 

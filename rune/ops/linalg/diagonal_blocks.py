@@ -86,7 +86,7 @@ def _finite_solution(a: Value, b: Value, block: int, invert: Invert) -> tuple[Va
 
 
 def _below_blocks(a: Value, block: int) -> Value:
-    """Zeros but for what is left of the diagonal blocks."""
+    """The entries to the left of the diagonal blocks; zeros elsewhere."""
     row, column = rows(type_of(a).shape), columns(type_of(a).shape)
     return keep(lt(column, sub(row, rem(row, np.int32(block)))), a)
 
@@ -133,7 +133,7 @@ def _within_range(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _scaled(factor: Value, x: Value) -> Value:
-    """Rows times real numbers. A product of complex ones would make NaN of what is infinite."""
+    """Rows times real numbers. A product of complex ones would turn infinities into NaN."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return scaled_rows(factor, x)
     return complex(scaled_rows(factor, real(x)), scaled_rows(factor, imag(x)))

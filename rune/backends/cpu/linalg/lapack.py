@@ -188,7 +188,7 @@ def scratch_of(spectrum: Spectrum, lanes: int) -> dict[str, int]:
 
 
 def job_of(spectrum: Spectrum) -> int:
-    """The letter for what is computed."""
+    """LAPACK's letter for the vectors that are wanted."""
     if not spectrum.vectors:
         return _NONE
     if spectrum.routine == "eigh":
@@ -230,7 +230,7 @@ class _Task:
         writer.store(writer.constant(make.shape.vector, 0.0), slot)
 
         def piece(first: Value, length: Value | None) -> None:
-            # Zero times what is not finite is NaN.
+            # Zero times NaN or infinity is NaN.
             zeros = make.vector(make.at(at, first), length) * 0.0
             writer.store(writer.load(make.shape.vector, slot) + zeros, slot)
 
