@@ -22,7 +22,7 @@ from itertools import chain
 from typing import assert_never
 
 from rune import dims
-from rune.backends.cpu import pulse, python_call
+from rune.backends.cpu import compiler, pulse, python_call
 from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.crew.talk import Talk, message_of, place_of
@@ -70,6 +70,8 @@ class Host:
     strided_dot: Address  # ... and of views (gemm/strided.py)
     transform: Transform  # of Fourier transforms (fft/library.py)
     factors: Factors  # of matrices (linalg/library.py)
+    effort: int = compiler.EFFORT  # LLVM's, with which these are made
+    draft: Host | None = None  # the same with routines made in a hurry (drafts.py)
     # The Python function of a step, which takes the address of words (callbacks.py).
     call_back: Callable[[Call], Callable[[int], int]] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
