@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.run import CpuExecutable
-from rune.backends.cpu.steps import Host
 from rune.backends.shared import host_memory
 from rune.backends.shared.work import Work
 from rune.dims import Size

@@ -30,6 +30,7 @@ from rune.backends.cpu.drafts import DraftExecutable
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.fft.library import transform_address
 from rune.backends.cpu.gemm import library, strided
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.linalg import library as factor_library
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.cpu.timed import TimedExecutable
@@ -145,7 +146,7 @@ class CpuBackend:
         self.work = Work()
         self.host = replace(self._host(compiler.EFFORT), draft=self._host(compiler.HURRY))
 
-    def _host(self, effort: int) -> steps.Host:
+    def _host(self, effort: int) -> Host:
         """What plans need to know, with routines that are made by so much effort of LLVM's."""
         target, abi = self.target, host_abi.abi()
         assert abi is not None
@@ -172,7 +173,7 @@ class CpuBackend:
             return factor_library.library(dtype, target.cores, pool, effort)
 
         routines, meet = (dot, strided_dot, transform, factors), lambda: _crew().meet_address()
-        return steps.Host(compiler.machine(), abi, target.cores, parallel, *routines, effort, meet=meet)
+        return Host(compiler.machine(), abi, target.cores, parallel, *routines, effort, meet=meet)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""

@@ -20,9 +20,9 @@ from typing import Self
 from rune import locks
 from rune.backends.cpu import compiler
 from rune.backends.cpu.costs import cost_of
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.plan import Kernels, Rendering, render_kernels
 from rune.backends.cpu.run import CpuExecutable, Form, Prepared, compiled, entry_of
-from rune.backends.cpu.steps import Host
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
@@ -58,11 +58,6 @@ def _step_cost(step: Step, kernels: Kernels) -> float:
             return math.inf if cost is None else cost
 
 
-def of_effort(host: Host, effort: int) -> Host:
-    """The host whose routines are made by so much effort of LLVM's."""
-    return host.draft if host.draft is not None and host.draft.effort == effort else host
-
-
 class DraftExecutable(CpuExecutable):
     """A compiled plan whose code is a draft at first, if the plan is short."""
 
@@ -71,7 +66,7 @@ class DraftExecutable(CpuExecutable):
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         self._host, kernels = host, render_kernels(plan, host)
         is_short = not self.talk.messages and draft_cost(plan.steps, kernels) <= MOST_WORK
-        draft = of_effort(host, compiler.HURRY if is_short else compiler.EFFORT)
+        draft = host.of_effort(compiler.HURRY if is_short else compiler.EFFORT)
         return compiled(plan, replace(draft, call_back=host.call_back), kernels)
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:

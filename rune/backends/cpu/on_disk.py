@@ -29,12 +29,12 @@ from rune.backends.cpu import compiler, pulse
 from rune.backends.cpu.array_checks import CHECKS, array_checks
 from rune.backends.cpu.crew.talk import Talk
 from rune.backends.cpu.dots import products_of
-from rune.backends.cpu.drafts import DraftExecutable, of_effort
+from rune.backends.cpu.drafts import DraftExecutable
 from rune.backends.cpu.factors import factors_of
 from rune.backends.cpu.gemm.library import Product
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.plan import render_kernels, render_plan
 from rune.backends.cpu.run import Form
-from rune.backends.cpu.steps import Host
 from rune.backends.shared import disk_cache
 from rune.backends.shared.fingerprint import fingerprint
 from rune.backends.shared.work import Work
@@ -99,7 +99,7 @@ def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
     if not all(map(_is_plain, (*form.arguments, *form.results))):
         return
     needs = Needs(products_of(plan, ("dot", "strided_dot")), factors_of(plan))
-    words = _words(code.addresses, needs, of_effort(host, code.effort))
+    words = _words(code.addresses, needs, host.of_effort(code.effort))
     if words is None:
         return
     disk_cache.store(_key(key, host), _entry(form, needs, words, code))
@@ -113,7 +113,7 @@ def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> Store
     if entry is None:
         return None
     form, needs, words, effort, image = _read(entry)
-    known = {**_of_process(host), **needs.addresses(of_effort(host, effort))}
+    known = {**_of_process(host), **needs.addresses(host.of_effort(effort))}
     addresses = [known[word] if word in known else _late_address(word, host) for word in words]
     executable = StoredExecutable(form, compiler.link(image, addresses, effort), host, lower, work)
     if executable.is_draft:

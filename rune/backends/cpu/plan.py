@@ -19,8 +19,8 @@ from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.dots import compile_dots
 from rune.backends.cpu.entry import entry
 from rune.backends.cpu.factors import compile_factors
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.spectra import scratch_of
-from rune.backends.cpu.steps import Host
 from rune.backends.cpu.transforms import compile_transforms
 from rune.dims import Size
 from rune.lowering.codegen.llvm import Rendered, render

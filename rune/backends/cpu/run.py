@@ -18,10 +18,11 @@ from typing import TypeVar
 import numpy as np
 
 from rune import dtypes
-from rune.backends.cpu import compiler, host_abi, steps
+from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.crew.talk import talk_of
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.plan import Kernels, Rendering, render_kernels, render_plan
 from rune.backends.cpu.spectra import calls_python
 from rune.backends.shared import callbacks, host_memory, shortage
@@ -68,7 +69,7 @@ def form_of(plan: Plan, rendering: Rendering) -> Form:
     return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
 
 
-def compiled(plan: Plan, host: steps.Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:
+def compiled(plan: Plan, host: Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:
     """The module of a plan as text and as machine code. Errors: CompileError; OutOfMemory."""
     rendering = render_plan(plan, host, kernels)
     return rendering, compiler.compile_module(plan.name, rendering.text, host.effort)
@@ -90,16 +91,16 @@ class CpuExecutable:
 
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
-    def __init__(self, plan: Plan, host: steps.Host, work: Work):
+    def __init__(self, plan: Plan, host: Host, work: Work):
         self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
         rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
         self._begin(form_of(plan, rendering), code, host, work)
 
-    def _compiled(self, plan: Plan, host: steps.Host) -> tuple[Rendering, compiler.Code]:
+    def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         return compiled(plan, host, render_kernels(plan, host))
 
-    def _begin(self, form: Form, code: compiler.Code, host: steps.Host, work: Work) -> None:
+    def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""
         self.form, self.code, self.cores, self.work = form, code, host.cores, work
         self.native = entry_of(form, code, host.abi)
