@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rune.backends import cpu
-from rune.backends.cpu.steps import Host
+from rune.backends.cpu.host import Host
+from rune.backends.cpu.run import CpuExecutable
 from rune.backends.shared import host_memory
 from rune.backends.shared.work import Work
 from rune.dims import Size
@@ -141,28 +142,29 @@ class Watched:
         return [(a, b) for arena in self.arenas for a, b in self.gaps if (arena[a:b] != MARK).any()]
 
 
-def guarded_executable(guards: Guards, watched: list[Watched]) -> type[cpu.CpuExecutable]:
-    """The class of executables with such arenas; each is added to `watched`."""
+def guard_arenas(guards: Guards, watched: list[Watched]) -> None:
+    """Give executables of all kinds such arenas; each is added to `watched`."""
+    begin, new_arena = CpuExecutable.__init__, CpuExecutable.new_arena
+    gaps_of: weakref.WeakKeyDictionary[CpuExecutable, Ranges] = weakref.WeakKeyDictionary()
 
-    class Guarded(cpu.CpuExecutable):
-        def __init__(self, plan: Plan, host: Host, work: Work):
-            # A clock knows the steps by their identity.
-            spread_plan, self._gaps = spread(plan, guards) if host.clock is None else (plan, [])
-            super().__init__(spread_plan, host, work)
-            if guards is Guards.CANARIES and self._gaps:
-                watched.append(Watched(self._gaps, self._arenas))
+    def begin_apart(self: CpuExecutable, plan: Plan, host: Host, work: Work) -> None:
+        # A clock knows the steps by their identity.
+        spread_plan, gaps = spread(plan, guards) if host.clock is None else (plan, [])
+        begin(self, spread_plan, host, work)
+        gaps_of[self] = gaps
+        if guards is Guards.CANARIES and gaps:
+            watched.append(Watched(gaps, self._arenas))
 
-        def new_arena(self, nbytes: int) -> np.ndarray:
-            if not self._gaps:
-                return super().new_arena(nbytes)
-            if guards is Guards.CANARIES:
-                arena = super().new_arena(nbytes)
-                for a, b in self._gaps:
-                    arena[a:b] = MARK
-                return arena
-            return _arena_of_pages(nbytes, self._gaps)
+    def guarded_arena(self: CpuExecutable, nbytes: int) -> np.ndarray:
+        gaps = gaps_of.get(self, [])
+        if gaps and guards is not Guards.CANARIES:
+            return _arena_of_pages(nbytes, gaps)
+        arena = new_arena(self, nbytes)
+        for a, b in gaps:
+            arena[a:b] = MARK
+        return arena
 
-    return Guarded
+    CpuExecutable.__init__, CpuExecutable.new_arena = begin_apart, guarded_arena
 
 
 def _arena_of_pages(nbytes: int, gaps: Ranges) -> np.ndarray:

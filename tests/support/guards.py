@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 
-from rune.backends import cpu
-from tests.support.guarded_arena import Watched, guarded_executable
+from tests.support.guarded_arena import Watched, guard_arenas
 from tests.support.guarded_memory import GuardedMemory, Guards
 
 
@@ -23,7 +22,7 @@ class _Guard:
         self.counted = 0
         self.memory = None if guards is Guards.NONE else GuardedMemory(guards)
         if self.memory is not None:
-            cpu.CpuExecutable = guarded_executable(guards, self.watched)
+            guard_arenas(guards, self.watched)
 
     def damage(self) -> list[str]:
         """What was written beside since the last look."""

@@ -6,6 +6,7 @@ split between the cores by a pool of threads, as are matrix products.
 
     compiler   LLVM                               plan      a plan as one module: steps, entry
     run        a compiled plan                    threads   the pool of threads
+    drafts     plans compiled in a hurry at first
     gemm/      matrix products                    calls/    cached calls, made by native code
     fft/       Fourier transforms
 """
@@ -25,9 +26,11 @@ import numpy as np
 from rune import dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
+from rune.backends.cpu.drafts import DraftExecutable
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.fft.library import transform_address
 from rune.backends.cpu.gemm import library, strided
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.linalg import library as factor_library
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.cpu.timed import TimedExecutable
@@ -141,7 +144,11 @@ class CpuBackend:
     def __init__(self, target: Target):
         self.target = target
         self.work = Work()
-        abi = host_abi.abi()
+        self.host = replace(self._host(compiler.EFFORT), draft=self._host(compiler.HURRY))
+
+    def _host(self, effort: int) -> Host:
+        """What plans need to know, with routines that are made by so much effort of LLVM's."""
+        target, abi = self.target, host_abi.abi()
         assert abi is not None
         share = _shares()[int(target.name.split(":")[1])]
         parallel = partial(threads.parallel_address, share)
@@ -151,24 +158,22 @@ class CpuBackend:
             if gemm is not None:
                 return blas.dot_address(gemm, dtype)
             pool = parallel() if target.cores > 1 else 0
-            return library.gemm_address(dtype, target.cores, pool, products)
+            return library.gemm_address(dtype, target.cores, pool, effort, products)
 
         def strided_dot(dtype: np.dtype, products: list[library.Product]) -> int:
             pool = parallel() if target.cores > 1 else 0
-            return strided.gemm_address(dtype, target.cores, pool, products)
+            return strided.gemm_address(dtype, target.cores, pool, effort, products)
 
         def transform(dtype: np.dtype, forms: list[Form], form: Form) -> int:
             pool = parallel() if target.cores > 1 else 0
-            return transform_address(dtype, target.cores, pool, forms, form)
+            return transform_address(dtype, target.cores, pool, effort, forms, form)
 
         def factors(dtype: np.dtype) -> factor_library.Library:
             pool = parallel() if target.cores > 1 else 0
-            return factor_library.library(dtype, target.cores, pool)
+            return factor_library.library(dtype, target.cores, pool, effort)
 
-        routines = (dot, strided_dot, transform, factors)
-        self.host = steps.Host(
-            compiler.machine(), abi, target.cores, parallel, *routines, meet=lambda: _crew().meet_address()
-        )
+        routines, meet = (dot, strided_dot, transform, factors), lambda: _crew().meet_address()
+        return Host(compiler.machine(), abi, target.cores, parallel, *routines, effort, meet=meet)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""
@@ -191,9 +196,13 @@ class CpuBackend:
         """
         return CpuExecutable(plan, self.host, self.work)
 
+    def draft(self, plan: Plan) -> DraftExecutable:
+        """Compile a plan, in a hurry if it is short. Errors: CompileError."""
+        return DraftExecutable(plan, self.host, self.work)
+
     def keep(self, key: bytes, executable: Executable) -> None:
         """Have another process find a compiled plan under the words of its program."""
-        assert isinstance(executable, CpuExecutable)
+        assert isinstance(executable, DraftExecutable)
         _on_disk().keep(key, executable, self.host)
 
     def stored(self, key: bytes, lower: Callable[[], Plan]) -> CpuExecutable | None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # LLVM is loaded by its first use
     from llvmlite.binding.targets import TargetMachine
 
 PASSES = ("sroa", "instruction_combine")
+# LLVM's effort where it chooses instructions, of 0 to 2: the same bits by slower code in less time.
+HURRY, EFFORT = 0, 2
 # What LLVM takes for a module: at most about 10 MiB, and 80 times its text, were measured.
 ROOM_BYTES, ROOM_FACTOR = 32 << 20, 128
 _ADDRESS = re.compile(r"inttoptr \(i64 (\d+) to ptr\)")
@@ -116,7 +118,7 @@ def attributes() -> str:
 _MODEL = {"reloc": "static", "codemodel": "large"}
 
 
-def _target_machine(effort: int = 2) -> TargetMachine:
+def _target_machine(effort: int = EFFORT) -> TargetMachine:
     target = library().Target.from_default_triple()
     return target.create_target_machine(cpu=host().name, features=host().features, opt=effort, jit=True, **_MODEL)
 
@@ -129,6 +131,7 @@ class Code:
     text: str
     image: bytes  # object code, ...
     addresses: Sequence[int]  # ... and what its symbols stand for, in order
+    effort: int  # LLVM's
 
     def address(self, name: str) -> int:
         """Where a function begins."""
@@ -144,12 +147,12 @@ class Code:
     def assembly(self) -> str:
         """The module as assembly, compiled again for reading."""
         with _lock(), deferred():
-            optimiser = _optimiser(effort=2)
+            optimiser = _optimiser(EFFORT)
             return optimiser.target.emit_assembly(_optimised(self.text, optimiser))
 
 
-def compile_module(name: str, text: str, effort: int = 2) -> Code:
-    """Compile IR text, with LLVM's effort of 0 to 2 where instructions are chosen.
+def compile_module(name: str, text: str, effort: int = EFFORT) -> Code:
+    """Compile IR text.
 
     Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines; OutOfMemory
     where LLVM could run short of memory, at which it would end the process.
@@ -162,15 +165,15 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
     with _lock(), deferred():
         try:
             image = _object(key, text, effort)
-            return Code(_linked(image, addresses), text, image, addresses)
+            return Code(_linked(image, addresses), text, image, addresses, effort)
         except RuntimeError as error:
             raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
 
 
-def link(image: bytes, addresses: Sequence[int]) -> Code:
+def link(image: bytes, addresses: Sequence[int], effort: int) -> Code:
     """Object code of an earlier process, with its symbols bound to addresses of this one."""
     with _lock(), deferred():
-        return Code(_linked(image, addresses), "", image, addresses)
+        return Code(_linked(image, addresses), "", image, addresses, effort)
 
 
 def _require_room(name: str, nbytes: int) -> None:

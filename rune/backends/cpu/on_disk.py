@@ -20,6 +20,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 
 import numpy as np
 
@@ -28,11 +29,12 @@ from rune.backends.cpu import compiler, pulse
 from rune.backends.cpu.array_checks import CHECKS, array_checks
 from rune.backends.cpu.crew.talk import Talk
 from rune.backends.cpu.dots import products_of
+from rune.backends.cpu.drafts import DraftExecutable
 from rune.backends.cpu.factors import factors_of
 from rune.backends.cpu.gemm.library import Product
-from rune.backends.cpu.plan import render_plan
-from rune.backends.cpu.run import CpuExecutable, Form
-from rune.backends.cpu.steps import Host
+from rune.backends.cpu.host import Host
+from rune.backends.cpu.plan import render_kernels, render_plan
+from rune.backends.cpu.run import Form
 from rune.backends.shared import disk_cache
 from rune.backends.shared.fingerprint import fingerprint
 from rune.backends.shared.work import Work
@@ -70,14 +72,14 @@ class Needs:
         return addresses
 
 
-class StoredExecutable(CpuExecutable):
+class StoredExecutable(DraftExecutable):
     """Code of an earlier process. The plan is made by lowering when somebody asks for it."""
 
     def __init__(self, form: Form, code: compiler.Code, host: Host, lower: Callable[[], Plan], work: Work):
-        self.talk = Talk((), (), True)
+        self.talk, self._host = Talk((), (), True), host
         # Made once: asked again, or by a twin on another device, it is the same plan.
         self._lower = functools.cache(lower)
-        self._rendered = functools.cache(lambda: render_plan(self.plan, host))
+        self._rendered = functools.cache(lambda: render_plan(self.plan, host, render_kernels(self.plan, host)))
         self._begin(form, code, host, work)
 
     def assembly(self) -> str:
@@ -88,8 +90,8 @@ class StoredExecutable(CpuExecutable):
 # --- keys and entries -------------------------------------------------------------------------
 
 
-def keep(key: bytes, executable: CpuExecutable, host: Host) -> None:
-    """Have another process find the code, if it can be stored."""
+def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
+    """Have another process find the code, if it can be stored; a draft until there is better."""
     plan, form, code = executable.plan, executable.form, executable.code
     calls = [step for step in all_steps(plan) if isinstance(step, Call)]
     if form.calls_python or form.size_sources or any(c.routine == "line_fft" for c in calls):
@@ -97,9 +99,12 @@ def keep(key: bytes, executable: CpuExecutable, host: Host) -> None:
     if not all(map(_is_plain, (*form.arguments, *form.results))):
         return
     needs = Needs(products_of(plan, ("dot", "strided_dot")), factors_of(plan))
-    words = _words(code.addresses, needs, host)
-    if words is not None:
-        disk_cache.store(_key(key, host), _entry(form, needs, words, code.image))
+    words = _words(code.addresses, needs, host.of_effort(code.effort))
+    if words is None:
+        return
+    disk_cache.store(_key(key, host), _entry(form, needs, words, code))
+    if executable.is_draft:
+        executable.when_refined = partial(keep, key, host=host)
 
 
 def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> StoredExecutable | None:
@@ -107,10 +112,13 @@ def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> Store
     entry = disk_cache.load(_key(key, host))
     if entry is None:
         return None
-    form, needs, words, image = _read(entry)
-    known = {**_of_process(host), **needs.addresses(host)}
+    form, needs, words, effort, image = _read(entry)
+    known = {**_of_process(host), **needs.addresses(host.of_effort(effort))}
     addresses = [known[word] if word in known else _late_address(word, host) for word in words]
-    return StoredExecutable(form, compiler.link(image, addresses), host, lower, work)
+    executable = StoredExecutable(form, compiler.link(image, addresses, effort), host, lower, work)
+    if executable.is_draft:
+        executable.when_refined = partial(keep, key, host=host)
+    return executable
 
 
 def _key(key: bytes, host: Host) -> bytes:
@@ -121,7 +129,7 @@ def _key(key: bytes, host: Host) -> bytes:
     return disk_cache.key_of("cpu plan", fingerprint(), *versions, processor.name, processor.features, machine, key)
 
 
-def _entry(form: Form, needs: Needs, words: Sequence[Word], image: bytes) -> bytes:
+def _entry(form: Form, needs: Needs, words: Sequence[Word], code: compiler.Code) -> bytes:
     said = {
         "name": form.name,
         "arguments": [*map(_type_words, form.arguments)],
@@ -133,12 +141,13 @@ def _entry(form: Form, needs: Needs, words: Sequence[Word], image: bytes) -> byt
         "products": [[name, dtypes.short(d), [*map(astuple, ps)]] for (name, d), ps in needs.products.items()],
         "factors": [[dtypes.short(d), [*map(astuple, fs)]] for d, fs in needs.factors.items()],
         "words": words,
+        "effort": code.effort,
     }
     text = json.dumps(said).encode()
-    return _LENGTH.pack(len(text)) + text + image
+    return _LENGTH.pack(len(text)) + text + code.image
 
 
-def _read(entry: bytes) -> tuple[Form, Needs, list[Word], bytes]:
+def _read(entry: bytes) -> tuple[Form, Needs, list[Word], int, bytes]:
     (length,) = _LENGTH.unpack_from(entry)
     said = json.loads(entry[_LENGTH.size : _LENGTH.size + length])
     arguments, results = ([_type(*t) for t in said[name]] for name in ("arguments", "results"))
@@ -147,7 +156,8 @@ def _read(entry: bytes) -> tuple[Form, Needs, list[Word], bytes]:
     form = Form(said["name"], tuple(arguments), tuple(results), *sizes, donations, *how)
     products = {(name, _DTYPES[d]): [Product(*p) for p in listed] for name, d, listed in said["products"]}
     factors = {_DTYPES[d]: [Factor(*f) for f in listed] for d, listed in said["factors"]}
-    return form, Needs(products, factors), [tuple(w) for w in said["words"]], entry[_LENGTH.size + length :]
+    words, image = [tuple(w) for w in said["words"]], entry[_LENGTH.size + length :]
+    return form, Needs(products, factors), words, said["effort"], image
 
 
 def _type_words(type: ArrayType) -> tuple[list[int], str, bool]:

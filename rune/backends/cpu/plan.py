@@ -19,8 +19,8 @@ from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.dots import compile_dots
 from rune.backends.cpu.entry import entry
 from rune.backends.cpu.factors import compile_factors
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.spectra import scratch_of
-from rune.backends.cpu.steps import Host
 from rune.backends.cpu.transforms import compile_transforms
 from rune.dims import Size
 from rune.lowering.codegen.llvm import Rendered, render
@@ -40,12 +40,19 @@ class Rendering:
     arena_bytes: Size = 0  # with work arrays (spectra.py)
 
 
-def render_plan(plan: Plan, host: Host) -> Rendering:
-    """The whole plan as IR.
+Kernels = Mapping[str, Rendered]
+
+
+def render_kernels(plan: Plan, host: Host) -> Kernels:
+    """The kernels of a plan as IR."""
+    return {name: render(replace(code, name=f"kernel.{name}"), host.machine) for name, code in plan.kernels.items()}
+
+
+def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
+    """The whole plan as IR, around its kernels.
 
     Errors: CompileError for what the cpu does not have.
     """
-    kernels = {name: render(replace(code, name=f"kernel.{name}"), host.machine) for name, code in plan.kernels.items()}
     compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
     compile_transforms(plan, host.transform)
     compile_factors(plan, host.factors)
@@ -63,7 +70,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     return Rendering(text, sources, _cost(plan, kernels), has_entry, arena_bytes)
 
 
-def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float | None:
+def _cost(plan: Plan, kernels: Kernels) -> float | None:
     has_loops = any(isinstance(step, Loop | Branch) for step in plan.steps)
     return None if plan.size_sources or has_loops else cost_of(plan.steps, kernels)
 

@@ -18,11 +18,12 @@ from typing import TypeVar
 import numpy as np
 
 from rune import dtypes
-from rune.backends.cpu import compiler, host_abi, steps
+from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.crew.talk import talk_of
-from rune.backends.cpu.plan import Rendering, render_plan
+from rune.backends.cpu.host import Host
+from rune.backends.cpu.plan import Kernels, Rendering, render_kernels, render_plan
 from rune.backends.cpu.spectra import calls_python
 from rune.backends.shared import callbacks, host_memory, shortage
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
@@ -68,7 +69,13 @@ def form_of(plan: Plan, rendering: Rendering) -> Form:
     return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
 
 
-def _entry(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
+def compiled(plan: Plan, host: Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:
+    """The module of a plan as text and as machine code. Errors: CompileError; OutOfMemory."""
+    rendering = render_plan(plan, host, kernels)
+    return rendering, compiler.compile_module(plan.name, rendering.text, host.effort)
+
+
+def entry_of(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
     """The entry of a plan's own, or that of all plans of fixed sizes."""
     if form.has_entry:
         return host_abi.native_function(form.name, code.address("entry"))
@@ -84,16 +91,19 @@ class CpuExecutable:
 
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
-    def __init__(self, plan: Plan, host: steps.Host, work: Work):
+    def __init__(self, plan: Plan, host: Host, work: Work):
         self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
-        rendering = render_plan(plan, replace(host, call_back=self._callbacks.function))
+        rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
-        self._begin(form_of(plan, rendering), compiler.compile_module(plan.name, rendering.text), host, work)
+        self._begin(form_of(plan, rendering), code, host, work)
 
-    def _begin(self, form: Form, code: compiler.Code, host: steps.Host, work: Work) -> None:
+    def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
+        return compiled(plan, host, render_kernels(plan, host))
+
+    def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""
         self.form, self.code, self.cores, self.work = form, code, host.cores, work
-        self.native = _entry(form, code, host.abi)
+        self.native = entry_of(form, code, host.abi)
         self._call = self.native.call
         self._axes = [(s.argument, s.axis) for s in form.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
@@ -114,6 +124,9 @@ class CpuExecutable:
     def calls_python(self) -> bool:
         """Whether Python functions are steps of the plan."""
         return self.form.calls_python
+
+    def refine(self) -> None:
+        """Have the code that stays, where calls begin with other code (drafts.py)."""
 
     def on(self, work: Work) -> CpuExecutable:
         """The same code with its arenas, as the work of another device."""

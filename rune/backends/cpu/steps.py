@@ -23,22 +23,21 @@ from typing import assert_never
 
 from rune import dims
 from rune.backends.cpu import pulse, python_call
-from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.crew.talk import Talk, message_of, place_of
-from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
+from rune.backends.cpu.dots import write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
-from rune.backends.cpu.factors import Factors, write_factor
+from rune.backends.cpu.factors import write_factor
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
-from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.spectra import Scratch, spectrum_of, write_spectrum
-from rune.backends.cpu.transforms import Transform, write_transform
+from rune.backends.cpu.transforms import write_transform
 from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm_index
-from rune.lowering.codegen.llvm import Machine, Rendered
+from rune.lowering.codegen.llvm import Rendered
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.factors import ROUTINES as FACTORS
@@ -56,24 +55,6 @@ HEARD_COST = 1e7  # of a kernel behind which signals are asked for, some millise
 ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 MOST_STEPS = 32  # of one function, with those of the loops and branches in it
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """What the module needs to know of the process: the processor, Python, the worker pool."""
-
-    machine: Machine
-    abi: Abi
-    cores: int
-    parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
-    dot: Address  # of matrix products of a dtype (gemm/blocks.py), ...
-    strided_dot: Address  # ... and of views (gemm/strided.py)
-    transform: Transform  # of Fourier transforms (fft/library.py)
-    factors: Factors  # of matrices (linalg/library.py)
-    # The Python function of a step, which takes the address of words (callbacks.py).
-    call_back: Callable[[Call], Callable[[int], int]] | None = None
-    meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
-    clock: Clock | None = None  # times every step
 
 
 def task_name(kernel: str) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import locks
+from rune.backends.cpu.host import Host
 from rune.backends.cpu.run import CpuExecutable
-from rune.backends.cpu.steps import Host
 from rune.backends.shared.executor import size_values
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work

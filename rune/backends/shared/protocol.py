@@ -116,6 +116,15 @@ class CopiesAside(Protocol):
 
 
 @runtime_checkable
+class Drafts(Protocol):
+    """A backend that has code sooner if it may be slower at first."""
+
+    def draft(self, plan: Plan) -> Executable:
+        """As `record`; the code becomes what that gives when calls are worth it."""
+        ...
+
+
+@runtime_checkable
 class SharesCode(Protocol):
     """A backend whose devices can run each other's compiled code, where they are alike."""
 

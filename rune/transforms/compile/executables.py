@@ -18,7 +18,7 @@ import numpy as np
 from rune import config, counts, locks, profiling
 from rune.array import CPU, Array, Place, check_range, free_on, put
 from rune.backends import Device, device_named
-from rune.backends.shared.protocol import Executable, KeepsCode
+from rune.backends.shared.protocol import Backend, Drafts, Executable, KeepsCode
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
@@ -64,7 +64,7 @@ def _compiled(
         if profile:
             executable = late_modules.timing().record(lowered, device.name, device.backend)
         else:
-            executable = device.backend.record(lowered.plan)
+            executable = _recorded(device.backend, lowered.plan)
     return _counted(program, executable)
 
 
@@ -83,14 +83,18 @@ def _kept_or_compiled(program: Program, device: Device, donated: tuple[int, ...]
             return lowered_by(program, device, donated, ()).plan
 
     if key is None or not isinstance(backend, KeepsCode):
-        return _counted(program, backend.record(lower()))
+        return _counted(program, _recorded(backend, lower()))
     earlier = backend.stored(key, lower)
     if earlier is not None:
         count_bytes(program, CODE_BYTES)
         return earlier
-    executable = _counted(program, backend.record(lower()))
+    executable = _counted(program, _recorded(backend, lower()))
     backend.keep(key, executable)
     return executable
+
+
+def _recorded(backend: Backend, plan: Plan) -> Executable:
+    return backend.draft(plan) if isinstance(backend, Drafts) else backend.record(plan)
 
 
 def lowered_by(

@@ -239,7 +239,7 @@ def test_a_wrong_kernel_shows_its_numbered_source(monkeypatch):
     from rune.backends.cpu.plan import Rendering
 
     broken = Rendering("define void @f() {\n  oops\n}", {})
-    monkeypatch.setattr("rune.backends.cpu.run.render_plan", lambda plan, host: broken)
+    monkeypatch.setattr("rune.backends.cpu.run.render_plan", lambda plan, host, kernels: broken)
 
     with pytest.raises(CompileError, match="cpu: cannot compile add_one") as caught:
         BACKEND.record(symbolic())

@@ -47,6 +47,8 @@ class Crew:
 
     def __init__(self, parts: Sequence[CpuExecutable], grid: Grid):
         self.parts, self.grid = parts, grid
+        for part in parts:
+            part.refine()
         self.messages = parts[0].talk.messages
         self._memory = Memory()
         prepared = {id(plan): _prepare(plan) for plan in (part.plan for part in parts)}

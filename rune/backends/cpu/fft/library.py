@@ -33,6 +33,7 @@ class Library:
     dtype: np.dtype
     cores: int
     parallel: int  # the address of the pool's function, with several cores
+    effort: int  # LLVM's
     shape: Shape
     pieces: dict[str, int] = field(default_factory=dict)
     routines: dict[Form, int] = field(default_factory=dict)
@@ -49,13 +50,13 @@ class Library:
             return
         names = sorted(set[str]().union(*(pieces_of(f, self.shape.lanes) for f in missing)) - self.pieces.keys())
         if names:
-            code = self.compiled([_piece_text(self.shape, name) for name in names])
+            code = self.compiled([_piece_text(self.shape, name) for name in names], self.effort)
             self.pieces.update((name, code.address(name)) for name in names)
         # Most of what a routine does is to call pieces: it would gain nothing by more effort.
-        code = self.compiled([self.routine_text(form, k) for k, form in enumerate(missing)], effort=0)
+        code = self.compiled([self.routine_text(form, k) for k, form in enumerate(missing)], compiler.HURRY)
         self.routines.update((form, code.address(f"transform{k}")) for k, form in enumerate(missing))
 
-    def compiled(self, texts: list[str], effort: int = 2) -> compiler.Code:
+    def compiled(self, texts: list[str], effort: int) -> compiler.Code:
         """Functions as a module that stays."""
         code = compiler.compile_module("fft", "\n\n".join([_declarations(self.shape), *texts]), effort)
         self.codes.append(code)
@@ -86,14 +87,16 @@ class Library:
 
 
 @functools.cache
-def library(dtype: np.dtype, cores: int, parallel: int) -> Library:
+def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
     """The routines of this process for f32 or f64."""
-    return Library(dtype, cores, parallel, shape_for(compiler.machine(), SCALARS[dtype]))
+    return Library(dtype, cores, parallel, effort, shape_for(compiler.machine(), SCALARS[dtype]))
 
 
-def transform_address(dtype: np.dtype, cores: int, parallel: int, forms: Iterable[Form], form: Form) -> int:
+def transform_address(
+    dtype: np.dtype, cores: int, parallel: int, effort: int, forms: Iterable[Form], form: Form
+) -> int:
     """The address of the routine for a form. Errors: CompileError."""
-    routines = library(dtype, cores, parallel)
+    routines = library(dtype, cores, parallel, effort)
     routines.need(forms)
     return routines.routines[form]
 

@@ -52,6 +52,7 @@ class Library:
     shape: Shape
     cores: int
     parallel: int  # the address of the pool's function, with several cores
+    effort: int  # LLVM's
     table: ctypes.Array[ctypes.c_void_p]
     codes: list[compiler.Code] = field(default_factory=list)
 
@@ -62,8 +63,8 @@ class Library:
         """
         places = {name: self.shape.pieces.index(name) for name in names}
         missing = sorted(name for name, place in places.items() if not self.table[place])
-        for effort in (0, 2):
-            self._compile([name for name in missing if (name in DIRECTING) == (effort == 0)], effort)
+        self._compile([name for name in missing if name in DIRECTING], compiler.HURRY)
+        self._compile([name for name in missing if name not in DIRECTING], self.effort)
 
     def _compile(self, names: list[str], effort: int) -> None:
         if not names:
@@ -81,18 +82,18 @@ class Library:
         return address
 
 
-def new_library(shape: Shape, cores: int, parallel: int) -> Library:
+def new_library(shape: Shape, cores: int, parallel: int, effort: int = compiler.EFFORT) -> Library:
     """A library of no pieces."""
     table = (ctypes.c_void_p * len(shape.pieces))()
-    return Library(replace(shape, table=ctypes.addressof(table)), cores, parallel, table)
+    return Library(replace(shape, table=ctypes.addressof(table)), cores, parallel, effort, table)
 
 
 @functools.cache
-def _kept(scalar: str, cores: int, parallel: int) -> Library:
-    return new_library(shape_for(compiler.machine(), scalar), cores, parallel)
+def _kept(scalar: str, cores: int, parallel: int, effort: int) -> Library:
+    return new_library(shape_for(compiler.machine(), scalar), cores, parallel, effort)
 
 
-def library(dtype: np.dtype, cores: int, parallel: int, routine: str) -> Library:
+def library(dtype: np.dtype, cores: int, parallel: int, effort: int, routine: str) -> Library:
     """The pieces of this process for f32 or f64.
 
     Errors: CompileError for another dtype.
@@ -100,15 +101,15 @@ def library(dtype: np.dtype, cores: int, parallel: int, routine: str) -> Library
     if dtype not in SCALARS:
         name = dtypes.short(dtype)
         raise CompileError(f"{routine}: cannot multiply {name} (the routine takes f32 and f64)")
-    return _kept(SCALARS[dtype], cores, parallel)
+    return _kept(SCALARS[dtype], cores, parallel, effort)
 
 
-def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[Product]) -> int:
+def gemm_address(dtype: np.dtype, cores: int, parallel: int, effort: int, products: Iterable[Product]) -> int:
     """The address of @dot for f32 or f64, ready for these products.
 
     Errors: CompileError for another dtype.
     """
-    pieces = library(dtype, cores, parallel, "dot")
+    pieces = library(dtype, cores, parallel, effort, "dot")
     pieces.need({"dot"}.union(*(pieces_for(pieces.shape, cores, p) for p in products)))
     return pieces.address("dot")
 

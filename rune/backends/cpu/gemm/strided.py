@@ -128,14 +128,14 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     return make.text(signature).replace("define internal", "define", 1)
 
 
-def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[Product]) -> int:
+def gemm_address(dtype: np.dtype, cores: int, parallel: int, effort: int, products: Iterable[Product]) -> int:
     """The address of @dot for f32 or f64, ready for these products.
 
     Errors: CompileError for another dtype.
     """
-    pieces = library(dtype, cores, parallel, "strided_dot")
+    pieces = library(dtype, cores, parallel, effort, "strided_dot")
     pieces.need(set[str]().union(*(pieces_for(pieces.shape, cores, p) for p in products)))
-    return _compiled(dtype, cores, parallel).address("dot")
+    return _compiled(dtype, cores, parallel, effort).address("dot")
 
 
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
@@ -151,9 +151,9 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
 
 
 @functools.cache
-def _compiled(dtype: np.dtype, cores: int, parallel: int) -> compiler.Code:
-    shape = library(dtype, cores, parallel, "strided_dot").shape
-    return compiler.compile_module("strided_gemm", module_text(shape, cores, parallel))
+def _compiled(dtype: np.dtype, cores: int, parallel: int, effort: int) -> compiler.Code:
+    shape = library(dtype, cores, parallel, effort, "strided_dot").shape
+    return compiler.compile_module("strided_gemm", module_text(shape, cores, parallel), effort)
 
 
 def module_text(shape: Shape, cores: int, parallel: int) -> str:

@@ -97,7 +97,8 @@ class Library:
         texts = [_PIECES[piece](self.shape, self.numbers) for piece in used]
         texts += [_TASKS[name](self.shape, self.numbers) for name in names]
         texts += [_entry(self, name) for name in names]
-        code = compiler.compile_module("linalg", "\n\n".join([declarations(self.shape), *texts]))
+        text = "\n\n".join([declarations(self.shape), *texts])
+        code = compiler.compile_module("linalg", text, self.tiles.effort)
         self.codes.append(code)
         self.addresses.update((name, code.address(name)) for name in names)
 
@@ -112,9 +113,9 @@ class Library:
 
 
 @functools.cache
-def library(dtype: np.dtype, cores: int, parallel: int) -> Library:
+def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
     """The functions of this process for f32, f64, c64 or c128."""
-    tiles = gemm.library(real_dtype(dtype), cores, parallel, "linalg")
+    tiles = gemm.library(real_dtype(dtype), cores, parallel, effort, "linalg")
     numbers = Complexes() if dtype in dtypes.COMPLEX else Reals()
     return Library(tiles.shape, numbers, cores, parallel, tiles)
 

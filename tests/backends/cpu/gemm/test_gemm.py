@@ -16,7 +16,7 @@ import pytest
 
 from rune import dtypes
 from rune.backends.cpu import blas, threads
-from rune.backends.cpu.compiler import Code, compile_module, machine
+from rune.backends.cpu.compiler import EFFORT, Code, compile_module, machine
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.library import SCALARS, Library, Product, gemm_address, new_library, pieces_for
 from rune.backends.cpu.gemm.tile import shape_for
@@ -128,7 +128,7 @@ def test_a_nan_stays_in_its_row_and_column():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="dot: cannot multiply i32"):
-        gemm_address(dtypes.i32, 1, 0, [])
+        gemm_address(dtypes.i32, 1, 0, EFFORT, [])
 
 
 @functools.cache
