@@ -34,6 +34,7 @@ from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
 WIDTH = 88  # of a signature
+WHOLE = "the-whole-program"  # the last section of a page about an example
 # A link to a file, and no picture, which begins with `!`.
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
@@ -140,7 +141,8 @@ def on_page_markdown(text: str, page: Page, config: MkDocsConfig, files: Files) 
     """A page whose links to files of the repository lead to the pages that tell of them."""
     place = Path(page.file.src_uri)
     source = ROOT / place.with_suffix(".ipynb") if place.parent.name == "notebooks" else HERE / place
-    return LINK.sub(lambda link: _linked(source, place, *link.groups("")), text)
+    linked = LINK.sub(lambda link: _linked(source, place, *link.groups("")), text)
+    return "\n\n".join([linked, *_whole(program_files(place))])
 
 
 def _linked(source: Path, place: Path, text: str, target: str, anchor: str) -> str:
@@ -149,6 +151,8 @@ def _linked(source: Path, place: Path, text: str, target: str, anchor: str) -> s
     if file in pages() or not source.exists() or not file.exists():
         return f"[{text}]({target}{anchor})"
     page = page_about(file)
+    if page == str(place):
+        return f"[{text}](#{WHOLE})"
     return f"[{text}]({'../' * (len(place.parts) - 1)}{page})" if page else text
 
 
@@ -158,11 +162,28 @@ def page_about(file: Path) -> str | None:
     if ".".join(place.with_suffix("").parts) in ROOMS:
         return f"reference/{'.'.join(place.with_suffix('').parts)}.md"
     if file in NOTEBOOKS:
-        return f"{place.with_suffix('.md')}"
+        return str(place.with_suffix(".md"))
     if place.parts[:2] == ("examples", "llm"):
         return "programs/language-model.md"
     program = HERE / "programs" / f"{file.stem.replace('_', '-')}.md"
     return f"programs/{program.name}" if file.parent == ROOT / "examples" and program.exists() else None
+
+
+def program_files(page: Path) -> list[Path]:
+    """The files of the example program that a page tells of."""
+    if page.parent.name != "programs":
+        return []
+    file = ROOT / "examples" / f"{page.stem.replace('-', '_')}.py"
+    return [file] if file.exists() else sorted((ROOT / "examples" / "llm").glob("*.py"))
+
+
+def _whole(files: list[Path]) -> Iterator[str]:
+    """The last section of a program's page: all of its code, folded up."""
+    if files:
+        yield f"## The whole program {{ #{WHOLE} }}"
+    for file in files:
+        code = f"```python\n{file.read_text('utf-8')}```"
+        yield f'<details markdown="1"><summary>{file.relative_to(ROOT)}</summary>\n\n{code}\n\n</details>'
 
 
 def configuration(folder: Path) -> MkDocsConfig:
