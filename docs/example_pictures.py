@@ -18,6 +18,7 @@ from docs.snippets import namespace
 
 FOLDER = HERE / "examples"
 BLUE, ORANGE, GREEN = "#6478e8", "#e6912c", "#35a374"  # seen on light and on dark pages
+FOUR = (BLUE, ORANGE, GREEN, "#cc6fa5")
 Names = Mapping[str, Any]
 
 
@@ -116,11 +117,11 @@ def normalising_flow(names: Names) -> Figure:
     side = len(names["ticks"])
     heights = np.asarray(names["densities"](names["trained"], names["plane"])).reshape(side, side)
     shown(density, heights, "density", cmap="magma", origin="lower", extent=(-4, 4, -4, 4))
-    draws.scatter(*names["unseen"][:1500].T, s=4, lw=0, color=ORANGE, alpha=0.7, label="points of the crescents")
+    draws.scatter(*names["unseen"][:1500].T, s=4, lw=0, color=ORANGE, alpha=0.7, label="crescents")
     draws.scatter(*names["drawn"][:1500].T, s=4, lw=0, color=BLUE, alpha=0.7, label="draws")
     for axes in (density, draws):
         axes.set(xlim=(-2.5, 2.5), ylim=(-1.5, 2), aspect="equal")
-    explained(draws, "draws")
+    explained(draws, "points and draws")
     return figure
 
 
@@ -152,7 +153,7 @@ def pole_balancing(names: Names) -> Figure:
         course.plot(np.degrees(angles), color=colour, label=name)
     for limit in (-0.21, 0.21):
         course.axhline(np.degrees(limit), color=GREY, ls="--", lw=0.8)
-    explained(course, "angle of the pole in degrees, and where it has failed")
+    explained(course, "angle of the pole, in degrees")
     return figure
 
 
@@ -163,6 +164,7 @@ def recurrent_network(names: Names) -> Figure:
     axes.plot(values, "o", ms=3.5, color=ORANGE, label="the series")
     expected = np.asarray(names["predict"](names["params"], values[:-1]))
     axes.plot(np.arange(1, len(values)), expected, color=BLUE, label="expected from the values before")
+    axes.set_ylim(-1.3, 1.9)
     explained(axes, "a series that was not seen in training")
     return figure
 
@@ -198,6 +200,60 @@ def heat_from_measurements(names: Names) -> Figure:
     return figure
 
 
+def quantum_control(names: Names) -> Figure:
+    """The field of each spin, and the probabilities of the four states."""
+    figure, (fields, chances) = side_by_side(2)
+    times = names["DT"] * np.arange(1, names["STEPS"] + 1)
+    for number, colour in enumerate((BLUE, ORANGE)):
+        fields.step(times, np.asarray(names["field"])[:, number], color=colour, label=f"at spin {number + 1}")
+    explained(fields, "the field, over time")
+    shares = np.abs(np.asarray(names["states"])) ** 2
+    for share, name, colour in zip(shares.T, ("up, up", "up, down", "down, up", "down, down"), FOUR):
+        chances.plot(times, share, color=colour, label=name)
+    explained(chances, "the probability of each state")
+    return figure
+
+
+def hidden_markov(names: Names) -> Figure:
+    """The series and the hidden states, and the posterior of each state."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    series, shares = figure.subplots(2, 1, sharex=True)
+    means, hours = names["params"]["mean"], np.arange(len(names["seen"]))
+    series.plot(hours, names["seen"], "o", ms=2.5, color=ORANGE, label="seen")
+    series.step(hours, means[names["hidden"]], where="mid", color=GREY, lw=1, label="mean of the hidden state")
+    course = np.asarray(names["best"](names["params"], names["scores"])).argmax(axis=1)
+    series.step(hours, means[course], where="mid", color=BLUE, lw=1.2, label="likeliest course")
+    series.set_ylim(-3, 9)
+    series.legend(frameon=False, labelcolor=GREY, fontsize=8, ncols=3, loc="upper right")
+    plain(series, "")
+    posterior = np.asarray(names["posterior"](names["params"], names["scores"]))
+    shares.stackplot(hours, posterior.T, colors=FOUR[:3], alpha=0.7, lw=0)
+    plain(shares, "probability of each state, by hour")
+    return figure
+
+
+def molecular_dynamics(names: Names) -> Figure:
+    """The particles at the end, and the energies as time goes on."""
+    figure, (box, energies) = side_by_side(2)
+    side, dt = names["BOX"], 0.002
+    for places, colour, title in ((names["places"], GREY, "at first"), (names["there"], BLUE, "later")):
+        box.plot(*(np.asarray(places) % side).T, "o", ms=6, mfc="none", color=colour, label=title)
+    box.set(xlim=(0, side), ylim=(0, side), aspect="equal")
+    box.legend(frameon=False, labelcolor=GREY, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    plain(box, "particles")
+    records = names["run"](names["places"], names["speeds"], dt, 1500)[2]
+    total, kinetic = np.asarray(records[0]), np.asarray(records[1])
+    times = dt * np.arange(1, 1501)
+    for values, name, colour in (
+        (kinetic, "kinetic", ORANGE),
+        (total - kinetic, "potential", BLUE),
+        (total, "sum", GREY),
+    ):
+        energies.plot(times, values, color=colour, lw=1.2, label=name)
+    explained(energies, "energies, over time")
+    return figure
+
+
 PICTURES: Mapping[str, Callable[[Names], Figure]] = {
     f.__name__.replace("_", "-"): f
     for f in (
@@ -212,6 +268,9 @@ PICTURES: Mapping[str, Callable[[Names], Figure]] = {
         recurrent_network,
         hanging_chain,
         heat_from_measurements,
+        quantum_control,
+        hidden_markov,
+        molecular_dynamics,
     )
 }
 
