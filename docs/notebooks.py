@@ -1,4 +1,4 @@
-"""Notebooks as pages of the site: their words, code and outputs, with pictures as files beside them.
+"""Notebooks as pages of the site: words, code and outputs, with pictures as files beside them.
 
 A page is Markdown. HTML outputs, which are rune's own tables and drawings, stand in it as they are:
 their lines have the colour of the text around them, and so go with light and dark.
