@@ -45,7 +45,12 @@ def _draw_plane(axes: Any, names: Mapping[str, Any]) -> None:
 
 def _draw_losses(axes: Any, losses: Any) -> None:
     axes.semilogy([float(x) for x in losses], color="#6478e8")
-    axes.set_title("loss of each batch", fontsize=10, color=GREY)
+    plain(axes, "loss of each batch")
+
+
+def plain(axes: Any, title: str) -> None:
+    """Two spines, and nothing but grey about the lines."""
+    axes.set_title(title, fontsize=10, color=GREY)
     axes.tick_params(which="both", colors=GREY)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["bottom", "left"]].set_color(GREY)

@@ -24,14 +24,17 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parent / "site"  # not in docs/: MkDocs refuses to write into what it reads
-sys.path.insert(0, str(HERE.parent))  # MkDocs loads this file by its path
+ROOT = HERE.parent
+FOLDER = ROOT / "site"  # not in docs/: MkDocs refuses to write into what it reads
+sys.path.insert(0, str(ROOT))  # MkDocs loads this file by its path
 
 from docs.docstrings import markdown  # noqa: E402
+from docs.notebooks import NOTEBOOKS, told  # noqa: E402
 from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
 WIDTH = 88  # of a signature
+WHOLE = "the-whole-program"  # the last section of a page about an example
 # A link to a file, and no picture, which begins with `!`.
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
@@ -123,30 +126,69 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The files with a page for every room."""
+    """The files with a page for every room and every notebook."""
     for name in ROOMS:
         files.append(File.generated(config, f"reference/{name}.md", content=reference(name)))
+    for notebook in NOTEBOOKS:
+        page = told(notebook)
+        files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=page.markdown))
+        for name, picture in page.pictures.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=picture))
     return files
 
 
 def on_page_markdown(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page whose links to files that the site lacks are their text, and lead to rooms."""
-    source = HERE / page.file.src_uri
-    return LINK.sub(lambda link: _linked(source, *link.groups("")), text)
+    """A page whose links to files of the repository lead to the pages that tell of them."""
+    place = Path(page.file.src_uri)
+    source = ROOT / place.with_suffix(".ipynb") if place.parent.name == "notebooks" else HERE / place
+    linked = LINK.sub(lambda link: _linked(source, place, *link.groups("")), text)
+    return "\n\n".join([linked, *_whole(program_files(place))])
 
 
-def _linked(page: Path, text: str, target: str, anchor: str) -> str:
-    file = (page.parent / target).resolve()
-    if file in pages() or not page.exists() or not file.exists():
+def _linked(source: Path, place: Path, text: str, target: str, anchor: str) -> str:
+    """A link that stands in `source`, as the page at `place` has it; its text, if no page tells."""
+    file = (source.parent / target).resolve()
+    if file in pages() or not source.exists() or not file.exists():
         return f"[{text}]({target}{anchor})"
-    place = ".".join(file.relative_to(HERE.parent).with_suffix("").parts)
-    up = "../" * (len(page.relative_to(HERE).parts) - 1)
-    return f"[{text}]({up}reference/{place}.md)" if place in ROOMS else text
+    page = page_about(file)
+    if page == str(place):
+        return f"[{text}](#{WHOLE})"
+    return f"[{text}]({'../' * (len(place.parts) - 1)}{page})" if page else text
+
+
+def page_about(file: Path) -> str | None:
+    """The page that tells of a file of the repository: a room, a notebook, an example program."""
+    place = file.relative_to(ROOT)
+    if ".".join(place.with_suffix("").parts) in ROOMS:
+        return f"reference/{'.'.join(place.with_suffix('').parts)}.md"
+    if file in NOTEBOOKS:
+        return str(place.with_suffix(".md"))
+    if place.parts[:2] == ("examples", "llm"):
+        return "programs/language-model.md"
+    program = HERE / "programs" / f"{file.stem.replace('_', '-')}.md"
+    return f"programs/{program.name}" if file.parent == ROOT / "examples" and program.exists() else None
+
+
+def program_files(page: Path) -> list[Path]:
+    """The files of the example program that a page tells of."""
+    if page.parent.name != "programs":
+        return []
+    file = ROOT / "examples" / f"{page.stem.replace('-', '_')}.py"
+    return [file] if file.exists() else sorted((ROOT / "examples" / "llm").glob("*.py"))
+
+
+def _whole(files: list[Path]) -> Iterator[str]:
+    """The last section of a program's page: all of its code, folded up."""
+    if files:
+        yield f"## The whole program {{ #{WHOLE} }}"
+    for file in files:
+        code = f"```python\n{file.read_text('utf-8')}```"
+        yield f'<details markdown="1"><summary>{file.relative_to(ROOT)}</summary>\n\n{code}\n\n</details>'
 
 
 def configuration(folder: Path) -> MkDocsConfig:
     """How the site is written into a folder. Errors: MkDocs' own, for a folder that it refuses."""
-    return load_config(str(HERE.parent / "mkdocs.yml"), site_dir=str(folder), strict=True)
+    return load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
 
 
 def build(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import subprocess
@@ -17,12 +18,13 @@ from docs.rooms import ROOMS, public_names, room
 
 pytest.importorskip("material", reason="the site is drawn by mkdocs-material")
 
-from docs.site import FOLDER, HERE, configuration, pages
+from docs.site import FOLDER, HERE, configuration, pages, program_files
 from tests.support.browser import CHROMIUM, DARK, PHONE, WHY_NOT, Shot, browser
 
 SITE = HERE / "site.py"
 READABLE = (Path(__file__).parent / "looking" / "readable.js").read_text()
 SHOWN = ("", "tutorial/6-training", "guide/from-jax", "reference/rune.optim")  # of each kind
+SHOWN += ("examples/gaussian-process", "programs/language-model", "notebooks/devices", "notebooks/language_model")
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +84,29 @@ def test_every_page_of_the_guide_is_there(site: Path):
         assert (site / folder / "index.html").exists(), place
 
 
+@pytest.mark.parametrize("page", sorted((HERE / "programs").glob("*.md")), ids=lambda p: p.stem)
+def test_the_page_of_a_program_ends_with_its_whole_code(site: Path, page: Path):
+    files = program_files(page.relative_to(HERE))
+    text = html.unescape(re.sub(r"<[^>]+>", "", (site / "programs" / page.stem / "index.html").read_text()))
+
+    assert files
+    assert [f.name for f in files if f.read_text().strip() not in text] == []
+
+
+def test_a_link_to_a_file_leads_to_the_page_that_tells_of_it(site: Path):
+    guide = (site / "guide" / "many-devices" / "index.html").read_text()
+
+    assert 'href="../../programs/heat/"' in guide
+    assert 'href="../../notebooks/devices/"' in guide
+
+
 def test_what_a_page_says_is_found_by_the_search(site: Path):
     index = (site / "search" / "search_index.json").read_text()
 
     assert "guide/random/" in index
+    assert "examples/kalman-filter/" in index
+    assert "programs/heat/" in index
+    assert "notebooks/signals/" in index
     assert "reference/rune.nn/#rune.nn.softmax" in index
 
 

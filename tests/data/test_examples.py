@@ -17,6 +17,7 @@ from scipy.optimize import approx_fprime
 
 import rune
 from tests.support.close import near, same
+from tests.support.told import shown_output, words
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
@@ -38,7 +39,9 @@ def test_a_network_that_saw_warped_digits_recognises_them(
 
     run(images, tmp_path, monkeypatch)
 
-    upright, warped = (float(line.split()[-2]) for line in capsys.readouterr().out.splitlines()[:2])
+    text = capsys.readouterr().out
+    upright, warped = (float(line.split()[-2]) for line in text.splitlines()[:2])
+    assert words(text, lines=2) == words(shown_output("images"), lines=2)
     assert warped > upright + 0.2
     assert (tmp_path / "warped.png").stat().st_size > 5_000
 
@@ -85,7 +88,9 @@ def test_spectra_compares_itself_and_draws(
 
     run(spectra, tmp_path, monkeypatch)
 
-    assert float(capsys.readouterr().out.split("within ")[1].split()[0]) < 3e-6
+    text = capsys.readouterr().out
+    assert float(text.split("within ")[1].split()[0]) < 3e-6
+    assert words(text, lines=2) == words(shown_output("spectra"), lines=2)
     assert (tmp_path / "spectra.png").stat().st_size > 5_000
 
 
@@ -94,8 +99,10 @@ def test_shared_rates_are_learned_through_the_factorisations(
 ):
     run(least_squares, tmp_path, monkeypatch)
 
-    words = capsys.readouterr().out.split()
-    near(least_squares.RATES, np.array([float(words[1]), float(words[3])]), relative=0.02, why="noise of 2 %")
+    text = capsys.readouterr().out
+    rates = np.array([float(text.split()[n]) for n in (1, 3)])
+    near(least_squares.RATES, rates, relative=0.02, why="noise of 2 %")
+    assert words(text, lines=2) == words(shown_output("least-squares"), lines=2)
     assert (tmp_path / "curves.png").stat().st_size > 5_000
 
 

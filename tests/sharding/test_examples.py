@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.faults import MPIRUN, mpirun
+from tests.support.told import shown_output, words
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 LAST_WORDS = {
@@ -31,7 +32,10 @@ def printed(name: str, *arguments: str, **variables: str) -> str:
 
 @pytest.mark.parametrize("name", LAST_WORDS)
 def test_an_example_computes_on_four_devices_what_it_computes_on_one(name: str):
-    assert LAST_WORDS[name].format(4) in printed(name)
+    text = printed(name)
+
+    assert LAST_WORDS[name].format(4) in text
+    assert words(text) == words(shown_output(name.replace("_", "-")))
 
 
 @pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install 'rune-ml[distributed]'")
