@@ -2,7 +2,8 @@
 
 Complete events ("X") with microseconds from the beginning of the profile, each on the row of a
 number: `pid` is the process for threads of the host, and a number of its own for all devices,
-`tid` the thread or the device. Metadata events ("M") give rows their names, counters ("C") are the
+`tid` the thread or the device. `tts` and `tdur` are the clock of an event's thread, which stands
+still while it waits. Metadata events ("M") give rows their names, counters ("C") are the
 bytes in use. `displayTimeUnit` stays away: it says how to show times, but versions of Perfetto take
 it for the unit of `ts`.
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
@@ -14,6 +15,7 @@ import gzip
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -44,11 +46,14 @@ def rows(events: Iterable[Event]) -> list[Row]:
 
 
 def row_names(rows: Sequence[Row]) -> dict[Row, str]:
-    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`."""
-    threads: dict[str, int] = {}
-    for row in rows:
-        threads[row.device] = threads.get(row.device, 0) + 1
-    return {row: _row_name(row, threads[row.device]) for row in rows}
+    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`; no two alike."""
+    threads = Counter(row.device for row in rows)
+    names = {row: _row_name(row, threads[row.device]) for row in rows}
+    seen: Counter[str] = Counter()
+    for row, name in names.items():
+        seen[name] += 1
+        names[row] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return names
 
 
 def _row_name(row: Row, threads: int) -> str:
@@ -82,8 +87,16 @@ def _complete(event: Event, number: int, start: float) -> Record:
         "tid": number,
         "ts": max(0.0, (event.start - start) * MICROSECONDS),
         "dur": event.seconds * MICROSECONDS,
+        **_thread_clock(event),
         "args": {**{k: v for k, v in more.items() if v}, **{k: _readable(v) for k, v in event.details.items()}},
     }
+
+
+def _thread_clock(event: Event) -> Record:
+    """For how long the thread was on a processor; nothing where that is not known."""
+    if math.isnan(event.processor):
+        return {}
+    return {"tts": event.clock * MICROSECONDS, "tdur": event.processor * MICROSECONDS}
 
 
 def _readable(detail: object) -> object:

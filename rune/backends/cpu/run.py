@@ -85,10 +85,14 @@ class CpuExecutable:
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
     def __init__(self, plan: Plan, host: steps.Host, work: Work):
-        self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
+        self.talk, self._callbacks = talk_of(plan), self.callbacks_of(plan)
         rendering = render_plan(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
         self._begin(form_of(plan, rendering), compiler.compile_module(plan.name, rendering.text), host, work)
+
+    def callbacks_of(self, plan: Plan) -> callbacks.Callbacks:
+        """The Python functions that the plan calls."""
+        return callbacks.Callbacks(plan)
 
     def _begin(self, form: Form, code: compiler.Code, host: steps.Host, work: Work) -> None:
         """Be ready for calls."""
