@@ -68,18 +68,18 @@ class PlanProfile:
     """A compiled program on one device.
 
     seconds:      of its calls, from the call until all is done; profiled calls wait [s]
-    processor:    for how long the threads that called were on a processor meanwhile [s]
     arena_bytes:  memory for intermediate values, the most of any call [B]
     steps:        empty where the device's backend measures no steps
+    processor:    for how long the threads that called were on a processor meanwhile [s]
     """
 
     name: str
     device: str
     calls: int = 0
     seconds: float = 0.0
-    processor: float = 0.0
     arena_bytes: int = 0
     steps: list[StepProfile] = field(default_factory=list)
+    processor: float = 0.0
 
 
 @dataclass(slots=True)
