@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -92,6 +93,23 @@ def here(device: str = HOST) -> Row:
     """The row of a device, or of the host, for the thread that asks."""
     thread = threading.current_thread()
     return Row(device, thread.name, thread.ident or 0)
+
+
+def row_names(rows: Sequence[Row]) -> dict[Row, str]:
+    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`; no two alike."""
+    threads = Counter(row.device for row in rows)
+    names = {row: _row_name(row, threads[row.device]) for row in rows}
+    seen: Counter[str] = Counter()
+    for row, name in names.items():
+        seen[name] += 1
+        names[row] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return names
+
+
+def _row_name(row: Row, threads: int) -> str:
+    if row.device == HOST:
+        return row.thread
+    return row.device if threads == 1 else f"{row.device} ({row.thread})"
 
 
 def moment() -> Moment:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from rune.profiling.events import HOST, Event, Kind, Moment, Row
+from rune.profiling.events import HOST, Event, Kind, Moment, Row, row_names
 from rune.profiling.texts import counted
 from rune.records import dataclass
 
@@ -110,11 +110,12 @@ def _depth(event: Event) -> tuple[float, float]:
 
 def times(pieces: Iterable[Event]) -> list[ThreadTime]:
     """What each thread spent in what, thread by thread, the most first."""
-    totals: dict[tuple[Row, Kind], ThreadTime] = {}
+    totals: dict[Row, dict[Kind, ThreadTime]] = {}
     for piece in pieces:
-        total = totals.setdefault((piece.row, piece.kind), ThreadTime(piece.row.thread, piece.kind))
+        total = totals.setdefault(piece.row, {}).setdefault(piece.kind, ThreadTime("", piece.kind))
         total.seconds += piece.seconds
         total.processor += piece.processor
-    rows = [*dict.fromkeys(row for row, _ in totals)]
-    ordered = sorted(totals.items(), key=lambda item: (rows.index(item[0][0]), -item[1].seconds))
-    return [total for _, total in ordered]
+    for row, name in row_names([*totals]).items():
+        for total in totals[row].values():
+            total.thread = name
+    return [total for of_row in totals.values() for total in sorted(of_row.values(), key=lambda t: -t.seconds)]

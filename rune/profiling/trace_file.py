@@ -15,11 +15,10 @@ import gzip
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rune.profiling.events import HOST, Event, Row
+from rune.profiling.events import HOST, Event, Row, row_names
 from rune.profiling.memory import Level
 
 HOST_PROCESS, DEVICES = 1, 2  # numbers of the two groups of rows
@@ -45,23 +44,6 @@ def rows(events: Iterable[Event]) -> list[Row]:
     return sorted(every, key=lambda row: (row.device != HOST, "" if row.device == HOST else row.device))
 
 
-def row_names(rows: Sequence[Row]) -> dict[Row, str]:
-    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`; no two alike."""
-    threads = Counter(row.device for row in rows)
-    names = {row: _row_name(row, threads[row.device]) for row in rows}
-    seen: Counter[str] = Counter()
-    for row, name in names.items():
-        seen[name] += 1
-        names[row] = name if seen[name] == 1 else f"{name} ({seen[name]})"
-    return names
-
-
-def _row_name(row: Row, threads: int) -> str:
-    if row.device == HOST:
-        return row.thread
-    return row.device if threads == 1 else f"{row.device} ({row.thread})"
-
-
 def _group(row: Row) -> int:
     return HOST_PROCESS if row.device == HOST else DEVICES
 
@@ -70,7 +52,7 @@ def _names(numbers: Mapping[Row, int]) -> Iterator[Record]:
     for group, name in ((HOST_PROCESS, f"host (process {os.getpid()})"), (DEVICES, "devices")):
         yield {"ph": "M", "name": "process_name", "pid": group, "tid": 0, "ts": 0, "args": {"name": name}}
         yield {"ph": "M", "name": "process_sort_index", "pid": group, "tid": 0, "ts": 0, "args": {"sort_index": group}}
-    names = row_names(list(numbers))
+    names = row_names([*numbers])
     for row, number in numbers.items():
         place = {"pid": _group(row), "tid": number, "ts": 0}
         yield {"ph": "M", "name": "thread_name", **place, "args": {"name": names[row]}}

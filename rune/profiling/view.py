@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rune.drawing.svg import COLOURS, Picture
 from rune.drawing.timeline import Area, Bar, timeline
 from rune.profiling import trace_file
-from rune.profiling.events import Event, Kind
+from rune.profiling.events import Event, Kind, row_names
 from rune.profiling.texts import bytes_text, time_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ STYLE = """<style>
 def picture(profile: Profile) -> Picture:
     """The timeline: a band for each device and thread, memory of each device below."""
     events = [*profile.events, *profile.between]
-    names = trace_file.row_names(trace_file.rows(events))
+    names = row_names(trace_file.rows(events))
     bars = [_bar(names[e.row], e) for e in events]
     bars.sort(key=lambda b: [*names.values()].index(b.row))
     present = {b.kind for b in bars}

@@ -18,8 +18,8 @@ import rune
 import rune.numpy as rnp
 from rune import data, profiling
 from rune.profiling import Event, Kind, Moment, Row
+from rune.profiling.events import row_names
 from rune.profiling.threads import pieces, times
-from rune.profiling.trace_file import row_names
 
 ROW = Row(profiling.HOST, "main")
 
@@ -212,6 +212,7 @@ def test_workers_of_a_pipeline_have_rows_of_their_own():
     assert any(name.startswith("rune-data-worker") for name in by_name)
     names = row_names(rows)
     assert len(set(names.values())) == len(rows)
+    assert {t.thread for t in p.threads} >= {"rune-data-reader", "rune-data-reader (2)"}
 
 
 def test_a_thread_that_reads_ahead_waits_for_room():
