@@ -34,6 +34,7 @@ _REFUSED = {
         "the dtypes of the operands decide",
         "convert the operands before or the result behind: {call}.astype(dtype)",
     ),
+    "order": ("lay a result out by order=", "arrays have no layout that can be seen", "leave it out: {call}"),
     "casting": ("cast by casting=", "the dtypes of the operands decide", "convert the operands: x.astype(dtype)"),
 }
 

@@ -10,7 +10,7 @@ import pytest
 import rune.numpy as rnp
 from rune.errors import ArgumentError
 
-OPTIONS = {"out": rnp.zeros(3), "where": rnp.ones(3, bool), "dtype": np.float32, "casting": "unsafe"}
+OPTIONS = {"out": rnp.zeros(3), "where": rnp.ones(3, bool), "dtype": np.float32, "casting": "unsafe", "order": "F"}
 
 
 def elementwise() -> list[str]:
