@@ -83,13 +83,15 @@ def profile() -> Iterator[Profile]:
     """Inside the block, what is done tells when it began and how long it took.
 
     Compiled programs and each of their steps, eager operations, traces, compilations, copies
-    between host and devices, waiting for data, collectives, blocks of
-    `rune.profiler.TraceAnnotation`, and the memory of the arrays that are made: each with your line
-    and its `rune.named_scope`.
+    between host and devices, waiting for data, collectives, callbacks and their wait for the
+    interpreter, blocks of `rune.profiler.TraceAnnotation`, and the memory of the arrays that are
+    made: each with your line and its `rune.named_scope`. What is between is Python. Beside its time
+    an event has that of its thread on a processor; otherwise the thread waited.
 
     What it gives prints as tables, and a notebook draws its timeline. `plans` has the numbers of
-    programs, `totals` those of all else, `events` each by itself, `counters` what was traced,
-    compiled and found on disk, `live_arrays()` what was made and lives on, `picture()` the
+    programs, `totals` those of all else, `threads` what each thread computed and waited, `events`
+    each by itself, `between` the Python between them, `counters` what was traced, compiled and
+    found on disk, `live_arrays()` what was made and lives on, `picture()` the
     timeline; `save("trace.json")` writes it for Perfetto and Chrome. Times are the device's own
     where it has a clock (OpenCL, Vulkan, CUDA, WebGPU with timestamp-query), else the host's.
 

@@ -62,7 +62,7 @@ def hint(module: str, name: str) -> str | None:
     """
     for table in _tables(module):
         for reason, names in table.items():
-            if any(fnmatchcase(name, pattern) for pattern in names.split()):
+            if any(_speaks_of(pattern, name) for pattern in names.split()):
                 return _sentence(reason)
     if _is_of_jax(module) and (reason := of_module(module)):
         return reason
@@ -73,6 +73,11 @@ def hint(module: str, name: str) -> str | None:
         for close in difflib.get_close_matches(name, _public(module), 1, cutoff=0.7):
             return f"did you mean {module}.{close}?"
     return None
+
+
+def _speaks_of(pattern: str, name: str) -> bool:
+    """Whether a pattern of a table is of this name: `losses.*` is of the module `losses`, too."""
+    return fnmatchcase(name, pattern) or pattern == f"{name}.*"
 
 
 def of_module(module: str) -> str | None:

@@ -152,7 +152,8 @@ def _executor(name: str, devices: list[Device], why: str | None) -> Executor:
     needs = NEEDS.get(name)
     versions = tuple(filter(None, map(_version, needs.distributions if needs else ())))
     examined = tuple(map(_examined, devices))
-    return Executor(name, versions, examined, why, None if why is None else _remedy(needs), _meetings(devices))
+    remedy = None if why is None else _remedy(why, needs)
+    return Executor(name, versions, examined, why, remedy, _meetings(devices))
 
 
 def _meetings(devices: list[Device]) -> str | None:
@@ -164,12 +165,25 @@ def _meetings(devices: list[Device]) -> str | None:
     return backends[0].meetings() if backends and isinstance(backends[0], SaysHowItMeets) else None
 
 
-def _remedy(needs: Needs | None) -> str | None:
-    """The first thing to do: the distribution, else the driver."""
+def _remedy(why: str, needs: Needs | None) -> str | None:
+    """The first thing to do: what the reason says, the distribution, or the driver."""
     if needs is None:
         return None
+    _, command = _reason_and_command(why)
+    if command and "rune-ml[" not in command:
+        return command
     installed = _version(needs.distributions[0]) is not None
     return needs.driver if installed and needs.driver else needs.install
+
+
+def _reason_and_command(why: str) -> tuple[str, str]:
+    """A reason, and the command at its end, which may be empty.
+
+    >>> _reason_and_command("no driver works; apt install mesa-vulkan-drivers")
+    ('no driver works', 'apt install mesa-vulkan-drivers')
+    """
+    reason, _, command = why.rpartition("; ")
+    return (reason, command) if reason and "install " in command else (why, "")
 
 
 def _examined(device: Device) -> Examined:
@@ -237,7 +251,9 @@ def _lines(report: Report) -> Iterator[str]:
         if executor.meetings is not None:
             yield f"  collectives: {executor.meetings}"
         if executor.why is not None:
-            yield f"  missing: {executor.why}"
+            # A command is said once, below the reason.
+            reason, _ = (executor.why, "") if executor.remedy is None else _reason_and_command(executor.why)
+            yield f"  missing: {reason}"
         if executor.remedy is not None:
             yield f"  to get it: {executor.remedy}"
     yield ""

@@ -7,28 +7,27 @@ fit trees of arrays as well: of a lambda mypy infers Any where two signatures fi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 Number: TypeAlias = complex | np.generic | np.ndarray
 
+Deep: TypeAlias = "Number | Mapping[Any, Deep] | Sequence[Deep]"  # a tree of numbers and of nothing else
+
 # The first elements of a tuple tell; further ones, and deeper ones, are taken at their word.
 Numbers: TypeAlias = (
     tuple[Number, *tuple[Any, ...]]
     | tuple[Any, Number, *tuple[Any, ...]]
     | tuple[Any, Any, Number, *tuple[Any, ...]]
-    | dict[str, float]
-    | dict[str, int]
-    | dict[str, complex]
-    | dict[str, np.ndarray]
-    | list[float]
-    | list[int]
-    | list[complex]
-    | list[np.ndarray]
+    | Mapping[Any, Deep]
+    | Sequence[Deep]
 )
 
 # A display of numbers and arrays fits these, and so does one of arrays alone: they come last.
 Mixed: TypeAlias = dict[str, object] | list[object]
 
 Rows: TypeAlias = np.ndarray | Numbers | Mixed
+
+Numeric: TypeAlias = Number | Numbers | Mixed  # an operand that may arrive as another type

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
+from rune import profiling
 from rune.errors import DataError
 from rune.records import dataclass
 
@@ -45,7 +46,7 @@ def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], sco
     is_dropped, process = False, os.getpid()
     try:
         for task in tasks:
-            pending.append(pool.submit(copy_context().run, function, task))
+            pending.append(pool.submit(copy_context().run, _worked, function, task))
             if len(pending) == AHEAD * workers:
                 yield pending.popleft().result()
         while pending:
@@ -56,6 +57,12 @@ def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], sco
     finally:
         if process == os.getpid():  # else a fork has copied the run, and its threads are not here
             pool.shutdown(not is_dropped, cancel_futures=True)
+
+
+def _worked(function: Callable[[T], R], task: T) -> R:
+    """One task, as a profile shows it."""
+    with profiling.span("data.work", profiling.Kind.DATA):
+        return function(task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +170,10 @@ def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
     end = _End()
     try:
         with closing(read()) as items:
-            while line.room.get() and not line.ending.is_set():
-                line.ready.put(_Item(next(items)))
+            while _has_room(line) and not line.ending.is_set():
+                with profiling.span("data.read", profiling.Kind.DATA):
+                    item = _Item(next(items))
+                line.ready.put(item)
     except StopIteration:
         pass
     except BaseException as error:
@@ -174,3 +183,9 @@ def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
         if line.ending.is_set():
             line.clear()
         line.ended.set()
+
+
+def _has_room(line: _Line[R]) -> bool:
+    """Wait until another item may be read; False to end."""
+    with profiling.span("data.room", profiling.Kind.WAIT):
+        return line.room.get()

@@ -48,7 +48,8 @@ def curves(series: Mapping[str, Points], title: str, x: str, y: str, logarithmic
     colours = dict(zip(series, itertools.cycle(COLOURS)))
     runs = {name: _runs(points, logarithmic) for name, points in series.items()}
     drawn = [p for of_line in runs.values() for run in of_line for p in run]
-    axes = _Axes(_ends([a for a, _ in drawn]), _ends([b for _, b in drawn]), logarithmic)
+    heights = [b for _, b in drawn] or [1.0, 10.0]  # of an empty frame, which may be logarithmic
+    axes = _Axes(_ends([a for a, _ in drawn]), _ends(heights), logarithmic)
     shapes = [text(LEFT, 12, title, 'font-weight="bold"'), *_frame(axes, x, y)]
     if len(series) > 1:
         shapes += legend(colours.items(), max(LEFT, LETTER * (len(y) + 2)), 26)

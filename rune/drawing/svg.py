@@ -11,7 +11,10 @@ from rune.records import dataclass
 
 LETTER, SMALL = 6.7, 6.05  # width of a letter at font sizes 11 and 10 [px]
 # Told apart on white and on black, also by people who see few colours (after Okabe and Ito, 2008).
-COLOURS = ("#4292c6", "#e6912c", "#35a374", "#cc6fa5", "#b8a21f", "#8d7be0", "#d4594c", "#6fa8a8", "#8c8c8c")
+COLOURS = (
+    *("#4292c6", "#e6912c", "#35a374", "#cc6fa5", "#b8a21f", "#8d7be0"),
+    *("#d4594c", "#6fa8a8", "#8c8c8c", "#a5673f", "#c9b8a0", "#6b8e4e"),
+)
 # A file stands alone, so that it has to say which colours its text and its page have.
 _ALONE = (
     "<style>svg { color: #1c1c1c; background: #ffffff } "

@@ -16,12 +16,16 @@ from rune.records import dataclass
 WIDTH, LANE, GAP, TOP, AREA = 760, 16, 8, 34, 36  # [px]
 DEEPEST = 6  # lanes of a row; deeper bars are not drawn
 NARROWEST = 0.7  # [px] of a bar
+UNDERLINED = "_ on a processor"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """From `start` to `end` [s]; `kind` has its colour, `note` is shown under the pointer."""
+    """From `start` to `end` [s]; `kind` has its colour, `note` is shown under the pointer.
+
+    share: of its time, underlined: what was spent on a processor
+    """
 
     row: str
     kind: str
@@ -29,6 +33,7 @@ class Bar:
     start: float
     end: float
     note: str = ""
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ def timeline(
         shapes += _area(area, scale, y, COLOURS[number % len(COLOURS)])
         y += AREA + GAP
     shapes += _axis(scale, y)
+    if any(b.share for b in bars):
+        shapes.append(text(0, y + 16, UNDERLINED, 'font-size="10" opacity="0.75"'))
     return picture((scale.origin + WIDTH + 14, y + 22), title, shapes)
 
 
@@ -105,11 +112,18 @@ def _bar(bar: Bar, x: float, y: float, width: float, colour: str) -> str:
     words = shortened(bar.name, width - 6)
     label = text(x + 3, y + 11, words, 'font-size="10"') if words else ""
     note = f"{bar.name}: {seconds_text(bar.end - bar.start)}{f', {bar.note}' if bar.note else ''}"
+    share = _share(bar, x, y, width)
     return (
         f"<g><title>{html.escape(note)}</title>"
         f'<rect class="{bar.kind}" x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{LANE - 2}" '
-        f'fill="{colour}" fill-opacity="0.45" stroke="{colour}" stroke-width="0.5"/>{label}</g>'
+        f'fill="{colour}" fill-opacity="0.45" stroke="{colour}" stroke-width="0.5"/>{share}{label}</g>'
     )
+
+
+def _share(bar: Bar, x: float, y: float, width: float) -> str:
+    """A line below the bar, as long as its share."""
+    length, bottom = width * bar.share, y + LANE - 3
+    return line(x, bottom, x + length, bottom, 'class="share" stroke-width="1.5"') if length >= NARROWEST else ""
 
 
 def _area(area: Area, scale: _Scale, y: float, colour: str) -> Iterator[str]:

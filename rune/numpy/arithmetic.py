@@ -17,6 +17,7 @@ from rune.core.interpreter import type_of
 from rune.numpy.arguments import default_inexact, floating, inexact, refuse, static_int, value
 from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
+from rune.numpy.operands import operands_alone
 from rune.numpy.transcendental import real_pair, same_dtype
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
@@ -48,7 +49,7 @@ def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
-    return documented(function, name, doc, broadcast(types, refused), f"rnp.{call}", shown)
+    return operands_alone(documented(function, name, doc, broadcast(types, refused), f"rnp.{call}", shown))
 
 
 def _extremum(name: str, row: Row) -> Binary:
@@ -103,6 +104,7 @@ maximum = _extremum("maximum", ROWS["max"])
 minimum = _extremum("minimum", ROWS["min"])
 
 
+@operands_alone
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Remainder of x1 / x2 with the sign of x1.
 
@@ -131,6 +133,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     return c.floor_divide(x1, x2), c.remainder(x1, x2)
 
 
+@operands_alone
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2 in floats.
 
@@ -181,14 +184,14 @@ def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, r
     def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 
-    return documented(function, name, doc, elementwise(types, refused), f"rnp.{call}", shown)
+    return operands_alone(documented(function, name, doc, elementwise(types, refused), f"rnp.{call}", shown))
 
 
 def _rounding(name: str, row: Row) -> Unary:
     def function(x: ArrayLike, /) -> Array:
         return _rounded(name, row, x)
 
-    return _documented_rounding(function, name, row)
+    return operands_alone(_documented_rounding(function, name, row))
 
 
 def _rounded(name: str, row: Row, x: ArrayLike) -> Array:
@@ -201,6 +204,7 @@ def _documented_rounding(function: Unary, name: str, row: Row) -> Unary:
     return documented_row(function, name, row, elementwise(f"{_KEPT}; integers as they are", _NO_COMPLEX), "rnp")
 
 
+@operands_alone
 def _trunc(x: ArrayLike) -> Array:
     """By name too, as in JAX."""
     return _rounded("trunc", ROWS["trunc"], x)
@@ -287,6 +291,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 around = round
 
 
+@operands_alone
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` kept within [min, max]; None leaves a side open. At a bound the derivative is 1/2.
 
@@ -312,6 +317,7 @@ copysign = real_pair("copysign", ROWS["copysign"])
 nextafter = real_pair("nextafter", ROWS["nextafter"])
 
 
+@operands_alone
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
 
@@ -329,6 +335,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(ops.eq(x1, zero), x2, step)
 
 
+@operands_alone
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.
 

@@ -14,6 +14,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.numpy.arguments import default_inexact, type_like, value
+from rune.numpy.operands import operands_alone
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -48,6 +49,7 @@ def imag(val: ArrayLike, /) -> Array:
     return c.imag(value("imag", val))
 
 
+@operands_alone
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real array itself.
 

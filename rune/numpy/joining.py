@@ -14,6 +14,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
 from rune.numpy.arguments import laid_out, members, rank, refuse, static_int, static_sizes, together, value
+from rune.numpy.operands import operands_alone
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
@@ -33,6 +34,7 @@ def _joined(name: str, arrays: Sequence[ArrayLike], axis: int, dtype: DTypeLike 
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
 
 
+@operands_alone
 def concatenate(arrays: object, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an axis that they have; flattened first for None.
 
@@ -49,6 +51,7 @@ def concatenate(arrays: object, axis: int | None = 0, dtype: DTypeLike | None = 
     return _joined("concatenate", operands, axis, dtype)
 
 
+@operands_alone
 def concat(arrays: ArrayLike, /, *, axis: int | None = 0) -> Array:
     """`concatenate` under the name of the array API standard.
 

@@ -16,6 +16,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, listed, refuse, value, values
 from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
+from rune.numpy.operands import operands_alone
 from rune.numpy.positions import nonzero
 from rune.numpy.transcendental import same_dtype
 from rune.ops import conventions as c
@@ -38,7 +39,7 @@ def _compare(name: str, row: Row) -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return compared(row.primitive, x1, x2)
 
-    return documented_row(function, name, row, broadcast("bool"), "rnp")
+    return operands_alone(documented_row(function, name, row, broadcast("bool"), "rnp"))
 
 
 equal = _compare("equal", ROWS["eq"])
@@ -67,6 +68,7 @@ logical_or = _logical("logical_or", ops.logical_or, "Whether one is nonzero.", "
 logical_xor = _logical("logical_xor", ops.logical_xor, "Whether exactly one is nonzero.", "[ True, False]")
 
 
+@operands_alone
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
 
@@ -92,7 +94,7 @@ def _shift(name: str, row: Row) -> Binary:
         return row.rule(*promoted(name, x1, x2, kind="numeric"))
 
     facts = broadcast("promoted together; bools become integers", _NO_FLOATS)
-    return documented_row(function, name, row, facts, "rnp")
+    return operands_alone(documented_row(function, name, row, facts, "rnp"))
 
 
 bitwise_and = _bits("bitwise_and", ROWS["bitwise_and"])
@@ -107,6 +109,7 @@ invert = same_dtype("invert", ROWS["bitwise_not"], _NO_FLOATS)
 bitwise_not = bitwise_invert = invert
 
 
+@operands_alone
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits in the magnitude of x, as u8.
 
@@ -138,7 +141,7 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused
         return fit(value(name, otherwise), type_of(x).shape)
 
     example, printed = f"rnp.{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))", f"Array({shown}, bool[3], cpu:0)"
-    return documented(function, name, doc, elementwise("bool", refused), example, printed)
+    return operands_alone(documented(function, name, doc, elementwise("bool", refused), example, printed))
 
 
 def _equals(name: str, number: float) -> Unary:

@@ -15,6 +15,7 @@ from rune.core.types import ArrayType
 from rune.dims import product as size_product
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import laid_out, rank, static_int, together, value
+from rune.numpy.operands import operands_alone
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.promote import apply
@@ -30,6 +31,7 @@ def _pair(name: str, a: ArrayLike, b: ArrayLike, dtype: DTypeLike | None) -> lis
     return [c.astype(x, dtypes.as_dtype(dtype)) for x in operands]
 
 
+@operands_alone
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -51,6 +53,7 @@ def matmul(
     return laid_out(c.matmul(*_pair("matmul", a, b, preferred_element_type)), out_sharding)
 
 
+@operands_alone
 def dot(
     a: ArrayLike,
     b: ArrayLike,
@@ -89,6 +92,7 @@ def vdot(
     return c.dot(c.reshape(c.conj(x), -1), c.reshape(y, -1))
 
 
+@operands_alone
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -114,6 +118,7 @@ def vecdot(
     return c.squeeze(out, (-2, -1))
 
 
+@operands_alone
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
 
@@ -127,6 +132,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return c.squeeze(c.matmul(value("matvec", x1), c.expand_dims(value("matvec", x2), -1)), -1)
 
 
+@operands_alone
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
 

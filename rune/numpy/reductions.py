@@ -16,6 +16,7 @@ from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import in_dtype, refuse, static_int, together, value
+from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops import statistics as st
@@ -371,6 +372,7 @@ def _accumulated(
     return ops.pad(out, constant(first, out), low=low, high=zeros, interior=zeros)
 
 
+@operands_alone
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
@@ -386,6 +388,7 @@ def cumulative_sum(
     return _accumulated("cumulative_sum", st.cumsum, 0, x, axis, dtype, include_initial)
 
 
+@operands_alone
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:

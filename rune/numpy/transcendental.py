@@ -19,6 +19,7 @@ from rune.errors import DtypeError
 from rune.numpy.arguments import inexact, value
 from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented_row, elementwise
+from rune.numpy.operands import operands_alone
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.elementwise_table import INEXACT, ROWS, Row, weak
@@ -36,7 +37,8 @@ def _real(name: str, row: Row) -> Unary:
     def function(x: ArrayLike, /) -> Array:
         return row.rule(inexact(name, x))
 
-    return documented_row(function, name, row, elementwise(_FLOATS, "" if row.takes == INEXACT else _NO_COMPLEX), "rnp")
+    facts = elementwise(_FLOATS, "" if row.takes == INEXACT else _NO_COMPLEX)
+    return operands_alone(documented_row(function, name, row, facts, "rnp"))
 
 
 def same_dtype(name: str, row: Row, refused: str) -> Unary:
@@ -45,7 +47,7 @@ def same_dtype(name: str, row: Row, refused: str) -> Unary:
     def function(x: ArrayLike, /) -> Array:
         return row.rule(value(name, x))
 
-    return documented_row(function, name, row, elementwise("that of `x`", refused), "rnp")
+    return operands_alone(documented_row(function, name, row, elementwise("that of `x`", refused), "rnp"))
 
 
 def real_pair(name: str, row: Row) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -54,7 +56,7 @@ def real_pair(name: str, row: Row) -> Callable[[ArrayLike, ArrayLike], Array]:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return row.rule(*promoted(name, x1, x2, kind="inexact"))
 
-    return documented_row(function, name, row, broadcast(_FLOATS, _NO_COMPLEX), "rnp")
+    return operands_alone(documented_row(function, name, row, broadcast(_FLOATS, _NO_COMPLEX), "rnp"))
 
 
 def _scaled(factor: float) -> Unary:

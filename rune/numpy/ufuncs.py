@@ -17,6 +17,7 @@ from rune.control import fori_loop, scan
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, refuse, value
+from rune.numpy.operands import refuse_options
 from rune.ops import conventions as c
 from rune.ops.at import AtIndex
 from rune.ops.conventions import Axis
@@ -93,10 +94,8 @@ class ufunc:
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None, **options: object) -> Array:
         options |= {name: x for name, x in (("out", out), ("where", where)) if x is not None}
         if options:
-            raise ArgumentError(
-                f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)",
-                hint="for dtype= use .astype; for where= and out= rune.numpy.where on the result",
-            )
+            refuse_options(self.__name__, options)
+            raise ArgumentError(f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)")
         return self.func(*args)
 
     __signature__ = _SignatureOfOperands()

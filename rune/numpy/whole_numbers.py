@@ -15,6 +15,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import static_int, value
 from rune.numpy.composites import composite
+from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import broadcast_together, constant, promoted
@@ -37,6 +38,7 @@ def _spread(x: Array, shape: int | Shape) -> Array:
     return ops.broadcast(x, shape=shape, axes=())
 
 
+@operands_alone
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
 
@@ -66,6 +68,7 @@ def _gcd(x: Array, y: Array) -> Array:
     return c.absolute(while_loop(unfinished, step, (x, y))[0])
 
 
+@operands_alone
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple; 0 where one of the numbers is 0.
 

@@ -1,6 +1,7 @@
 """Profiles: what a program did, when, for how long, and with how much memory.
 
     events.py      one thing that took time
+    threads.py     what each thread computed, and what it waited
     memory.py      buffers that were made, and their ends
     profile.py     what adds them up, and prints
     gathering.py   the profile in force, and blocks that are told to it
@@ -13,29 +14,35 @@ RUNE_PROFILE=1 or RUNE_DEBUG=profile.
 
 from __future__ import annotations
 
-from rune.profiling.events import HOST, Event, Kind, Row, here
+from rune.profiling.events import HOST, Event, Kind, Moment, Row, ended, here, moment
 from rune.profiling.gathering import current, gathering, gathers, is_asked_for, profile_process, span, within
 from rune.profiling.memory import Allocation
 from rune.profiling.profile import PlanProfile, Profile, StepProfile, plan_text
 from rune.profiling.texts import aligned, bytes_text, counted, time_text
+from rune.profiling.threads import ThreadTime, Workers
 
 __all__ = [
     "HOST",
     "Allocation",
     "Event",
     "Kind",
+    "Moment",
     "PlanProfile",
     "Profile",
     "Row",
     "StepProfile",
+    "ThreadTime",
+    "Workers",
     "aligned",
     "bytes_text",
     "counted",
     "current",
+    "ended",
     "gathering",
     "gathers",
     "here",
     "is_asked_for",
+    "moment",
     "plan_text",
     "profile_process",
     "span",

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import atexit
 import sys
-import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 
-from rune.profiling.events import Event, Kind, here
+from rune.profiling.events import Kind, ended, here, moment
 from rune.profiling.profile import Profile
 
 DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, printed at its end
@@ -91,7 +90,7 @@ class span:
     ...     pass
     """
 
-    __slots__ = ("details", "kind", "name", "profile", "start")
+    __slots__ = ("begin", "details", "kind", "name", "profile")
 
     def __init__(self, name: str, kind: Kind, /, **details: object):
         self.name, self.kind, self.details = name, kind, details
@@ -99,10 +98,8 @@ class span:
     def __enter__(self) -> None:
         self.profile = current() if gathers else None
         if self.profile is not None:
-            self.start = time.perf_counter()
+            self.begin = moment()
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         if self.profile is not None:
-            seconds = time.perf_counter() - self.start
-            event = Event(self.kind, self.name, here(), self.start, seconds, details=self.details)
-            self.profile.add_total(event)
+            self.profile.add_total(ended(self.kind, self.name, self.begin, here(), details=self.details))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -14,6 +15,8 @@ def time_text(seconds: float) -> str:
     >>> time_text(0.0012), time_text(7e-8)
     ('1.20 ms', '70 ns')
     """
+    if math.isnan(seconds):
+        return "unknown"
     for unit, name in _TIMES:
         if seconds >= unit:
             return f"{seconds / unit:.2f} {name}"

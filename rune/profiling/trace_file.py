@@ -2,7 +2,8 @@
 
 Complete events ("X") with microseconds from the beginning of the profile, each on the row of a
 number: `pid` is the process for threads of the host, and a number of its own for all devices,
-`tid` the thread or the device. Metadata events ("M") give rows their names, counters ("C") are the
+`tid` the thread or the device. `tts` and `tdur` are the clock of an event's thread, which stands
+still while it waits. Metadata events ("M") give rows their names, counters ("C") are the
 bytes in use. `displayTimeUnit` stays away: it says how to show times, but versions of Perfetto take
 it for the unit of `ts`.
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
@@ -17,7 +18,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rune.profiling.events import HOST, Event, Row
+from rune.profiling.events import HOST, Event, Row, row_names
 from rune.profiling.memory import Level
 
 HOST_PROCESS, DEVICES = 1, 2  # numbers of the two groups of rows
@@ -43,20 +44,6 @@ def rows(events: Iterable[Event]) -> list[Row]:
     return sorted(every, key=lambda row: (row.device != HOST, "" if row.device == HOST else row.device))
 
 
-def row_names(rows: Sequence[Row]) -> dict[Row, str]:
-    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`."""
-    threads: dict[str, int] = {}
-    for row in rows:
-        threads[row.device] = threads.get(row.device, 0) + 1
-    return {row: _row_name(row, threads[row.device]) for row in rows}
-
-
-def _row_name(row: Row, threads: int) -> str:
-    if row.device == HOST:
-        return row.thread
-    return row.device if threads == 1 else f"{row.device} ({row.thread})"
-
-
 def _group(row: Row) -> int:
     return HOST_PROCESS if row.device == HOST else DEVICES
 
@@ -65,7 +52,7 @@ def _names(numbers: Mapping[Row, int]) -> Iterator[Record]:
     for group, name in ((HOST_PROCESS, f"host (process {os.getpid()})"), (DEVICES, "devices")):
         yield {"ph": "M", "name": "process_name", "pid": group, "tid": 0, "ts": 0, "args": {"name": name}}
         yield {"ph": "M", "name": "process_sort_index", "pid": group, "tid": 0, "ts": 0, "args": {"sort_index": group}}
-    names = row_names(list(numbers))
+    names = row_names([*numbers])
     for row, number in numbers.items():
         place = {"pid": _group(row), "tid": number, "ts": 0}
         yield {"ph": "M", "name": "thread_name", **place, "args": {"name": names[row]}}
@@ -82,8 +69,16 @@ def _complete(event: Event, number: int, start: float) -> Record:
         "tid": number,
         "ts": max(0.0, (event.start - start) * MICROSECONDS),
         "dur": event.seconds * MICROSECONDS,
+        **_thread_clock(event),
         "args": {**{k: v for k, v in more.items() if v}, **{k: _readable(v) for k, v in event.details.items()}},
     }
+
+
+def _thread_clock(event: Event) -> Record:
+    """For how long the thread was on a processor; nothing where that is not known."""
+    if math.isnan(event.processor):
+        return {}
+    return {"tts": event.clock * MICROSECONDS, "tdur": event.processor * MICROSECONDS}
 
 
 def _readable(detail: object) -> object:

@@ -6,14 +6,15 @@ It is one string without scripts, in the notebook's own text colour, light or da
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rune.drawing.svg import COLOURS, Picture
 from rune.drawing.timeline import Area, Bar, timeline
 from rune.profiling import trace_file
-from rune.profiling.events import Kind
-from rune.profiling.texts import bytes_text
+from rune.profiling.events import Event, Kind, row_names
+from rune.profiling.texts import bytes_text, time_text
 
 if TYPE_CHECKING:
     from rune.profiling.profile import Profile
@@ -35,13 +36,23 @@ STYLE = """<style>
 
 def picture(profile: Profile) -> Picture:
     """The timeline: a band for each device and thread, memory of each device below."""
-    names = trace_file.row_names(trace_file.rows(profile.events))
-    bars = [Bar(names[e.row], e.kind.value, e.title, e.start, e.end, e.line) for e in profile.events]
+    events = [*profile.events, *profile.between]
+    names = row_names(trace_file.rows(events))
+    bars = [_bar(names[e.row], e) for e in events]
     bars.sort(key=lambda b: [*names.values()].index(b.row))
     present = {b.kind for b in bars}
     colours = {kind.value: colour for kind, colour in zip(Kind, COLOURS, strict=True) if kind.value in present}
     title = f"timeline of {', '.join(names.values()) or 'nothing'}"
     return timeline(bars, _areas(profile), colours, (profile.start, profile.start + profile.seconds), title)
+
+
+def _bar(row: str, event: Event) -> Bar:
+    """A bar; its note is the line, and for how long the thread was on a processor."""
+    is_known = event.seconds > 0 and not math.isnan(event.processor)
+    processor = f"{time_text(event.processor)} on a processor" if is_known else ""
+    share = min(1.0, event.processor / event.seconds) if is_known else 0.0
+    note = ", ".join(filter(None, (event.line, processor)))
+    return Bar(row, event.kind.value, event.title, event.start, event.end, note, share)
 
 
 def _areas(profile: Profile) -> list[Area]:

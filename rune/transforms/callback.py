@@ -17,7 +17,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from rune import dtypes, tree
+from rune import dtypes, profiling, tree
 from rune.array import Array, put
 from rune.core.higher import subprograms
 from rune.core.interpreter import Tracer, type_of
@@ -83,7 +83,8 @@ class HostCall:
         count = len(hosts) + len(self.statics)
         leaves = [self.statics[i] if i in self.statics else next(arrays) for i in range(count)]
         args, kwargs = tree.unflatten(self.treedef, leaves)
-        with at_line(None):  # operations of the function report their own lines
+        # Operations of the function report their own lines.
+        with at_line(None), profiling.span(self.name, profiling.Kind.CALLBACK):
             result = self.function(*args, **kwargs)
         # A debug callback declares None and may return anything.
         if not results and self.out_tree.num_leaves == 0:

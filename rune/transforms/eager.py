@@ -10,7 +10,6 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import BoundsError, MissingRule, NaNError
+from rune.profiling import moment
 from rune.transforms.checks.key_reuse import note_use
 from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
@@ -50,7 +50,7 @@ class Evaluate(Interpreter):
         if primitive.reference is None:
             raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
         settings = config.current()
-        begin = perf_counter() if settings.profile else None
+        begin = moment() if settings.profile else None
         data, types, place = _operands(primitive.name, args, settings.device)
         if primitive.multiple_results:
             results = _run_library(primitive, data, types, args, params, place)

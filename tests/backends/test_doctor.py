@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -60,6 +61,79 @@ def test_a_missing_driver_comes_with_how_to_get_one(monkeypatch: Any):
     text = missing(monkeypatch, "no OpenCL platform")
     assert "opencl  (pyopencl 1.0, pocl-binary-distribution 1.0)" in text
     assert "  to get it: install the OpenCL driver of your GPU's vendor" in text
+
+
+SAID = {
+    "a package": (
+        "opencl",
+        False,
+        "pyopencl cannot be imported (no module); pip install 'rune-ml[opencl]'",
+        """
+        opencl
+          missing: pyopencl cannot be imported (no module)
+          to get it: pip install "rune-ml[opencl]"
+        """,
+    ),
+    "a driver": (
+        "vulkan",
+        True,
+        "there is no Vulkan driver; apt install libvulkan1 mesa-vulkan-drivers, or the vendor's driver",
+        """
+        vulkan  (vulkan 1.0)
+          missing: there is no Vulkan driver
+          to get it: apt install libvulkan1 mesa-vulkan-drivers, or the vendor's driver
+        """,
+    ),
+    "a driver below a package that is there": (
+        "cuda",
+        True,
+        "no NVIDIA driver (libcuda.so.1 cannot be loaded); with one: pip install 'rune-ml[cuda]'",
+        """
+        cuda  (cuda-bindings 1.0, nvidia-cuda-nvrtc 1.0, pycuda 1.0)
+          missing: no NVIDIA driver (libcuda.so.1 cannot be loaded)
+          to get it: install NVIDIA's driver; nvidia-smi shows the GPUs that it finds
+        """,
+    ),
+    "both": (
+        "cuda",
+        False,
+        "no NVIDIA driver (libcuda.so.1 cannot be loaded); with one: pip install 'rune-ml[cuda]'",
+        """
+        cuda
+          missing: no NVIDIA driver (libcuda.so.1 cannot be loaded)
+          to get it: pip install "rune-ml[cuda]", beside NVIDIA's driver
+        """,
+    ),
+    "another version": (
+        "cuda",
+        True,
+        "the driver is of CUDA 12 and loads no code of NVRTC 13; update it, or pip install nvidia-cuda-nvrtc-cu12",
+        """
+        cuda  (cuda-bindings 1.0, nvidia-cuda-nvrtc 1.0, pycuda 1.0)
+          missing: the driver is of CUDA 12 and loads no code of NVRTC 13
+          to get it: update it, or pip install nvidia-cuda-nvrtc-cu12
+        """,
+    ),
+    "what a third party knows": (
+        "abacus",
+        True,
+        "no beads; abacus-install beads",
+        """
+        abacus
+          missing: no beads; abacus-install beads
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_command_is_said_once(case: str, monkeypatch: pytest.MonkeyPatch):
+    name, is_installed, why, golden = SAID[case]
+    monkeypatch.setattr(doctor, "_version", lambda name: f"{name} 1.0" if is_installed else None)
+    monkeypatch.setattr(backends, "missing", lambda: {name: why})
+    monkeypatch.setattr(backends, "devices", lambda: ())
+    _, executor, _ = str(doctor.doctor()).split("\n\n")
+    assert executor == inspect.cleandoc(golden)
 
 
 def test_a_device_that_fails_says_how(monkeypatch: Any):

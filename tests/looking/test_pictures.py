@@ -133,6 +133,14 @@ def test_an_empty_curve_is_an_empty_frame():
     assert lines(viz.curves({"loss": []})) == []
 
 
+@pytest.mark.parametrize("logarithmic", [False, True])
+@pytest.mark.parametrize(
+    "numbers", [[], [0.0], [math.nan], [-1.0, -2.0], [math.inf, 0.0], [3.0], [1e-300, 1e300]], ids=str
+)
+def test_a_frame_is_drawn_of_whatever_numbers(numbers: list[float], logarithmic: bool):
+    assert viz.curves(numbers, logarithmic=logarithmic).svg.startswith("<svg")
+
+
 def test_shards_name_the_device_of_each_block():
     words = [t.text for t in read(viz.shards((6, 4), HALVES)).iter(f"{SVG}text")]
     assert {"0:3", "3:6", "cpu:0", "reference:0"} <= set(words)

@@ -1,5 +1,6 @@
 """A program of a user, with the types that checkers are to infer. It is checked, not run."""
 
+from functools import partial
 from typing import Any, NamedTuple, assert_type
 
 import numpy as np
@@ -27,7 +28,7 @@ def loss(params: Params, x: Array, y: Array) -> Array:
     return rnp.mean((predict(params, x) - y) ** 2)
 
 
-compiled = rune.jit(loss)
+compiled, compiled_sine = rune.jit(loss), rune.jit(rnp.sin)
 params = init(random.key(0))
 x, y = rnp.ones((4, 3)), rnp.where(rnp.arange(8).reshape(4, 2) > 3, 1.0, 0.0)
 
@@ -171,6 +172,65 @@ assert_type(rune.fori_loop(0, 3, lambda i, c: c + i, x), Array)
 assert_type(rune.fori_loop(0, 3, numbered, motion), Motion)
 assert_type(rune.map(lambda m: m.place.sum(), motion), Array)
 assert_type(rune.map(rnp.sum, np.ones(3)), Array)
+assert_type(rune.scan(lambda c, r: ({"s": c["s"] + r}, c["s"]), {"s": x[0]}, x), tuple[dict[str, Array], Array])
+assert_type(rune.scan(lambda c, r: ({"s": c["s"] + r}, c["s"]), sums, x), tuple[dict[str, Array], Array])
+
+
+# Branches: lambdas get the operands, numbers arrive as arrays, typed functions decide.
+def of_both(a: Array, b: Array) -> Array:
+    return a * b
+
+
+def nested(d: dict[str, dict[str, Array]]) -> Array:
+    return d["a"]["b"]
+
+
+def one(a: Array) -> float:
+    return 1.0
+
+
+def either(a: Array | float) -> Array:
+    return rnp.asarray(a)
+
+
+pairs: tuple[Array, ...] = (x, y)
+listed: list[Array] = [x, y]
+number_or_array: Array | float = x
+assert_type(rune.cond(x.sum() > 0, lambda: x, lambda: -x), Array)
+assert_type(rune.cond(x.sum() > 0, lambda a: a + 1, lambda a: -a, x), Array)
+assert_type(rune.cond(x.sum() > 0, lambda a, b: a + b, lambda a, b: a - b, x, y), Array)
+assert_type(rune.cond(True, lambda a: (a, a), lambda a: (-a, a), x), tuple[Array, Array])
+assert_type(rune.cond(True, lambda m: m.place, lambda m: m.speed * 2, motion), Array)
+assert_type(rune.cond(True, lambda m, s: Motion(m.place * s, m.speed), lambda m, _: m, motion, x), Motion)
+assert_type(rune.cond(True, lambda: 1.0, lambda: 2.0), Array)
+assert_type(rune.cond(True, one, one, x), Array)
+assert_type(rune.cond(True, either, either, number_or_array), Array)
+assert_type(rune.cond(True, of_both, of_both, number_or_array, x), Array)
+assert_type(rune.cond(True, of_both, of_both, 0.0, x), Array)
+assert_type(rune.cond(True, of_both, of_both, x, np.ones(3)), Array)
+assert_type(rune.cond(True, of_both, of_both, *pairs), Array)
+assert_type(rune.cond(True, of_both, of_both, *listed), Array)
+assert_type(rune.cond(True, of_both, of_both, untyped, x), Array)
+assert_type(rune.cond(True, partial(of_both, x), compiled_sine, x), Array)
+assert_type(rune.cond(True, nested, nested, {"a": {"b": 0.0}}), Array)
+assert_type(rune.cond(True, nested, nested, {"a": {"b": x}}), Array)
+assert_type(rune.cond(True, rnp.sin, rnp.cos, operand=x), Array)
+
+
+# Jacobians of arrays with respect to an array are arrays.
+def squared(params: Params, x: Array) -> Array:
+    return params.w * x
+
+
+assert_type(rune.jacfwd(rnp.sin)(x), Array)
+assert_type(rune.jacrev(of_both)(x, y), Array)
+assert_type(rune.jacobian(of_both, mode="reverse")(x, y), Array)
+assert_type(rune.hessian(of_both)(x, y), Array)
+assert_type(rune.jacfwd(rune.jacrev(rnp.sin))(x), Array)
+assert_type(rune.vmap(rune.jacfwd(rnp.sin))(x), Array)
+assert_type(rune.jacrev(squared)(params, x), Any)
+assert_type(rune.jacrev(of_both, argnums=(0, 1))(x, y), Any)
+assert_type(rune.jacfwd(lambda p: {"a": p.w})(params), Any)
 
 
 # Sizes are integers.

@@ -151,7 +151,7 @@ class CpuBackend:
         target, abi = self.target, host_abi.abi()
         assert abi is not None
         share = _shares()[int(target.name.split(":")[1])]
-        parallel = partial(threads.parallel_address, share)
+        self.share, parallel = share, partial(threads.parallel_address, share)
 
         def dot(dtype: np.dtype, products: list[library.Product]) -> int:
             gemm = blas.find_gemm(dtype)
@@ -233,6 +233,11 @@ class CpuBackend:
         """Compile a plan that times its steps. Errors: CompileError."""
         host = replace(self.host, clock=Clock(plan))
         return TimedExecutable(plan, host, self.work, meter)
+
+    @property
+    def workers(self) -> threads.Workers | None:
+        """The threads that share kernels with the caller, where their clocks can be read."""
+        return threads.workers(self.share)
 
     def synchronize(self) -> None:
         """Nothing is ever pending: a call returns when its work is done."""

@@ -1,53 +1,84 @@
 """Times of a plan's steps on the CPU: native code reads the clock around each.
 
-start = now();  step;  add now() - start and 1 to the step's two words of a table
+start = now();  step;  add now() - start and 1 to the step's words of a table
+
+For Python functions two more words say when they last began, by that clock and by that of the
+thread: so they know how long they waited for the interpreter.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable
 
 import numpy as np
 
 from rune.backends.cpu.host_abi import address_of
-from rune.backends.cpu.routines import Code, define, monotonic_ns
+from rune.backends.cpu.routines import Code, clock_ns, define
+from rune.backends.shared.callbacks import is_callback
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Branch, Loop, Plan, Step, all_steps
+from rune.profiling import Moment, moment
+
+WORDS = 4  # of each step: nanoseconds, calls, last start, and the thread's clock then
 
 
 class Clock:
-    """Times of the steps of one plan: for each nanoseconds and how often it ran, as i64."""
+    """Times of the steps of one plan: `table` has the words of each, as i64."""
 
     def __init__(self, plan: Plan):
         self.steps: list[Step] = [s for s in all_steps(plan) if not isinstance(s, Loop | Branch)]
-        self.table = np.zeros((max(1, len(self.steps)), 2), np.int64)
+        self.table = np.zeros((max(1, len(self.steps)), WORDS), np.int64)
         self._numbers = {id(step): number for number, step in enumerate(self.steps)}
-        self._function: object = None
+        self._functions: list[object] = []
+        library = ctypes.CDLL(None) if hasattr(ctypes, "CDLL") else None
+        self._get = getattr(library, "clock_gettime", None) if hasattr(time, "CLOCK_THREAD_CPUTIME_ID") else None
 
     def text(self) -> str:
-        """The function `i64 @now()`: nanoseconds of a clock that only goes on."""
-        get = getattr(ctypes.CDLL(None), "clock_gettime", None) if hasattr(ctypes, "CDLL") else None
-        if get is None or not hasattr(time, "CLOCK_MONOTONIC"):
-            self._function = ctypes.CFUNCTYPE(ctypes.c_int64)(time.perf_counter_ns)
-            return _now(lambda code: code.ask("i64", code.at(address_of(self._function))))
-        return _now(lambda code: monotonic_ns(code, code.at(address_of(get))))
+        """Functions `i64 @now()`, of a clock that only goes on, and `i64 @thread_clock()` [ns]."""
+        if self._get is None:
+            clocks = [("now", time.perf_counter_ns), ("thread_clock", lambda: 0)]
+            return "\n\n".join(self._asked(*clock) for clock in clocks)
+        return "\n\n".join(_read(name, self._get, clock) for name, clock in _clocks())
+
+    def _asked(self, name: str, ask: Callable[[], int]) -> str:
+        function = ctypes.CFUNCTYPE(ctypes.c_int64)(ask)
+        self._functions.append(function)
+        return define(("i64", name, ""), lambda code: code.ask("i64", code.at(address_of(function))))
 
     def around(self, step: Step, writer: Writer, write: Callable[[Step], None]) -> None:
         """Write the step, and what times it."""
+        spent, calls, began, thread = (self._word(writer, step, number) for number in range(WORDS))
+        if is_callback(step):
+            writer.store(writer.effect("i64", "call i64 @thread_clock()"), thread)
         start = writer.effect("i64", "call i64 @now()")
+        writer.store(start, began)
         write(step)
         end = writer.effect("i64", "call i64 @now()")
-        words = self.table.ctypes.data + 16 * self._numbers[id(step)]
-        self._add(writer, words, end - start)
-        self._add(writer, words + 8, end.like(1))
+        writer.store(writer.load("i64", spent) + (end - start), spent)
+        writer.store(writer.load("i64", calls) + 1, calls)
 
-    def _add(self, writer: Writer, address: int, value: Value) -> None:
-        at = f"inttoptr (i64 {address} to ptr)"
-        before = writer.load("i64", Value(writer, "ptr", at))
-        writer.store(before + value, Value(writer, "ptr", at))
+    def _word(self, writer: Writer, step: Step, number: int) -> Value:
+        address = self.table.ctypes.data + 8 * (WORDS * self._numbers[id(step)] + number)
+        return Value(writer, "ptr", f"inttoptr (i64 {address} to ptr)")
+
+    def begin(self, step: Step) -> Moment:
+        """When a Python function that is running was called."""
+        *_, began, thread = self.table[self._numbers[id(step)]].tolist()
+        if self._get is None:
+            return Moment(1e-9 * began, math.nan)
+        ago = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - began
+        return Moment(moment().time - 1e-9 * ago, 1e-9 * thread)
 
 
-def _now(read: Callable[[Code], Value]) -> str:
-    return define(("i64", "now", ""), read)
+def _clocks() -> list[tuple[str, int]]:
+    return [("now", time.CLOCK_MONOTONIC), ("thread_clock", time.CLOCK_THREAD_CPUTIME_ID)]
+
+
+def _read(name: str, get: Callable[..., int], clock: int) -> str:
+    def write(code: Code) -> Value:
+        return clock_ns(code, code.at(address_of(get)), clock)
+
+    return define(("i64", name, ""), write)

@@ -157,8 +157,13 @@ def define(signature: tuple[str, str, str], write: Callable[..., Value | None], 
 
 def monotonic_ns(code: Code, clock_gettime: str | Value) -> Value:
     """Nanoseconds of the clock that only goes on, read by this function of the C library."""
+    return clock_ns(code, clock_gettime, time.CLOCK_MONOTONIC)
+
+
+def clock_ns(code: Code, clock_gettime: str | Value, clock: int) -> Value:
+    """Nanoseconds of a clock of the system."""
     timespec = code.allocate("[2 x i64]")
-    code.tell("i32", clock_gettime, code.constant("i32", time.CLOCK_MONOTONIC), timespec)
+    code.tell("i32", clock_gettime, code.constant("i32", clock), timespec)
     seconds = code.load("i64", timespec)
     nanoseconds = code.load("i64", code.item(timespec, "i64", code.constant("i64", 1)))
     return seconds * 1_000_000_000 + nanoseconds

@@ -92,13 +92,17 @@ class CpuExecutable:
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
     def __init__(self, plan: Plan, host: Host, work: Work):
-        self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
+        self.talk, self._callbacks = talk_of(plan), self.callbacks_of(plan)
         rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
         self._begin(form_of(plan, rendering), code, host, work)
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         return compiled(plan, host, render_kernels(plan, host))
+
+    def callbacks_of(self, plan: Plan) -> callbacks.Callbacks:
+        """The Python functions that the plan calls."""
+        return callbacks.Callbacks(plan)
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""

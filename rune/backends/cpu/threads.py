@@ -19,6 +19,8 @@ import os
 import platform
 import re
 import signal
+import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -31,6 +33,7 @@ T = TypeVar("T")
 
 SPINS = 2_000  # looks at the job word before a thread goes to sleep, about 50 µs
 STACK_BYTES = 8 << 20
+_OF_A_THREAD = 6  # Linux: the clock of one thread (4), which counts what it ran (2); man clock_getcpuclockid
 
 _X86 = ("void @llvm.x86.sse2.pause()", "@llvm.x86.sse2.pause()")
 _ARM = ("void @llvm.aarch64.hint(i32)", "@llvm.aarch64.hint(i32 1)")
@@ -145,6 +148,30 @@ def _pool(share: Share) -> Pool:
     with without_signals():
         started = start(share.cores - 1)
     return Pool(code, started)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers of a device, whose clocks a profile reads."""
+
+    code: compiler.Code
+
+    @property
+    def ids(self) -> list[int]:
+        """What Linux calls them; none in the child of a fork."""
+        count = ctypes.c_int64.from_address(self.code.engine.get_global_value_address("workers")).value
+        ids = (ctypes.c_int32 * count).from_address(self.code.engine.get_global_value_address("ids"))
+        return [thread for thread in ids if thread]
+
+    def seconds(self) -> float:
+        """For how long they were on a processor, all of them [s]; what they spin counts."""
+        return sum(time.clock_gettime(~thread << 3 | _OF_A_THREAD) for thread in self.ids)
+
+
+def workers(share: Share) -> Workers | None:
+    """The workers of a device; None without any, and where no clock tells of another thread."""
+    has_clocks = share.cores > 1 and is_available() and can_place() and sys.platform == "linux"
+    return Workers(_pool(share).code) if has_clocks else None
 
 
 def parallel_address(share: Share) -> int:

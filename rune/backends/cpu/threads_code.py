@@ -41,7 +41,7 @@ _DATA = f"""
 @wake = internal global [128 x i8] zeroinitializer, align 64
 @ready = internal global [128 x i8] zeroinitializer, align 64
 @places = internal global [{MOST_WORKERS} x i32] zeroinitializer
-@ids = internal global [{MOST_WORKERS} x i32] zeroinitializer
+@ids = global [{MOST_WORKERS} x i32] zeroinitializer
 {ALLOWED}
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)

@@ -6,21 +6,43 @@ turns, so that each tells the profile of its own caller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rune import locks
+from rune import locks, profiling
+from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.run import CpuExecutable
+from rune.backends.shared.callbacks import Callbacks
 from rune.backends.shared.executor import size_values
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
-from rune.lowering.plan import Plan
+from rune.lowering.plan import Call, Plan
+from rune.profiling import Kind, ended, here
 
 if TYPE_CHECKING:
     from rune.backends.shared.timing import Meter
+
+
+class TimedCallbacks(Callbacks):
+    """The Python functions of one plan, which tell how long they waited for the interpreter."""
+
+    def __init__(self, plan: Plan, clock: Clock):
+        super().__init__(plan)
+        self._clock = clock
+
+    def _entry(self, step: Call) -> Callable[[int], int]:
+        enter = super()._entry(step)
+
+        def timed(address: int) -> int:
+            profile = profiling.current()
+            if profile is not None:
+                profile.add_total(ended(Kind.WAIT, "the interpreter", self._clock.begin(step), here()))
+            return enter(address)
+
+        return timed
 
 
 class TimedExecutable(CpuExecutable):
@@ -35,6 +57,10 @@ class TimedExecutable(CpuExecutable):
         self._turn = locks.reentrant()  # a callback may call the same plan
         super().__init__(plan, host, work)
 
+    def callbacks_of(self, plan: Plan) -> Callbacks:
+        """Python functions that tell how long they waited for the interpreter."""
+        return TimedCallbacks(plan, self._clock)
+
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan, and tell of it."""
         shapes = [a.shape for a in arguments]
@@ -43,7 +69,7 @@ class TimedExecutable(CpuExecutable):
             now = self._clock.table.copy()
             new, self._told = now - self._told, now
         sizes = size_values(self.plan, shapes)
-        for step, (nanoseconds, calls) in zip(self._clock.steps, new.tolist(), strict=False):
+        for step, (nanoseconds, calls, *_) in zip(self._clock.steps, new.tolist(), strict=False):
             if calls:
                 self._meter.add(step, sizes, 1e-9 * nanoseconds, calls)
         return results

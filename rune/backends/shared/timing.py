@@ -8,7 +8,6 @@ each as its device measured it; of the others whole calls are timed. Where the h
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,7 +21,7 @@ from rune.lowering.host_calls import HostFunction
 from rune.lowering.meetings import CollectiveCall
 from rune.lowering.plan import Call, Copy, Launch, Plan, Step, all_steps
 from rune.lowering.steps import StepCost, step_cost, step_name
-from rune.profiling import Kind, StepProfile
+from rune.profiling import Kind, StepProfile, Workers
 from rune.records import dataclass
 
 Sizes = Mapping[str, int]
@@ -163,24 +162,37 @@ class TimesSteps(Protocol):
         ...
 
 
+@runtime_checkable
+class HasWorkers(Protocol):
+    """A backend whose kernels are shared between threads of the host."""
+
+    @property
+    def workers(self) -> Workers | None:
+        """Those threads; None if nothing tells of them."""
+        ...
+
+
 class Profiled:
     """An executable whose calls wait, and are timed."""
 
     def __init__(self, executable: Executable, backend: Backend, device: str):
         self.executable, self.backend, self.device = executable, backend, device
         self.plan = executable.plan
+        self.workers = backend.workers if isinstance(backend, HasWorkers) else None
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan and wait."""
         shapes = [tuple(a.shape) for a in arguments]
-        start = time.perf_counter()
+        profile = profiling.current()
+        if profile is not None and self.workers is not None:
+            profile.add_workers(self.device, self.workers)
+        begin = profiling.moment()
         results = self.executable(arguments, donated)
         # Calls return once the work is enqueued; without waiting, only enqueueing would be timed.
         self.backend.synchronize()
-        seconds, profile = time.perf_counter() - start, profiling.current()
         if profile is not None:
-            arena = evaluate(self.plan.arena_bytes, size_values(self.plan, shapes))
-            profile.add_call(self.plan, self.plan.name, self.device, seconds, arena)
+            call = profiling.ended(Kind.PROGRAM, self.plan.name, begin, profiling.here(self.device))
+            profile.add_call(self.plan, call, evaluate(self.plan.arena_bytes, size_values(self.plan, shapes)))
             known = {id(allocations.root(a)) for a in arguments}
             for buffer, type in zip(results, self.plan.results, strict=True):
                 allocations.note(buffer, type, self.device, known)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
 from rune.control import in_python
+from rune.control.annotations import Numeric
 from rune.control.branch.primitive import cond as cond_primitive
 from rune.control.carried_references import Refs, beside, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
@@ -28,22 +29,46 @@ from rune.tree import TreeDef
 
 R = TypeVar("R")
 X = TypeVar("X")
+Ts = TypeVarTuple("Ts")
 _Number: TypeAlias = complex | np.generic  # which branches return as an array
 _MISSING = object()
 
 
+# Branches get what they are given, lambdas too. Numbers arrive as arrays: they, and what is behind
+# two operands, have signatures that must not fit others, or mypy takes Any for a lambda there.
+@overload
+def cond(
+    pred: object, true_fun: Callable[[*Ts], _Number], false_fun: Callable[[*Ts], _Number], *operands: *Ts
+) -> Array: ...
+@overload
+def cond(pred: object, true_fun: Callable[[*Ts], R], false_fun: Callable[[*Ts], X], *operands: *Ts) -> R | X: ...
+@overload
+def cond(
+    pred: object, true_fun: Callable[..., R], false_fun: Callable[..., X], first: Numeric, /, *operands: object
+) -> R | X: ...
 @overload
 def cond(
     pred: object,
-    true_fun: Callable[..., _Number],
-    false_fun: Callable[..., _Number],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., X],
+    first: object,
+    second: Numeric,
+    /,
     *operands: object,
-    operand: object = ...,
-) -> Array: ...
+) -> R | X: ...
 @overload
 def cond(
-    pred: object, true_fun: Callable[..., R], false_fun: Callable[..., X], *operands: object, operand: object = ...
+    pred: object,
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., X],
+    first: object,
+    second: object,
+    third: object,
+    /,
+    *operands: object,
 ) -> R | X: ...
+@overload
+def cond(pred: object, true_fun: Callable[..., R], false_fun: Callable[..., X], *, operand: object) -> R | X: ...
 def cond(
     pred: object,
     true_fun: Callable[..., object],

@@ -77,6 +77,16 @@ def scan(
 ) -> tuple[R, Y]: ...
 @overload
 def scan(
+    f: Callable[[C, X], tuple[C, Y]],
+    init: C,
+    xs: X,
+    length: object = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[C, Y]: ...
+@overload
+def scan(
     f: Callable[[C, X], tuple[R, Y]],
     init: C,
     xs: X,

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from rune.lowering.watch import Site
 
 _IS = {"NaN": np.isnan, "infinity": np.isinf}
+# Of what a `where` masks out the derivative is still 0 times infinity.
+MASKED = (
+    "no result has one; if it is masked out, a derivative may be NaN all the same: mask the operand as well, "
+    "where(ok, f(where(ok, x, 1)), 0)"
+)
 
 
 def is_watching(settings: Config) -> bool:
@@ -72,16 +77,18 @@ def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
         # A row-major position can be split into indices only if the sizes are known.
         is_static = len(shape) == site.type.ndim
         where = list(map(int, np.unravel_index(index, shape))) if is_static else index
-        shown = (n for n, r in enumerate(results) if _has(site.kind, r))
-        raise _number_error(site.kind, site.operation, site.type, where, next(shown, None))
+        shown = next((n for n, r in enumerate(results) if _has(site.kind, r)), None)
+        raise _number_error(site.kind, site.operation, site.type, where, shown, None if shown is not None else MASKED)
     raise BoundsError(
         f"{site.operation}: found index {index} out of bounds (axis {site.axis} of {site.type})",
         hint="without checks it is clamped when read, and dropped when written",
     )
 
 
-def _number_error(kind: str, operation: str, type: ArrayType, where: object, result: int | None) -> NaNError:
-    error = NaNError(f"{operation}: found {kind} in its result {type} (first at {where})")
+def _number_error(
+    kind: str, operation: str, type: ArrayType, where: object, result: int | None, hint: str | None
+) -> NaNError:
+    error = NaNError(f"{operation}: found {kind} in its result {type} (first at {where})", hint)
     error.result = result
     return error
 
@@ -110,4 +117,4 @@ def check_eager(primitive: Primitive, operands: Sequence[np.ndarray], result: Ar
     for kind in kinds:
         if _has(kind, data) and not any(_has(kind, x) for x in operands):
             where = np.argwhere(_IS[kind](data))[0].tolist()
-            raise _number_error(kind, primitive.name, result.type, where, None)
+            raise _number_error(kind, primitive.name, result.type, where, None, None)

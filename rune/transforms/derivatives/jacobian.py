@@ -7,7 +7,7 @@ tangents of the arguments, or backwards, transposed, to the cotangents of the re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from rune.transforms.derivatives.directional import jvp
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.grad import grad
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
-from rune.transforms.derivatives.signatures import P
+from rune.transforms.derivatives.signatures import Jacobian, Loss, P
 from rune.transforms.derivatives.tangents import filled, filled_as
 from rune.transforms.derivatives.vjp import pull_back
 
@@ -60,10 +60,10 @@ class _Options:
     allow_int: bool = False
 
 
-def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..., Any]:
+def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..., object]:
     require_callable(options.name, function)
 
-    def jacobian(*args: object, **kwargs: object) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> object:
         main = Aux(function) if options.has_aux else function
         chosen = Chosen(main, options.argnums, args, kwargs)
         _require_inputs(chosen, options)
@@ -192,9 +192,17 @@ def _split_first(x: Value, shape: tuple) -> Array:
 # --- public -----------------------------------------------------------------------------------
 
 
+@overload
+def jacfwd(
+    fun: Loss[P, Array], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Jacobian[P]: ...
+@overload
 def jacfwd(
     fun: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def jacfwd(
+    fun: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> object:
     """The Jacobian by forward mode: vmap of jvp over the inputs. Cheap for few inputs.
 
     Shapes: for an output of shape S and an argument of shape T, S + T.
@@ -207,13 +215,29 @@ def jacfwd(
     return _jacobian(fun, _Options("jacfwd", argnums, "forward", has_aux, holomorphic))
 
 
+@overload
+def jacrev(
+    fun: Loss[P, Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Jacobian[P]: ...
+@overload
 def jacrev(
     fun: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def jacrev(
+    fun: Callable[..., object],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> object:
     """The Jacobian by reverse mode: vmap of vjp over the outputs. Cheap for few outputs.
 
     Shapes: for an output of shape S and an argument of shape T, S + T.
@@ -228,6 +252,16 @@ def jacrev(
     return _jacobian(fun, options)
 
 
+@overload
+def jacobian(
+    fun: Loss[P, Array],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    mode: Mode | None = None,
+) -> Jacobian[P]: ...
+@overload
 def jacobian(
     fun: Callable[P, object],
     argnums: int | Sequence[int] = 0,
@@ -235,7 +269,15 @@ def jacobian(
     holomorphic: bool = False,
     allow_int: bool = False,
     mode: Mode | None = None,
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def jacobian(
+    fun: Callable[..., object],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    mode: Mode | None = None,
+) -> object:
     """The Jacobian by the requested mode, or by the cheaper one.
 
     mode: "forward", "reverse", or None: forward if no more numbers go in than come out, which is
@@ -252,9 +294,17 @@ def jacobian(
     return _jacobian(fun, options)
 
 
+@overload
+def hessian(
+    fun: Loss[P, Array], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Jacobian[P]: ...
+@overload
 def hessian(
     fun: Callable[P, object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[P, Any]:
+) -> Callable[P, Any]: ...
+def hessian(
+    fun: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> object:
     """The Hessian, forward over reverse.
 
     Errors: TransformError for arguments that are not floats; else those of the function.

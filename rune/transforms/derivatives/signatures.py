@@ -7,7 +7,9 @@ number they therefore say that its gradient is a number; it is an Array.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+
+from rune.array import Array
 
 P = ParamSpec("P")  # the parameters behind the first
 X = TypeVar("X")  # the argument: an array, or a tree of them
@@ -45,6 +47,15 @@ class GradientAndAux(Protocol[P, R_co]):
     """The gradient with respect to the first argument, and what else the function returned."""
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X, R_co]: ...
+
+
+class Jacobian(Protocol[P]):
+    """The Jacobian of an array with respect to the first argument: an array, where that is one."""
+
+    @overload
+    def __call__(self, x: Array, /, *args: P.args, **kwargs: P.kwargs) -> Array: ...
+    @overload
+    def __call__(self, x: object, /, *args: P.args, **kwargs: P.kwargs) -> Any: ...
 
 
 class ValueAndGradient(Protocol[P, R_co]):

@@ -211,12 +211,12 @@ def test_a_backend_that_times_no_steps_gives_whole_calls(monkeypatch: Any):
 
 
 def test_the_table_has_the_longest_step_first_and_rates():
-    plan = PlanProfile("f", "cpu:0", 2, 0.003, 4096)
+    plan = PlanProfile("f", "cpu:0", 2, 0.003, 4096, processor=0.0025)
     plan.steps.append(StepProfile("sin_0", "demo.py:3", 2, 1e-3, 2_000_000, 4_000_000))
     plan.steps.append(StepProfile("dot", "demo.py:4", 2, 2e-3, 0, 0))
 
     assert plan_text(plan).splitlines() == [
-        "f on cpu:0: 2 calls, 3.00 ms, arena 4096 B",
+        "f on cpu:0: 2 calls, 3.00 ms (2.50 ms on a processor), arena 4096 B",
         "step   calls     time  share  GFLOP/s  GB/s  line",
         "dot        2  2.00 ms    67%     0.00  0.00  demo.py:4",
         "sin_0      2  1.00 ms    33%     2.00  4.00  demo.py:3",

@@ -58,6 +58,27 @@ def test_the_result_is_named_by_its_path():
         f(X)
 
 
+def test_a_number_that_is_masked_out_is_named_with_how_to_make_none():
+    masked = rune.jit(lambda x: rnp.where(x > 0, rnp.log(x), 0.0))
+    with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[2\] \(first at \[1\]\)\n") as raised:
+        masked(array([1.0, -2.0]))
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("no result has one; ")
+
+
+def test_the_masked_form_that_the_hint_shows_has_no_such_number_nor_has_its_derivative():
+    def f(x: Any) -> Any:
+        return rnp.sum(rnp.where(x > 0, rnp.sqrt(rnp.where(x > 0, x, 1)), 0))
+
+    assert rune.jit(rune.grad(f))(array([4.0, 0.0])).tolist() == [0.25, 0.0]
+
+
+def test_a_number_that_a_result_has_comes_without_a_hint():
+    with pytest.raises(NaNError) as raised:
+        rune.jit(rnp.log)(array([1.0, -2.0]))
+    assert raised.value.hint is None
+
+
 LOOPS: dict[str, Callable[[Any], Any]] = {
     "scan": lambda x: rune.scan(lambda c, y: (c + rnp.log(y), c), x, array([3.0, 2.0, -1.0, 4.0])),
     "fori": lambda x: rune.fori_loop(0, 4, lambda i, c: c + rnp.log(2.0 - i), x),

@@ -1,0 +1,67 @@
+"""Functions of operands alone: what NumPy's ufuncs take beside them is refused by name.
+
+    sin(x, out=y)   ArgumentError: sin: cannot write into out= (arrays are immutable)
+
+Python would say of such a keyword that it is unexpected, and not what to write instead.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+from types import CodeType
+from typing import ParamSpec, TypeVar
+
+from rune.errors import ArgumentError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# What a keyword asks for that cannot be, why, and what to write instead; {call} is the call.
+_REFUSED = {
+    "out": (
+        "write into out=",
+        "arrays are immutable",
+        "y = {call} is a new array, and y = y.at[...].set({call}) writes it into a part of one",
+    ),
+    "where": (
+        "leave elements out by where=",
+        "every element of a result is computed",
+        "rune.numpy.where(mask, {call}, otherwise) chooses",
+    ),
+    "dtype": (
+        "compute in another dtype by dtype=",
+        "the dtypes of the operands decide",
+        "convert the operands before or the result behind: {call}.astype(dtype)",
+    ),
+    "order": ("lay a result out by order=", "arrays have no layout that can be seen", "leave it out: {call}"),
+    "casting": ("cast by casting=", "the dtypes of the operands decide", "convert the operands: x.astype(dtype)"),
+}
+
+
+def refuse_options(name: str, options: Mapping[str, object], parameters: Collection[str] = ()) -> None:
+    """Errors: ArgumentError for what NumPy takes beside operands and the function has not."""
+    for option in options:
+        if option in _REFUSED and option not in parameters:
+            action, why, hint = _REFUSED[option]
+            call = f"rune.numpy.{name}(...)"
+            raise ArgumentError(f"{name}: cannot {action} ({why})", hint=hint.format(call=call))
+
+
+def parameters_of(function: Callable[..., object]) -> tuple[str, ...]:
+    """The names that a function takes."""
+    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def operands_alone(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which refuses what NumPy's takes beside operands, and Python all else."""
+    parameters = parameters_of(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        if options:
+            refuse_options(call.__name__, options, parameters)
+        return function(*args, **options)
+
+    return call
