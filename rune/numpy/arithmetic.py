@@ -23,6 +23,7 @@ from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops.elementwise_table import ROWS, Row
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted, unrounded
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
@@ -45,6 +46,7 @@ def _binary(name: str, row: Row, types: str = _TOGETHER, refused: str = "") -> B
 
 
 def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = "") -> Binary:
+    @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
@@ -269,6 +271,7 @@ rint = _unary(
 )
 
 
+@tiered
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
 
@@ -312,6 +315,7 @@ copysign = real_pair("copysign", ROWS["copysign"])
 nextafter = real_pair("nextafter", ROWS["nextafter"])
 
 
+@tiered
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
 
@@ -329,6 +333,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(ops.eq(x1, zero), x2, step)
 
 
+@tiered
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.
 

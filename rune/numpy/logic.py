@@ -23,6 +23,7 @@ from rune.ops import statistics as st
 from rune.ops.elementwise_table import ANY, ROWS, Row
 from rune.ops.family import fit
 from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
@@ -55,6 +56,7 @@ def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Array]:
 
 
 def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
+    @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return primitive(*_truths(name, (x1, x2)))
 
@@ -67,6 +69,7 @@ logical_or = _logical("logical_or", ops.logical_or, "Whether one is nonzero.", "
 logical_xor = _logical("logical_xor", ops.logical_xor, "Whether exactly one is nonzero.", "[ True, False]")
 
 
+@tiered
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
 
@@ -88,6 +91,7 @@ def _bits(name: str, row: Row) -> Binary:
 
 
 def _shift(name: str, row: Row) -> Binary:
+    @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return row.rule(*promoted(name, x1, x2, kind="numeric"))
 
@@ -107,6 +111,7 @@ invert = same_dtype("invert", ROWS["bitwise_not"], _NO_FLOATS)
 bitwise_not = bitwise_invert = invert
 
 
+@tiered
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits in the magnitude of x, as u8.
 
@@ -130,6 +135,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
+    @tiered
     def function(x: ArrayLike, /, out: None = None) -> Array:
         refuse(name, out=out)
         x = value(name, x)
@@ -179,6 +185,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return apply(ops.lt, x, 0)
 
 
+@tiered
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -207,6 +214,7 @@ def _isclose(x: ArrayLike, y: ArrayLike, rtol: ArrayLike, atol: ArrayLike, equal
     return ops.logical_or(is_close, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
 
 
+@tiered
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -222,6 +230,7 @@ def allclose(
     return st.all(_isclose(a, b, rtol, atol, equal_nan))
 
 
+@tiered
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether shapes and all elements are equal.
 
@@ -241,6 +250,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return st.all(is_equal)
 
 
+@tiered
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
@@ -271,6 +281,7 @@ def where(
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
+@tiered
 def where(
     condition: ArrayLike,
     x: Any = None,

@@ -22,6 +22,7 @@ from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
 from rune.ops.scalars import order_limits
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -86,6 +87,7 @@ def _as_truth(total: Array, counted: Array | None) -> Array:
     return total if counted is None else ops.convert(total, dtype=dtypes.bool_)
 
 
+@tiered
 def sum(
     a: Any,
     axis: Axis = None,
@@ -111,6 +113,7 @@ def sum(
     return _total("sum", st.sum, _add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
+@tiered
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -171,6 +174,7 @@ def _extremum(
     return _with_initial(name, combine, extremum, initial)
 
 
+@tiered
 def max(
     a: Any,
     axis: Axis = None,
@@ -191,6 +195,7 @@ def max(
     return _extremum("max", st.amax, _MAX, False, a, axis, out, keepdims, initial, where)
 
 
+@tiered
 def min(
     a: Any,
     axis: Axis = None,
@@ -214,6 +219,7 @@ _MAX, _MIN = extrema.larger, extrema.smaller
 amax, amin = max, min
 
 
+@tiered
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Largest minus smallest element.
 
@@ -229,6 +235,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return st.ptp(value("ptp", a), axis, keepdims)
 
 
+@tiered
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
 
@@ -244,6 +251,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return st.argmax(value("argmax", a), axis, bool(keepdims))
 
 
+@tiered
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
 
@@ -259,6 +267,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return st.argmin(value("argmin", a), axis, bool(keepdims))
 
 
+@tiered
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -276,6 +285,7 @@ def any(
     return st.any(selected("any", x, where, False), axis, keepdims)
 
 
+@tiered
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -293,6 +303,7 @@ def all(
     return st.all(selected("all", x, where, True), axis, keepdims)
 
 
+@tiered
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Number of nonzero elements, as i32.
 
@@ -310,6 +321,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # --- running ----------------------------------------------------------------------------------
 
 
+@tiered
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
@@ -329,6 +341,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     return st.cumsum(x, axis, asked)
 
 
+@tiered
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
 
@@ -401,6 +414,7 @@ def cumulative_prod(
     return _accumulated("cumulative_prod", st.cumprod, 1, x, axis, dtype, include_initial)
 
 
+@tiered
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: ArrayLike | None = None) -> Array:
     """Differences of neighbours, n times over; of bools, whether they differ.
 
@@ -455,6 +469,7 @@ def _difference(x: ArrayLike, axis: int) -> Any:
     return (ops.ne if type_of(x).dtype == dtypes.bool_ else ops.sub)(late, early)
 
 
+@tiered
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Differences of the flattened array, with values put before and after them.
 
