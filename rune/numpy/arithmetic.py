@@ -290,6 +290,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 around = round
 
 
+@tiered
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` kept within [min, max]; None leaves a side open. At a bound the derivative is 1/2.
 

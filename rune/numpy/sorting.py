@@ -33,6 +33,7 @@ def _refuse_kind(name: str, kind: str | None, order: Array | None, stable: bool)
     refuse(name, order=order)
 
 
+@tiered
 def sort(
     a: ArrayLike,
     axis: int | None = -1,

@@ -55,7 +55,8 @@ def _power(a: Array, b: Array, x: Array, y: Array) -> Array:
 def both(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
-    # For a small parameter the small one of the two is the side that converges more slowly.
+    # For a small parameter the small one of the two is the side that converges more slowly. It is
+    # taken as long as it is the small one: for small b the high side is about y**b, over 1/2 then.
     low_is_small, high_is_small = b * rnp.log(y) > -0.7, a * rnp.log(x) > -0.7
     is_low = is_low | ((b < 0.5) & (x < 0.999) & low_is_small)
     is_low = is_low & ~((a < 0.5) & (a < b) & (y < 0.999) & high_is_small)

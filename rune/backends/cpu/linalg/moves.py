@@ -14,8 +14,7 @@ from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm_text import Value
 
-
-# (make, count, body): body(first, length) of pieces of a line; None is the length of a whole vector.
+# (make, count, body): body(first, length) of pieces of a line; a whole vector has the length None.
 Walk = Callable[[Maker, Value, Callable[[Value, Value | None], None]], None]
 
 
