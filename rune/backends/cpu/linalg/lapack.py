@@ -209,8 +209,8 @@ def triangle_of(spectrum: Spectrum) -> int:
 @functools.cache
 def shape_of(dtype: np.dtype) -> Shape:
     """Vectors of a matrix on its way: short ones, whose squares take a third as long to compile."""
-    whole = shape_for(compiler.machine(), SCALARS[real_dtype(dtype)])
-    return replace(whole, lanes=min(whole.lanes, _VECTOR_BYTES // whole.bytes))
+    tile = shape_for(compiler.machine(), SCALARS[real_dtype(dtype)])
+    return replace(tile, lanes=min(tile.lanes, _VECTOR_BYTES // tile.bytes))
 
 
 def lanes_of(dtype: np.dtype) -> int:
