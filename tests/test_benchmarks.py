@@ -113,3 +113,10 @@ def test_loading_beside_computing_is_printed_for_every_load():
     options = ("overlap", "--rounds", "1", "--compute-ms", "1", "--batch", "2")
     rows = [line for line in _script("data.py", *options).splitlines() if " ms |" in line]
     assert [len(row.split("|")) for row in rows] == [7] * 4
+
+
+def test_eager_calls_are_measured_beside_numpy():
+    rows = _script("eager.py", "--cases", "*gradient(f)*").splitlines()
+
+    assert rows[2].startswith("| `xp.gradient(f)` |")
+    assert rows[-1].startswith("1 calls")

@@ -24,6 +24,7 @@ from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops.elementwise_table import ROWS, Row
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted, unrounded
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
@@ -46,6 +47,7 @@ def _binary(name: str, row: Row, types: str = _TOGETHER, refused: str = "") -> B
 
 
 def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = "") -> Binary:
+    @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
@@ -273,6 +275,7 @@ rint = _unary(
 )
 
 
+@tiered
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
 
@@ -291,6 +294,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 around = round
 
 
+@tiered
 @operands_alone
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` kept within [min, max]; None leaves a side open. At a bound the derivative is 1/2.
@@ -317,6 +321,7 @@ copysign = real_pair("copysign", ROWS["copysign"])
 nextafter = real_pair("nextafter", ROWS["nextafter"])
 
 
+@tiered
 @operands_alone
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
@@ -335,6 +340,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(ops.eq(x1, zero), x2, step)
 
 
+@tiered
 @operands_alone
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.

@@ -22,9 +22,11 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
 from rune.ops.promote import apply, as_type, broadcast_to, constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
+@tiered
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -173,6 +175,7 @@ def _both(mask: Array | None, where: ArrayLike | None) -> ArrayLike | None:
     return apply(ops.logical_and, mask, c.astype(value("where", where), dtypes.bool_))
 
 
+@tiered
 def nansum(
     a: ArrayLike,
     axis: Axis = None,
@@ -197,6 +200,7 @@ def nansum(
     return r.sum(x, axis, dtype, None, keepdims, initial, _both(mask, where))
 
 
+@tiered
 def nanprod(
     a: ArrayLike,
     axis: Axis = None,
@@ -221,6 +225,7 @@ def nanprod(
     return r.prod(x, axis, dtype, None, keepdims, initial, _both(mask, where))
 
 
+@tiered
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -244,6 +249,7 @@ def nanmean(
     return mean(x, axis, dtype, None, keepdims, where=_both(mask, where))
 
 
+@tiered
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -279,6 +285,7 @@ def _where_enough(variance: Array, shape: Shape, mask: ArrayLike, axis: Axis, dd
     return ops.select(is_enough, variance, constant(np.nan, variance))
 
 
+@tiered
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,
@@ -334,6 +341,7 @@ def _nan_extremum(
     return (fmax if largest else fmin)(extremum, as_type(initial, type_of(extremum).dtype, name=name))
 
 
+@tiered
 def nanmax(
     a: ArrayLike,
     axis: Axis = None,
@@ -356,6 +364,7 @@ def nanmax(
     return _nan_extremum("nanmax", True, a, axis, out, keepdims, initial, where)
 
 
+@tiered
 def nanmin(
     a: ArrayLike,
     axis: Axis = None,
@@ -387,6 +396,7 @@ def _nan_position(
     return ops.select(st.any(mask, axis, keepdims), position, constant(-1, position))
 
 
+@tiered
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the largest number; -1 where there is none.
 
@@ -402,6 +412,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nan_position("nanargmax", st.argmax, -np.inf, a, axis, bool(keepdims))
 
 
+@tiered
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the smallest number; -1 where there is none.
 
@@ -417,6 +428,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nan_position("nanargmin", st.argmin, np.inf, a, axis, bool(keepdims))
 
 
+@tiered
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum with NaN counted as 0.
 
@@ -434,6 +446,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
     return r.cumsum(terms, axis, dtype)
 
 
+@tiered
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product with NaN counted as 1.
 

@@ -20,6 +20,7 @@ from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -66,6 +67,7 @@ def conj(x: ArrayLike, /) -> Array:
 conjugate = conj
 
 
+@tiered
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle from the positive real axis, in [-π, π]; in degrees if `deg`.
 
@@ -81,6 +83,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return ops.mul(radians, constant(180 / math.pi, radians)) if deg else radians
 
 
+@tiered
 def iscomplex(x: ArrayLike) -> Array:
     """Where the imaginary part is not zero.
 
@@ -95,6 +98,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return ops.ne(part, constant(0, part))
 
 
+@tiered
 def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part is zero.
 

@@ -18,6 +18,7 @@ from rune.array import COMMITTED_CPU, CPU, Array
 from rune.core.interpreter import is_evaluating
 from rune.numpy.operands import parameters_of, refuse_options
 from rune.transforms.compile.jit import Jitted, jit
+from rune.transforms.compile.tiers import tiered
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +28,7 @@ LARGE = 1 << 18  # elements from which compiling is made up for by the second ca
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
     """`function` of arrays, as one kernel where an eager call has a large one and no keywords."""
+    seldom = tiered(function)
     code = function.__code__  # type: ignore[attr-defined]
     parameters = parameters_of(function)
     takes_numbers = code.co_posonlyargcount == code.co_argcount  # else a number may be an axis
@@ -40,7 +42,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
         if kwargs:
             refuse_options(call.__name__, kwargs, parameters)
         if kwargs or not is_evaluating() or not _is_large(args, takes_numbers):
-            return function(*args, **kwargs)
+            return seldom(*args, **kwargs)
         with config.setting(symbolic="auto"):  # a second size is the last that compiles
             return compiled()(*args, **kwargs)
 

@@ -16,6 +16,7 @@ from rune.ops import statistics as st
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.promote import apply, constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -55,6 +56,7 @@ def _weights(
     return product, None if aweights is None else c.astype(value("cov", aweights), real)
 
 
+@tiered
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -113,6 +115,7 @@ def _moments(x: ArrayLike, w: Value | None, importance: Value | None, ddof: int)
     return mean, ops.max(ops.sub(total, lost), constant(0, total))
 
 
+@tiered
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
     """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
 

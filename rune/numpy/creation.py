@@ -27,6 +27,7 @@ from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
 from rune.sharding.shardings import Sharding
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 # --- host data --------------------------------------------------------------------------------
@@ -431,6 +432,7 @@ def _count_to(count: Size, start: ArrayLike, step: int, dtype: np.dtype) -> Arra
     return counts if start == 0 else ops.add(counts, as_type(start, dtype, name="arange"))
 
 
+@tiered
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """Coordinate arrays of the grid that vectors span; with `sparse`, broadcastable ones.
 

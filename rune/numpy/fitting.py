@@ -15,6 +15,7 @@ from rune.numpy.products import outer
 from rune.numpy.transcendental import sqrt
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -80,6 +81,7 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: object = False,
 ) -> Any: ...
+@tiered
 def polyfit(
     x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: object = False
 ) -> Array | tuple[Array, ...]:

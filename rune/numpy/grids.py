@@ -37,6 +37,7 @@ from rune.ops.family import size_value
 from rune.ops.index_values import from_end
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -217,6 +218,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 # --- flat positions ---------------------------------------------------------------------------
 
 
+@tiered
 def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> tuple[Array, ...]:
     """The position along each axis that a flat position means; clipped to the array.
 
@@ -246,6 +248,7 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
     return tuple(coordinates if order == "F" else reversed(coordinates))
 
 
+@tiered
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike],
     dims: object,

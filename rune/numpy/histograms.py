@@ -29,12 +29,14 @@ from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
 from rune.sharding.shardings import Sharding
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 _Listed = (list, tuple)
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
+@tiered
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin of each value: how many edges it has reached.
 

@@ -24,6 +24,7 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import from_end, modulo, signed
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, unrounded
 from rune.ops.subscript import absent, read
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 _MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
@@ -72,6 +73,7 @@ def _vectors(places: ArrayLike) -> Array:
     return ops.reshape(places, shape=(*type_of(places).shape, 1))
 
 
+@tiered
 def take(
     a: Any,
     indices: ArrayLike,
@@ -145,6 +147,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 # --- along an axis ----------------------------------------------------------------------------
 
 
+@tiered
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

@@ -28,6 +28,7 @@ from rune.ops.family import size_value
 from rune.ops.index_values import modulo, signed
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis
 
 SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
@@ -141,6 +142,7 @@ def _with_size(shape: tuple, axis: int, size: Size) -> tuple:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
+@tiered
 def resize(a: ArrayLike, new_shape: object) -> Array:
     """Another shape of any size: the elements repeated from the start, or the first of them.
 
@@ -196,6 +198,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
 # --- choice -----------------------------------------------------------------------------------
 
 
+@tiered
 def choose(a: ArrayLike, choices: object, out: None = None, mode: str = "clip") -> Array:
     """For each element i of `a`, the element there of the i-th choice.
 
@@ -239,6 +242,7 @@ def _in_range(x: Value, count: int, mode: str) -> Value:
     return c.clip(x, 0, count - 1)
 
 
+@tiered
 def block(arrays: object) -> Array:
     """An array put together from nested lists: the innermost side by side, along the last axis.
 

@@ -21,6 +21,7 @@ from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
 from rune.ops.statistics import cumsum
 from rune.sharding.shardings import Sharding
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -65,6 +66,7 @@ def concat(arrays: ArrayLike, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
+@tiered
 def stack(arrays: object, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis.
 
@@ -164,6 +166,7 @@ def column_stack(tup: ArrayLike) -> Array:
     return _stacked("column_stack", tup, column, 1, None)
 
 
+@tiered
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` joined behind `arr`, both flattened for axis None.
 
@@ -224,6 +227,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     return _split("split", ary, indices_or_sections, axis, even=True)
 
 
+@tiered
 def array_split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0) -> list[Array]:
     """Like `split`; the first parts may be one longer.
 
@@ -345,6 +349,7 @@ def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
     return (*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
 
 
+@tiered
 def tile(A: ArrayLike, reps: object) -> Array:
     """The whole array repeated along each axis; missing axes lead.
 

@@ -24,6 +24,7 @@ from rune.ops import statistics as st
 from rune.ops.elementwise_table import ANY, ROWS, Row
 from rune.ops.family import fit
 from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
@@ -56,6 +57,7 @@ def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Array]:
 
 
 def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
+    @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return primitive(*_truths(name, (x1, x2)))
 
@@ -68,6 +70,7 @@ logical_or = _logical("logical_or", ops.logical_or, "Whether one is nonzero.", "
 logical_xor = _logical("logical_xor", ops.logical_xor, "Whether exactly one is nonzero.", "[ True, False]")
 
 
+@tiered
 @operands_alone
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
@@ -90,6 +93,7 @@ def _bits(name: str, row: Row) -> Binary:
 
 
 def _shift(name: str, row: Row) -> Binary:
+    @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return row.rule(*promoted(name, x1, x2, kind="numeric"))
 
@@ -109,6 +113,7 @@ invert = same_dtype("invert", ROWS["bitwise_not"], _NO_FLOATS)
 bitwise_not = bitwise_invert = invert
 
 
+@tiered
 @operands_alone
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits in the magnitude of x, as u8.
@@ -133,6 +138,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
+    @tiered
     def function(x: ArrayLike, /, out: None = None) -> Array:
         refuse(name, out=out)
         x = value(name, x)
@@ -182,6 +188,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return apply(ops.lt, x, 0)
 
 
+@tiered
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -210,6 +217,7 @@ def _isclose(x: ArrayLike, y: ArrayLike, rtol: ArrayLike, atol: ArrayLike, equal
     return ops.logical_or(is_close, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
 
 
+@tiered
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -225,6 +233,7 @@ def allclose(
     return st.all(_isclose(a, b, rtol, atol, equal_nan))
 
 
+@tiered
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether shapes and all elements are equal.
 
@@ -244,6 +253,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return st.all(is_equal)
 
 
+@tiered
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
@@ -274,6 +284,7 @@ def where(
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
+@tiered
 def where(
     condition: ArrayLike,
     x: Any = None,

@@ -16,6 +16,7 @@ from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import as_type, broadcast_to, constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -96,6 +97,7 @@ def _masked(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
     return ops.select(broadcast_to(name, mask, shape), m, constant(0, m))
 
 
+@tiered
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above diagonal `k` of the last two axes.
 
@@ -110,6 +112,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _masked("tril", m, k, lower=True)
 
 
+@tiered
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below diagonal `k` of the last two axes.
 
@@ -127,6 +130,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 # --- diagonals --------------------------------------------------------------------------------
 
 
+@tiered
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
 
@@ -159,6 +163,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     return ops.slice_(flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1))
 
 
+@tiered
 def trace(
     a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
@@ -176,6 +181,7 @@ def trace(
     return st.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
+@tiered
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with `v` on diagonal k, or diagonal k of a matrix.
 

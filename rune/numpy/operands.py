@@ -8,6 +8,7 @@ Python would say of such a keyword that it is unexpected, and not what to write 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from types import CodeType
 from typing import ParamSpec, TypeVar
@@ -50,7 +51,7 @@ def refuse_options(name: str, options: Mapping[str, object], parameters: Collect
 
 def parameters_of(function: Callable[..., object]) -> tuple[str, ...]:
     """The names that a function takes."""
-    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    code: CodeType = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 

@@ -30,6 +30,7 @@ from rune.ops.promote import as_type, broadcast_to, constant
 from rune.ops.sorting import search_sorted, take_last
 from rune.records import dataclass
 from rune.sharding.shardings import Sharding
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 # --- places -----------------------------------------------------------------------------------
@@ -273,6 +274,7 @@ def _hundredth(q: object) -> Value:
     return floating("percentile", value("percentile", q)) / 100
 
 
+@tiered
 def quantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -301,6 +303,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, method, keepdims, weights, False)
 
 
+@tiered
 def percentile(
     a: ArrayLike,
     q: object,
@@ -329,6 +332,7 @@ def percentile(
     return laid_out(_quantile("percentile", a, _hundredth(q), axis, method, keepdims, weights, False), out_sharding)
 
 
+@tiered
 def nanquantile(
     a: ArrayLike,
     q: object,
@@ -354,6 +358,7 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, method, keepdims, weights, True)
 
 
+@tiered
 def nanpercentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -379,6 +384,7 @@ def nanpercentile(
     return _quantile("nanpercentile", a, _hundredth(q), axis, method, keepdims, weights, True)
 
 
+@tiered
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
@@ -396,6 +402,7 @@ def median(
     return _quantile("median", a, 0.5, axis, "midpoint", keepdims, None, False)
 
 
+@tiered
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:

@@ -28,6 +28,7 @@ from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops import promote
 from rune.records import dataclass
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 _STATISTICS = {"maximum": amax, "mean": mean, "median": median, "minimum": amin}
@@ -53,6 +54,7 @@ class _Place:
     options: tuple[Any, Any]
 
 
+@tiered
 def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = "constant", **kwargs: Any) -> Array:
     """`array` with elements added at both ends of each axis.
 

@@ -24,9 +24,11 @@ from rune.numpy.reductions import argmax
 from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE, real_dtype
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
+@tiered
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 

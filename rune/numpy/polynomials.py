@@ -28,6 +28,7 @@ from rune.numpy.signals import convolve
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import broadcast_shape
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -71,6 +72,7 @@ def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     return _led_by_zeros(x, size), _led_by_zeros(y, size)
 
 
+@tiered
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
@@ -85,6 +87,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return x + y
 
 
+@tiered
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
@@ -99,6 +102,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return x - y
 
 
+@tiered
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
 
@@ -161,6 +165,7 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
     return (divisor, concatenate([low_terms, zeros(1, type_of(remainder).dtype)])), factor
 
 
+@tiered
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
@@ -185,6 +190,7 @@ def _horner(carry: tuple[Array, Array], coefficient: ArrayLike) -> tuple[tuple[A
     return (x, total * x + coefficient), None
 
 
+@tiered
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial. Shapes: [N] -> [max(N - m, 0)].
 
@@ -206,6 +212,7 @@ def _order(name: str, m: int) -> int:
     return static_count(name, "an order", m)
 
 
+@tiered
 def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """The m-th antiderivative of a polynomial. Shapes: [N] -> [N + m].
 
@@ -230,6 +237,7 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     return x
 
 
+@tiered
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of powers of x, from N-1 down to 0. Shapes: [M] -> [M, N]; N is M by default.
 

@@ -20,6 +20,7 @@ from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.promote import apply
 from rune.sharding.shardings import Sharding
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -31,6 +32,7 @@ def _pair(name: str, a: ArrayLike, b: ArrayLike, dtype: DTypeLike | None) -> lis
     return [c.astype(x, dtypes.as_dtype(dtype)) for x in operands]
 
 
+@tiered
 @operands_alone
 def matmul(
     a: ArrayLike,
@@ -53,6 +55,7 @@ def matmul(
     return laid_out(c.matmul(*_pair("matmul", a, b, preferred_element_type)), out_sharding)
 
 
+@tiered
 @operands_alone
 def dot(
     a: ArrayLike,
@@ -76,6 +79,7 @@ def dot(
     return laid_out(c.dot(*_pair("dot", a, b, preferred_element_type)), out_sharding)
 
 
+@tiered
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
@@ -92,6 +96,7 @@ def vdot(
     return c.dot(c.reshape(c.conj(x), -1), c.reshape(y, -1))
 
 
+@tiered
 @operands_alone
 def vecdot(
     x1: ArrayLike,
@@ -118,6 +123,7 @@ def vecdot(
     return c.squeeze(out, (-2, -1))
 
 
+@tiered
 @operands_alone
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
@@ -132,6 +138,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return c.squeeze(c.matmul(value("matvec", x1), c.expand_dims(value("matvec", x2), -1)), -1)
 
 
+@tiered
 @operands_alone
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
@@ -148,6 +155,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return c.squeeze(c.matmul(c.expand_dims(c.conj(x1), -2), value("vecmat", x2)), -2)
 
 
+@tiered
 def inner(
     a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
@@ -176,6 +184,7 @@ def _contract(name: str, x: ArrayLike, y: ArrayLike, of_x: tuple, of_y: tuple) -
     return c.contract(x, y, ((of_x, of_y), ((), ())))
 
 
+@tiered
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Products of all pairs from the flattened arrays. Shapes: [M], [N] -> [M, N].
 
@@ -193,6 +202,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     return apply(ops.mul, c.reshape(x, (-1, 1)), c.reshape(y, (1, -1)))
 
 
+@tiered
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
@@ -231,6 +241,7 @@ def _tensordot_axes(axes: object, x: ArrayType, y: ArrayType) -> tuple[tuple[int
     return tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
 
 
+@tiered
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: every element of `a` times the whole of `b`.
 
@@ -251,6 +262,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return c.reshape(both, tuple(size_product(pair) for pair in zip(p, q, strict=True)))
 
 
+@tiered
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:

@@ -23,6 +23,7 @@ from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
 from rune.ops.scalars import order_limits
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -87,6 +88,7 @@ def _as_truth(total: Array, counted: Array | None) -> Array:
     return total if counted is None else ops.convert(total, dtype=dtypes.bool_)
 
 
+@tiered
 def sum(
     a: Any,
     axis: Axis = None,
@@ -112,6 +114,7 @@ def sum(
     return _total("sum", st.sum, _add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
+@tiered
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -172,6 +175,7 @@ def _extremum(
     return _with_initial(name, combine, extremum, initial)
 
 
+@tiered
 def max(
     a: Any,
     axis: Axis = None,
@@ -192,6 +196,7 @@ def max(
     return _extremum("max", st.amax, _MAX, False, a, axis, out, keepdims, initial, where)
 
 
+@tiered
 def min(
     a: Any,
     axis: Axis = None,
@@ -215,6 +220,7 @@ _MAX, _MIN = extrema.larger, extrema.smaller
 amax, amin = max, min
 
 
+@tiered
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Largest minus smallest element.
 
@@ -230,6 +236,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return st.ptp(value("ptp", a), axis, keepdims)
 
 
+@tiered
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
 
@@ -245,6 +252,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return st.argmax(value("argmax", a), axis, bool(keepdims))
 
 
+@tiered
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
 
@@ -260,6 +268,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return st.argmin(value("argmin", a), axis, bool(keepdims))
 
 
+@tiered
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -277,6 +286,7 @@ def any(
     return st.any(selected("any", x, where, False), axis, keepdims)
 
 
+@tiered
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -294,6 +304,7 @@ def all(
     return st.all(selected("all", x, where, True), axis, keepdims)
 
 
+@tiered
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Number of nonzero elements, as i32.
 
@@ -311,6 +322,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # --- running ----------------------------------------------------------------------------------
 
 
+@tiered
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
@@ -330,6 +342,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     return st.cumsum(x, axis, asked)
 
 
+@tiered
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
 
@@ -404,6 +417,7 @@ def cumulative_prod(
     return _accumulated("cumulative_prod", st.cumprod, 1, x, axis, dtype, include_initial)
 
 
+@tiered
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: ArrayLike | None = None) -> Array:
     """Differences of neighbours, n times over; of bools, whether they differ.
 
@@ -458,6 +472,7 @@ def _difference(x: ArrayLike, axis: int) -> Any:
     return (ops.ne if type_of(x).dtype == dtypes.bool_ else ops.sub)(late, early)
 
 
+@tiered
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Differences of the flattened array, with values put before and after them.
 

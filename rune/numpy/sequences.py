@@ -22,6 +22,7 @@ from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted, unrounded
 from rune.ops.scalars import int_bounds, wrapped
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -73,6 +74,7 @@ def linspace(
     *,
     device: object = None,
 ) -> Any: ...
+@tiered
 def linspace(
     start: Any,
     stop: Any,
@@ -180,6 +182,7 @@ def _between(start: ArrayLike, stop: ArrayLike, num: Size, parts: Size, endpoint
     return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], mixed)
 
 
+@tiered
 def logspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -210,6 +213,7 @@ def logspace(
     return values if dtype is None else c.astype(values, dtypes.as_dtype(dtype))
 
 
+@tiered
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,

@@ -18,6 +18,7 @@ from rune.ops.family import size_value
 from rune.ops.promote import constant
 from rune.ops.scalars import int_bounds
 from rune.sharding.shardings import Sharding
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis
 
 
@@ -347,6 +348,7 @@ def fliplr(m: ArrayLike) -> Array:
     return flip(_ranked("fliplr", m, 2), 1)
 
 
+@tiered
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotated by k quarter turns from the first of `axes` towards the second.
 
@@ -368,6 +370,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return ops.reverse(c.swapaxes(x, first, second), axes=(second,))
 
 
+@tiered
 def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     """Elements moved by `shift` along an axis, those that leave coming back at the other end.
 

@@ -24,6 +24,7 @@ from rune.ops import conventions as c
 from rune.ops.family import zeros_like
 from rune.ops.promote import scalar_kind, unrounded
 from rune.ops.sliding import windows
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 _MODES = ("full", "same", "valid")
@@ -33,6 +34,7 @@ _BLOCKS_FROM = 1 << 22  # products, from which on a matrix of all windows would 
 # --- convolution --------------------------------------------------------------------------------
 
 
+@tiered
 def convolve(
     a: ArrayLike,
     v: ArrayLike,
@@ -59,6 +61,7 @@ def convolve(
     return slid(x, y[::-1], _padding("convolve", type_of(y).shape[0], mode))
 
 
+@tiered
 def correlate(
     a: ArrayLike,
     v: ArrayLike,
@@ -160,6 +163,7 @@ def _convolved(x: ArrayLike, kernel: ArrayLike) -> Array:
 # --- interpolation ------------------------------------------------------------------------------
 
 
+@tiered
 def interp(
     x: ArrayLike,
     xp: ArrayLike,
@@ -317,6 +321,7 @@ def _end(y: Array, near_step: Array, far_step: Array, edge_order: int) -> Array:
     return near + (near - far) * near_step / (near_step + far_step)
 
 
+@tiered
 def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
@@ -336,6 +341,7 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) 
     return 0.5 * sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1)
 
 
+@tiered
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
     """Phases without jumps: each is moved by periods to within half a period of the one before.
 

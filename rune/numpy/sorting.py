@@ -18,6 +18,7 @@ from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.sorting import positions_like
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 _SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
@@ -32,6 +33,7 @@ def _refuse_kind(name: str, kind: str | None, order: Array | None, stable: bool)
     refuse(name, order=order)
 
 
+@tiered
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -55,6 +57,7 @@ def sort(
     return o.sort(value("sort", a), axis, descending)
 
 
+@tiered
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -80,6 +83,7 @@ def argsort(
     return positions if dtype is None else c.astype(positions, dtypes.as_dtype(dtype))
 
 
+@tiered
 def sort_complex(a: ArrayLike) -> Array:
     """The elements as complex numbers, in order of their real and then their imaginary parts.
 
@@ -106,6 +110,7 @@ def _checked_kth(name: str, a: ArrayLike, kth: ArrayLike, axis: int | None) -> A
     return x
 
 
+@tiered
 def partition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     """The elements with those at `kth` where `sort` has them; all of them are in order here.
 
@@ -119,6 +124,7 @@ def partition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     return o.sort(_checked_kth("partition", a, kth, axis), axis)
 
 
+@tiered
 def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     """The positions of `partition`'s elements.
 
@@ -133,6 +139,7 @@ def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     return ops.cast(order, o.place_dtype(order.size))
 
 
+@tiered
 def lexsort(keys: object, axis: int = -1) -> Array:
     """The positions that sort by the last key, among equals by the one before it, and so on.
 
@@ -155,6 +162,7 @@ def lexsort(keys: object, axis: int = -1) -> Array:
     return ops.cast(o.back(positions, at), o.index_dtype())
 
 
+@tiered
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:

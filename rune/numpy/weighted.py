@@ -14,6 +14,7 @@ from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.promote import broadcast_to, constant
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -31,6 +32,7 @@ def average(
 def average(
     a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., returned: bool = ..., keepdims: bool = ...
 ) -> Any: ...
+@tiered
 def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
 ) -> Array | tuple[Array, Array]:

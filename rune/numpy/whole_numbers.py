@@ -19,6 +19,7 @@ from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import broadcast_together, constant, promoted
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
@@ -38,6 +39,7 @@ def _spread(x: Array, shape: int | Shape) -> Array:
     return ops.broadcast(x, shape=shape, axes=())
 
 
+@tiered
 @operands_alone
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
@@ -68,6 +70,7 @@ def _gcd(x: Array, y: Array) -> Array:
     return c.absolute(while_loop(unfinished, step, (x, y))[0])
 
 
+@tiered
 @operands_alone
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple; 0 where one of the numbers is 0.
@@ -127,6 +130,7 @@ def _weighted(x: Array, count: Size, weights: tuple[int, ...]) -> Array:
     return st.sum(ops.mul(*broadcast_together("packbits", [groups, _row(weights)])), -1, dtypes.u8)
 
 
+@tiered
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
 

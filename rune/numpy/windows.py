@@ -19,6 +19,7 @@ from rune.numpy.transcendental import cos, exp, sqrt
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.family import wide
+from rune.transforms.compile.tiers import tiered
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 
@@ -40,6 +41,7 @@ _SHAPE = """Shapes: M points -> [M]. Types: f32.
 def _cosines(name: str, doc: str, *weights: float) -> Callable[[int], Array]:
     """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
 
+    @tiered
     def window(M: int) -> Any:
         n, size = _positions(name, M)
         if size < 2:
@@ -61,6 +63,7 @@ hamming = _cosines("hamming", "A raised cosine on a pedestal.", 0.54, 0.46)
 blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 
 
+@tiered
 def bartlett(M: ArrayLike) -> Array:
     """A triangle that ends in zeros. Shapes: M points -> [M]. Types: f32.
 
@@ -74,6 +77,7 @@ def bartlett(M: ArrayLike) -> Array:
     return n + 1 if size < 2 else 1 - abs(n * (2 / (size - 1)) - 1)
 
 
+@tiered
 def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
     """Nearly the window with most energy in the main lobe: I0(β sqrt(1 - x²)) / I0(β).
 

@@ -89,7 +89,7 @@ def _checked(function: Callable[[Any, Any], Any]) -> _Binary:
 
 
 def _is_operand(of: Any, value: object) -> bool:
-    if isinstance(value, Operators | np.ndarray | np.generic | bool | int | float | complex | Dim):
+    if isinstance(value, _OPERANDS):
         return True
     if isinstance(value, list | tuple):
         raise ArgumentError(
@@ -328,3 +328,7 @@ class Operators:
     def __round__(self, ndigits: int | None = None) -> Self:
         value = c.round(self, ndigits or 0)
         return value.astype(int) if ndigits is None else value  # Python's rule: integers without ndigits
+
+
+# A tuple, since a union would be made at each call.
+_OPERANDS = (Operators, np.ndarray, np.generic, bool, int, float, complex, Dim)

@@ -27,6 +27,7 @@ from rune.ops.scalars import holds, int_bounds, wrapped
 
 Scalar = bool | int | float | complex
 _SCALARS = (bool, int, float, complex)
+NUMPY = (np.ndarray, np.generic)  # a tuple, since a union would be made at each call
 
 
 def operand(name: str, value: Operand) -> Value:
@@ -39,7 +40,7 @@ def operand(name: str, value: Operand) -> Value:
     exact = unrounded(name, value)
     if isinstance(exact, Dim):
         return as_type(exact, *scalar_kind(exact))
-    if isinstance(exact, np.ndarray | np.generic):
+    if isinstance(exact, NUMPY):
         return _in_numpy(exact, dtypes.canonical(exact.dtype))
     return exact
 
@@ -57,10 +58,10 @@ def unrounded(name: str, value: Operand) -> Any:
         return value
     if (number := dtypes.plain_number(value)) is not None:
         return number
-    if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
+    if isinstance(value, NUMPY) and value.dtype in dtypes.ANY:
         refuse_mask(name, value)
         return np.asarray(value)
-    if isinstance(value, np.ndarray | np.generic) and not value.dtype.isnative:
+    if isinstance(value, NUMPY) and not value.dtype.isnative:
         return unrounded(name, dtypes.native(value))
     if stands_for_array(value):
         return unrounded(name, opened(value))
@@ -128,7 +129,7 @@ def scalar_kind(value: object) -> tuple[np.dtype, bool]:
     scalar = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
     if scalar is not None:
         return scalar
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, NUMPY):
         return dtypes.canonical(value.dtype), False
     type = type_of(value)
     return type.dtype, getattr(type, "weak", False)
@@ -189,7 +190,7 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
     source = type_of(value).dtype
     if source is dtype or source == dtype:
         return value
-    if isinstance(value, np.ndarray | np.generic) and dtypes.KEYS.isdisjoint((source, dtype)):
+    if isinstance(value, NUMPY) and dtypes.KEYS.isdisjoint((source, dtype)):
         if not weak and _kind(source) <= _kind(dtype):
             return _in_numpy(value, dtype)
         value = _in_numpy(value, dtypes.canonical(source))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-from rune.backends.cpu import compiler
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.linalg import lapack
@@ -76,7 +75,7 @@ def scratch_of(plan: Plan) -> Scratch | None:
 
 
 def _bytes(spectrum: Spectrum) -> dict[str, int]:
-    lanes = compiler.machine().vector_bytes // spectrum.dtype.itemsize
+    lanes = lapack.lanes_of(spectrum.dtype)
     return {name: -(-size // LINE) * LINE for name, size in lapack.scratch_of(spectrum, lanes).items()}
 
 
@@ -112,7 +111,7 @@ def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]
 def _sizes(spectrum: Spectrum) -> dict[str, int]:
     """The integers of a call by name."""
     work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer
-    lanes = compiler.machine().vector_bytes // spectrum.dtype.itemsize
+    lanes = lapack.lanes_of(spectrum.dtype)
     lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))
     return {
         "batch": spectrum.batch,

@@ -24,6 +24,7 @@ from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import full, number, part
 from rune.ops.promote import apply
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -34,6 +35,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
+@tiered
 def det(a: ArrayLike) -> Array:
     """The determinant of square matrices.
 
@@ -52,6 +54,7 @@ def det(a: ArrayLike) -> Array:
     return narrowed(determinant(x))
 
 
+@tiered
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its size: det = sign exp(logabsdet).
 
@@ -77,6 +80,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 # --- what singular values tell ----------------------------------------------------------------
 
 
+@tiered
 def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition number: how much a matrix may magnify a relative error.
 
@@ -113,6 +117,7 @@ def _or_infinite(x: ArrayLike, a: ArrayLike) -> Array:
     return ops.select(unknown, number(np.inf, x), x)
 
 
+@tiered
 def matrix_rank(
     M: ArrayLike, rtol: ArrayLike | None = None, *, tol: ArrayLike | None = None, hermitian: bool = False
 ) -> Array:

@@ -9,6 +9,7 @@ from rune.array import Array
 from rune.errors import ArgumentError
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.ops.matrix_helpers import adjoint, number, swapped
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -19,6 +20,7 @@ class QRResult(NamedTuple):
     R: Array
 
 
+@tiered
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L Lᴴ = a; with `upper`, the upper triangular U with Uᴴ U = a.
 
@@ -52,6 +54,7 @@ def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 def qr(a: ArrayLike, mode: Literal["raw"]) -> tuple[Array, Array]: ...
 @overload
 def qr(a: ArrayLike, mode: str = "reduced") -> Any: ...
+@tiered
 def qr(a: ArrayLike, mode: str = "reduced") -> Array | tuple[Array, Array]:
     """Q with orthonormal columns and R upper triangular: a = Q R.
 

@@ -25,6 +25,7 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.matrix_helpers import adjoint, full, matmul, number, part, real_part, scaled_columns
 from rune.ops.promote import apply
+from rune.transforms.compile.tiers import tiered
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
@@ -39,6 +40,7 @@ class LstsqResult(NamedTuple):
     s: Any
 
 
+@tiered
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:

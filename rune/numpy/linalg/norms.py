@@ -22,11 +22,13 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import is_complex, real_dtype
 from rune.ops.matrix_helpers import number
 from rune.ops.statistics import squared_length
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Axes = int | tuple[int, ...] | None
 
 
+@tiered
 def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """A norm of vectors (one axis) or of matrices (two axes).
 
@@ -57,6 +59,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
     return narrowed(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
 
 
+@tiered
 def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
     """A norm of vectors, all of the axes taken together as one; arguments as of `norm`.
 
@@ -75,6 +78,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     return narrowed(_of_vectors(value, ord, axes, keepdims))
 
 
+@tiered
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
     """A norm of matrices, the last two axes; arguments as of `norm`.
 

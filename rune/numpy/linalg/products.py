@@ -20,6 +20,7 @@ from rune.numpy.linalg.arguments import square
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import eye, is_static
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
 matmul = all_products.matmul
@@ -67,6 +68,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     return in_numpy.trace(x, offset, -2, -1, dtype)
 
 
+@tiered
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of all pairs.
 
@@ -84,6 +86,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return all_products.outer(p, q)
 
 
+@tiered
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors with 3 components along `axis`.
 
@@ -100,6 +103,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return all_products.cross(x1, x2, axis=axis)
 
 
+@tiered
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices multiplied n times; a negative n means powers of the inverse.
 

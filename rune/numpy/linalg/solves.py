@@ -19,9 +19,11 @@ from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.linalg.direct import solve as solve_matrices
 from rune.ops.matrix_helpers import eye
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
+@tiered
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a x = b.
 
@@ -49,6 +51,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return narrowed(c.squeeze(out, -1) if is_vector else out)
 
 
+@tiered
 def inv(a: ArrayLike) -> Array:
     """The inverse of square matrices.
 

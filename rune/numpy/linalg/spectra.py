@@ -19,6 +19,7 @@ from rune.numpy.shapes import flip
 from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import adjoint, number, part, scaled_columns
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 
@@ -47,6 +48,7 @@ class SVDResult(NamedTuple):
 # --- Hermitian matrices -----------------------------------------------------------------------
 
 
+@tiered
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
 
@@ -71,6 +73,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return narrowed(EighResult(w, v))
 
 
+@tiered
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
 
@@ -179,6 +182,7 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any: ...
+@tiered
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -245,6 +249,7 @@ def _subset(name: str, subset: tuple[int, int] | None, shape: Shape, full: bool)
     return first, limit
 
 
+@tiered
 def svdvals(x: ArrayLike, /) -> Array:
     """Singular values, descending.
 

@@ -15,7 +15,7 @@ from rune import ops
 from rune.array import Array
 from rune.scipy.special.arguments import elementwise
 from rune.scipy.special.densities import log_beta_power
-from rune.scipy.special.inversion import Function, invert
+from rune.scipy.special.inversion import Function, invert, normal_guess
 from rune.scipy.special.loops import Limit, State, in_one_program
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
@@ -55,8 +55,11 @@ def _power(a: Array, b: Array, x: Array, y: Array) -> Array:
 def both(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
-    # For a small parameter the small one of the two is the side that converges more slowly.
-    is_low = (is_low | ((b < 0.5) & (x < 0.999))) & ~((a < 0.5) & (a < b) & (y < 0.999))
+    # For a small parameter the small one of the two is the side that converges more slowly. It is
+    # taken as long as it is the small one: for small b the high side is about y**b, over 1/2 then.
+    low_is_small, high_is_small = b * rnp.log(y) > -0.7, a * rnp.log(x) > -0.7
+    is_low = is_low | ((b < 0.5) & (x < 0.999) & low_is_small)
+    is_low = is_low & ~((a < 0.5) & (a < b) & (y < 0.999) & high_is_small)
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
     # The power is the same on either side, and its code stands once in every reader.
@@ -208,9 +211,34 @@ def _residual(a: Array, b: Array, p: Array, q: Array) -> Function:
         # Where both are far from 0, the one of the nearer tail: its logarithm is a line there.
         is_low = p <= rnp.where(t < 0, 0.9, 0.1)
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
-        return residual, power / rnp.where(is_low, low, high)
+        slope = power / rnp.where(is_low, low, high)
+        # Halley's step is Newton's by the slope halfway, as of the inverse of P.
+        change = a * y - b * x - rnp.where(is_low, slope, -slope)
+        halfway = slope - 0.5 * residual * change
+        return residual, rnp.minimum(rnp.maximum(halfway, 0.5 * slope), 2.0 * slope)
 
     return function
+
+
+def _guess(a: Array, b: Array, p: Array, q: Array) -> Array:
+    """log(x / y), about.
+
+    For a and b from 1 on by the normal distribution, else by the powers that I is near either end.
+    Source: Abramowitz & Stegun 26.5.22; Press et al. 2007, Numerical Recipes, section 6.4.
+    """
+    a1, b1 = rnp.maximum(a, 1.0), rnp.maximum(b, 1.0)
+    distance, of_a, of_b = normal_guess(q, p), 1.0 / (2.0 * a1 - 1.0), 1.0 / (2.0 * b1 - 1.0)
+    size, skew = 2.0 / (of_a + of_b), (distance * distance - 3.0) / 6.0
+    width = distance * rnp.sqrt(size + skew) / size
+    middle = rnp.log(a1 / b1) - 2.0 * (width - (of_b - of_a) * (skew + 5.0 / 6.0 - 2.0 / (3.0 * size)))
+    log_a, log_b, log_sum = rnp.log(a), rnp.log(b), rnp.log(a + b)
+    below, above = a * (log_a - log_sum) - log_a, b * (log_b - log_sum) - log_b
+    both_ends = rnp.logaddexp(below, above)
+    is_low = rnp.log(p) < below - both_ends
+    log_end = rnp.where(is_low, log_a + rnp.log(p), log_b + rnp.log(q)) + both_ends
+    log_end = rnp.minimum(log_end / rnp.where(is_low, a, b), -1e-3)
+    end = log_end - rnp.log1p(-rnp.exp(log_end))
+    return rnp.where((a >= 1.0) & (b >= 1.0), middle, rnp.where(is_low, end, -end))
 
 
 @custom_jvp
@@ -223,7 +251,7 @@ def inverse_odds(a: Array, b: Array, p: Array, q: Array) -> Array:
     is_inside = (a > 0) & (b > 0) & (p > 0) & (q > 0)
     a1, b1, p1, q1 = (rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5)))
     most = rnp.full_like(a, -math.log(float(rnp.finfo(a.dtype).tiny)))
-    odds = sum(invert(_residual(a1, b1, p1, q1), rnp.log(a1 / b1), -most, most))
+    odds = sum(invert(_residual(a1, b1, p1, q1), _guess(a1, b1, p1, q1), -most, most))
     edge = rnp.where(p == 0, -rnp.inf, rnp.where(q == 0, rnp.inf, rnp.nan))
     return rnp.where(is_inside, odds, rnp.where((a > 0) & (b > 0), edge, rnp.nan))
 

@@ -20,7 +20,7 @@ from rune.array import Array
 from rune.scipy.special.arguments import elementwise, polynomial
 from rune.scipy.special.densities import deviance, enough, poisson
 from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
-from rune.scipy.special.inversion import Function, invert
+from rune.scipy.special.inversion import Function, invert, normal_guess
 from rune.scipy.special.loops import Limit, State, in_one_program
 from rune.scipy.special.tables_gamma import TEMME
 from rune.transforms.custom.jvp import custom_jvp
@@ -206,7 +206,7 @@ def _log_guess(a: Array, p: Array, q: Array) -> Array:
     """
     log_first = (rnp.log(p) + log_gamma(a + 1.0)) / a  # P is about x**a / Γ(a + 1)
     low = log_first + rnp.minimum(rnp.exp(rnp.minimum(log_first, 0.0)) / (a + 1.0), 1.0)
-    root = 1.0 - 1.0 / (9.0 * a) + _normal_guess(p, q) / (3.0 * rnp.sqrt(a))
+    root = 1.0 - 1.0 / (9.0 * a) + normal_guess(p, q) / (3.0 * rnp.sqrt(a))
     middle = rnp.log(a) + 3.0 * rnp.log(rnp.maximum(root, 0.1))
     y = -(rnp.log(q) + log_gamma(a))
     first = rnp.maximum(y, 0.7)
@@ -214,18 +214,6 @@ def _log_guess(a: Array, p: Array, q: Array) -> Array:
     high = rnp.log(rnp.maximum(first - (1.0 - a) * rnp.log(rnp.maximum(second, 0.1)), 0.1))
     is_high, is_middle = (a < 1.0) & (y > 0.7), (a >= 1.0) & (root > 0.4)
     return rnp.where(is_high, high, rnp.where(is_middle, middle, low))
-
-
-def _normal_guess(p: Array, q: Array) -> Array:
-    """The quantile of the normal distribution within 5e-4.
-
-    Source: Abramowitz & Stegun 26.2.23.
-    """
-    size = rnp.sqrt(-2.0 * rnp.log(rnp.minimum(p, q)))
-    above = 2.515517 + size * (0.802853 + size * 0.010328)
-    below = 1.0 + size * (1.432788 + size * (0.189269 + size * 0.001308))
-    distance = size - above / below
-    return rnp.where(p < q, -distance, distance)
 
 
 def inverse_of(a: Array, p: Array, q: Array) -> Array:

@@ -87,3 +87,15 @@ def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[A
 def _nearer(x: Array, low: Array, high: Array) -> Array:
     """The end of the interval that x lies beyond."""
     return rnp.where(x < low, low, high)
+
+
+def normal_guess(p: Array, q: Array) -> Array:
+    """The quantile of the normal distribution within 5e-4.
+
+    Source: Abramowitz & Stegun 26.2.23.
+    """
+    size = rnp.sqrt(-2.0 * rnp.log(rnp.minimum(p, q)))
+    above = 2.515517 + size * (0.802853 + size * 0.010328)
+    below = 1.0 + size * (1.432788 + size * (0.189269 + size * 0.001308))
+    distance = size - above / below
+    return rnp.where(p < q, -distance, distance)

@@ -14,6 +14,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.linalg import _umath_linalg
@@ -25,7 +26,7 @@ from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.tile import Shape, shape_for
 from rune.backends.cpu.linalg import moves
 from rune.backends.cpu.linalg.library import declarations
-from rune.backends.cpu.linalg.moves import by_vectors
+from rune.backends.cpu.linalg.moves import by_parts, by_vectors
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm_text import Value
@@ -34,6 +35,7 @@ from rune.records import dataclass
 
 _NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_")
 _LETTERS = {dtypes.f32: "s", dtypes.f64: "d", dtypes.c64: "c", dtypes.c128: "z"}
+_VECTOR_BYTES = 32
 _NONE, _VECTORS, _ALL, _THIN, _UPPER, _LOWER = map(ord, "NVASUL")
 SIGNATURES = {
     "eigh": ("f a w v matrix work real_work integers watch", "batch n ld job triangle lwork lrwork liwork"),
@@ -204,6 +206,19 @@ def triangle_of(spectrum: Spectrum) -> int:
 # --- code -------------------------------------------------------------------------------------
 
 
+@functools.cache
+def shape_of(dtype: np.dtype) -> Shape:
+    """Vectors of a matrix on its way: short ones, whose squares take a third as long to compile."""
+    tile = shape_for(compiler.machine(), SCALARS[real_dtype(dtype)])
+    return replace(tile, lanes=min(tile.lanes, _VECTOR_BYTES // tile.bytes))
+
+
+def lanes_of(dtype: np.dtype) -> int:
+    """Numbers in such a vector."""
+    shape = shape_of(dtype)
+    return shape.lanes * shape.bytes // dtype.itemsize
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """A function over the matrices of a batch while it is written, with its parameters by name."""
@@ -278,11 +293,11 @@ def _task(routine: str, shape: Shape, numbers: Numbers) -> _Task:
 @functools.cache
 def code(routine: str, dtype: np.dtype) -> compiler.Code:
     """The function of this process for matrices of a dtype; it lives as long as the process."""
-    shape = shape_for(compiler.machine(), SCALARS[real_dtype(dtype)])
+    shape = shape_of(dtype)
     numbers = Complexes() if dtype in dtypes.COMPLEX else Reals()
     texts = [
         declarations(shape),
-        moves.transposed_function(shape, numbers, "transposed", lambda row: row),
+        moves.transposed_function(shape, numbers, "transposed", lambda row: row, by_parts),
         moves.copied_function(shape, "copied", 1),
         _FUNCTIONS[routine](shape, numbers),
     ]

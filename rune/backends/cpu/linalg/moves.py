@@ -14,6 +14,9 @@ from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm_text import Value
 
+# (make, count, body): body(first, length) of pieces of a line; a whole vector has the length None.
+Walk = Callable[[Maker, Value, Callable[[Value, Value | None], None]], None]
+
 
 def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
     """body(first, None) of each whole vector of elements, body(first, length) of a remainder."""
@@ -22,6 +25,12 @@ def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], 
     even = count - remainder
     writer.count_up(make.number(0), even, lanes, lambda at: body(at, None))
     writer.either(remainder > 0, lambda: body(even, remainder))
+
+
+def by_parts(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
+    """body(first, length) of each vector, whole or not: less code than `by_vectors`, and slower."""
+    lanes = make.shape.lanes
+    make.writer.count_up(make.number(0), count, lanes, lambda at: body(at, least(count - at, lanes)))
 
 
 def to_lanes_function(shape: Shape) -> str:
@@ -60,11 +69,13 @@ def put(make: Maker, value: Value, at: Value, length: Value | None) -> None:
         make.put_some(value, at, length)
 
 
-def transposed_function(shape: Shape, numbers: Numbers, name: str, change: Callable[[Value], Value]) -> str:
+def transposed_function(
+    shape: Shape, numbers: Numbers, name: str, change: Callable[[Value], Value], by: Walk = by_vectors
+) -> str:
     """`lines` lines of `depth` numbers as columns of rows that lie `ts` apart, changed.
 
     Whole vectors are written, and whole squares of rows.
-    change: a function of vectors
+    change: a function of vectors;  by: how a line is walked along
     """
     rows = rows_maker(shape, numbers)
     make, parts, lanes = rows.make, rows.parts, rows.lanes
@@ -79,7 +90,7 @@ def transposed_function(shape: Shape, numbers: Numbers, name: str, change: Calla
                 line = first * ts + rows.parts_of(ts * k + first_line)
                 make.put(change(column), make.at(target, line))
 
-        by_vectors(make, rows.parts_of(depth), square)
+        by(make, rows.parts_of(depth), square)
 
     count = lines + (lanes - 1)
     make.writer.count_up(make.number(0), count - count.binary("urem", count, lanes), lanes, group)

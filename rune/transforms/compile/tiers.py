@@ -1,0 +1,157 @@
+"""Functions of several operations, compiled once they are called often: tiers.
+
+One operation after the other, gradient of ten numbers takes fourteen of them, each for some µs; a
+compiled call takes a fraction of one. But compiling takes as long as hundreds of calls, so it waits
+for as many, all alike: in settings, types and places of arrays, and all other arguments by value.
+
+Nobody can tell by the results: code is compiled where it has the bits of eager evaluation
+(exact.py), other programs become a straight line of the functions that eager evaluation calls. What
+is neither, watched or on a device, goes on as it did, as do calls under a transformation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import repeat
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from rune import config, tree
+from rune.array import CPU, Array
+from rune.core.interpreter import is_evaluating
+from rune.errors import RuneError
+from rune.transforms.compile.exact import is_exact
+from rune.transforms.compile.jit import jit
+from rune.transforms.compile.trace_cache import Traced
+from rune.transforms.programs.straight_line import straight_line
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Specialised = Callable[..., R]  # on the arrays among the arguments alone
+
+OFTEN = 256  # calls of a kind until it is compiled
+KINDS = 256  # that a function remembers
+SMALL = 1 << 14  # elements up to which an operation costs more than what it computes
+SMALL_RESULT = 1 << 16  # the same of anything between arguments and results
+_BY_VALUE = frozenset({bool, int, str, type(None)})  # of arguments: what is equal is the same
+
+
+def tiered(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` of arrays, whose eager calls are compiled after many like them.
+
+    >>> import rune.numpy as rnp
+    >>> twice = tiered(lambda x: x + x)
+    >>> [float(twice(rnp.array(1.5))) for _ in range(OFTEN + 2)] == [3.0] * (OFTEN + 2)
+    True
+    """
+    kinds: dict[Hashable, int | Specialised[R] | None] = {}
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not is_evaluating():
+            return function(*args, **kwargs)
+        arrays: list[Array] = []
+        key = (config.current(), *[_kind(x, arrays) for x in args])
+        if kwargs:
+            key = (*key, *kwargs, *[_kind(x, arrays) for x in kwargs.values()])
+        known = None if None in key else kinds.get(key, 0)
+        if known is None:
+            return function(*args, **kwargs)
+        if not isinstance(known, int):
+            try:
+                return known(*arrays)
+            except RuneError:  # the function has the better words for it
+                return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if len(kinds) >= KINDS:
+            _forget_seldom(kinds)
+        kinds[key] = _next(known, function, args, kwargs, arrays)
+        return result
+
+    return call
+
+
+def _kind(argument: object, arrays: list[Array]) -> Hashable:
+    """What a call depends on in an argument, whose arrays join the others; None if unknown."""
+    if type(argument) is Array:
+        arrays.append(argument)
+        return (argument.type,) if argument.place is CPU else None
+    if type(argument) in _BY_VALUE:
+        return type(argument), argument
+    if type(argument) is float:
+        return float, argument.hex()  # -0.0 == 0.0
+    if type(argument) is tuple or type(argument) is list:
+        parts = [_kind(x, arrays) for x in argument]
+        return None if None in parts else (type(argument), *parts)
+    return (type(argument), argument) if isinstance(argument, type | np.dtype) else None
+
+
+def _forget_seldom(kinds: dict[Hashable, int | Specialised[R] | None]) -> None:
+    """Forget what is not compiled; everything, where nearly all is."""
+    for key, known in list(kinds.items()):
+        if not callable(known):
+            kinds.pop(key, None)
+    if len(kinds) > KINDS // 2:
+        kinds.clear()
+
+
+def _next(
+    known: int, function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
+) -> int | Specialised[R] | None:
+    """What to know of a kind of calls after one more."""
+    if known == 0 and not _is_worth_it(arrays):
+        return None
+    return known + 1 if known < OFTEN else _specialised(function, args, kwargs, arrays)
+
+
+def _is_worth_it(arrays: Sequence[Array]) -> bool:
+    """Whether arrays are small and nothing is watched that single operations tell better."""
+    s = config.current()
+    is_watched = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
+    is_other = s.device or s.disable_jit or s.checkified or s.profile
+    return not (is_watched or is_other) and all([x.size <= SMALL for x in arrays])
+
+
+def _specialised(
+    function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
+) -> Specialised[R] | None:
+    """The function of the arrays alone, by compiled code or in a line; None if neither can be."""
+    jitted = jit(_of_arrays(function, args, kwargs))
+    try:
+        traced = jitted.traced(*arrays)
+    except RuneError:  # such as of a size that values decide
+        return None
+    if traced.needs or any(v.type.size > SMALL_RESULT for e in traced.program.equations for v in e.results):
+        return None
+    return jitted if is_exact(traced.program) else _in_a_line(traced)
+
+
+def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:
+    leaves, treedef = tree.flatten((args, kwargs))
+    others = [None if type(x) is Array else x for x in leaves]
+    places = [k for k, x in enumerate(leaves) if type(x) is Array]
+
+    def of_arrays(*arrays: object) -> R:
+        filled = list(others)
+        for place, array in zip(places, arrays, strict=True):
+            filled[place] = array
+        positional, named = tree.unflatten(treedef, filled)
+        return function(*positional, **named)
+
+    of_arrays.__name__ = of_arrays.__qualname__ = getattr(function, "__name__", "function")
+    return of_arrays
+
+
+def _in_a_line(traced: Traced) -> Specialised[R] | None:
+    line, types, captured = straight_line(traced.program), traced.out_types, traced.captured
+    if line is None or not all([type(x) is Array and x.place is CPU for x in captured]):
+        return None
+    before = [x.buffer for x in captured if type(x) is Array]
+
+    def call(*arrays: Array) -> R:
+        outs = line([*before, *[x.buffer for x in arrays]])
+        return traced.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
+
+    return call
