@@ -100,7 +100,7 @@ def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
 
 
 def _buffers(program: Program, component: Component) -> int:
-    """The arrays that a component reads and writes, at most: none between is stored for its sake."""
+    """The arrays that a component reads and writes, at most: nothing between them is stored."""
     definitions = {v: e for e in program.equations for v in e.results}
     pending = {a for s in component.sinks for a in s.equation.operands if isinstance(a, Var)}
     visited, buffers = set(pending), {s.var for s in component.sinks}
