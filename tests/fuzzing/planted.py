@@ -249,6 +249,11 @@ def _filled_with_ones(module: str) -> Fault:
     return plant
 
 
+def _largest_of_a_tile() -> AbstractContextManager[Any]:
+    there = import_module("rune.lowering.kernelize.split_scans")
+    return patch.dict(there.REDUCE, add=there.REDUCE["max"])
+
+
 def _phases_in_the_other_order() -> AbstractContextManager[Any]:
     merged = conv_expansion._merged
     return patch.object(conv_expansion, "_merged", lambda parts, axis: merged(parts[::-1], axis))
@@ -283,7 +288,7 @@ def _parts_of_an_attention() -> AbstractContextManager[Any]:
 
 LOWERED: Mapping[str, Fault] = {
     "a sum of parts filled with ones": _filled_with_ones("two_step"),
-    "a scan of parts filled with ones": _filled_with_ones("split_scans"),
+    "a scan with the largest of a tile for its sum": _largest_of_a_tile,
     "a convolution's phases in another order": _phases_in_the_other_order,
     "a sort's third tile": _third_tile_of_a_sort,
     "a scatter of one level": _one_level_of_scatters,

@@ -26,7 +26,7 @@ WAYS: tuple[Way, ...] = (
     Way("other passes", 3, ways.some, ways.plain),
     Way("low limits", 6, ways.some, ways.with_low_limits("cpu:0", "cpu:0", "reference:0")),
     Way("much work", 3, ways.some_work, ways.compiled),
-    Way("low limits of much work", 6, ways.some_work, ways.with_low_limits("cpu:0", "reference:0", "reference:0")),
+    Way("low limits of much work", 6, ways.some_work, ways.with_low_limits("cpu:0", "reference:0")),
     Way("other vectors", 5, ways.some, ways.narrower),
     Way("vmap", 2, ways.some, ways.lanes),
     Way("threads", 2, ways.some, ways.in_threads),
