@@ -124,7 +124,7 @@ TRANSFORMS = (
     *_limits("ops.fourier.lengths", MOST=(2, 4, 7)),
 )
 STREAMS = (
-    *_limits("lowering.kernelize.cost", SCORE_SHARE=(0, 1 << 20), SCORE_PRODUCTS=(4,), SUM_COLUMNS=(4,)),
+    *_limits("lowering.kernelize.cost", SCORE_SHARE=(1 << 20,)),
     *_limits(
         "lowering.build.streams.choice",
         MOST_SUMS=(8, 1000),

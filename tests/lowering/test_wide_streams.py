@@ -19,7 +19,8 @@ from tests.support.close import near
 def test_scores_of_any_number_of_arrays_are_right_and_stored_beyond_what_a_kernel_may_read(
     biases: int, is_gradient: bool
 ):
-    def function(q: Any, k: Any, v: Any, *bs: Any) -> Any:
+    def function(*xs: Any) -> Any:
+        q, k, v, *bs = xs
         return nn.softmax(sum(bs, q @ k.T), -1) @ v
 
     def gradients(*xs: Any) -> Any:
