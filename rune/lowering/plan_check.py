@@ -12,7 +12,7 @@ Cost: quadratic in the number of values. Offsets of symbolic sizes must be prova
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -21,7 +21,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.arena import type_bytes
-from rune.lowering.kernel.nodes import Access
+from rune.lowering.kernel.nodes import Access, For, If, KernelCode, Stmt, Store
 from rune.lowering.plan import (
     Branch,
     Call,
@@ -183,7 +183,30 @@ def _lives(plan: Plan) -> list[_Life]:
             # They write whole values, so the next write there begins another one even if nobody
             # read these. A kernel may write one part of a value and leave the others to the next.
             was_read.update(map(_bytes, writes))
+        elif isinstance(step, Launch):
+            was_read.update(map(_bytes, _written_whole(plan.kernels[step.kernel], step.slots)))
     return lives
+
+
+def _written_whole(code: KernelCode, slots: Sequence[Slot]) -> Iterator[Slot]:
+    """Where a kernel stores as many elements as there are."""
+    for param, slot in zip(code.params, slots):
+        if param.access is not Access.READ and dims.at_most(param.size, _stores(code.body, param.name)):
+            yield slot
+
+
+def _stores(body: Sequence[Stmt], buffer: str) -> Size:
+    """How often statements store into a buffer, at most."""
+    count: Size = 0
+    for stmt in body:
+        match stmt:
+            case Store(buffer=name):
+                count += name == buffer
+            case For(extent=extent, body=inner):
+                count += extent * _stores(inner, buffer)
+            case If(body=inner, orelse=orelse):
+                count += _stores(inner, buffer) + _stores(orelse, buffer)
+    return count
 
 
 def _bytes(slot: Slot) -> Slot:

@@ -1,20 +1,20 @@
 """One seed, one program: what is drawn, and what it means.
 
 draw(seed)      a program over whole numbers, some with NaN and infinities, or smooth
+heavy(seed)     one of few steps and much work
 symbolic(seed)  a program that names no size, with the sizes to try
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rune.core.interpreter import current, use
-from tests.fuzzing import rules_compute, rules_control, rules_views
+from tests.fuzzing import rules_compute, rules_control, rules_heavy, rules_views
 from tests.fuzzing.maker import LARGEST, Maker
 from tests.fuzzing.program import Input, Program
 from tests.support.oracle import Oracle
@@ -71,8 +71,11 @@ RULES: dict[str, Sequence[Sequence[rules_views.Rule]]] = {
     ),
     "symbolic": (rules_views.POLYMORPHIC, rules_compute.POLYMORPHIC, rules_control.POLYMORPHIC),
 }
+RULES["much whole"] = (RULES["whole"][0], rules_heavy.WHOLE, (*rules_heavy.WHOLE, *RULES["whole"][1]))
+RULES["much smooth"] = (RULES["smooth"][0], rules_heavy.SMOOTH, (*rules_heavy.SMOOTH, *RULES["smooth"][1]))
 RULES["hard"] = (RULES["whole"][0], rules_compute.POLYMORPHIC, ())
 SHARES = (0.42, 0.84, 1.0)  # of views, of what computes; then what has a body
+OF_WORK = (0.2, 0.8, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,17 @@ def draw(seed: int, values: str = "") -> Program:
         dtype = maker.choose(["float32", "float32", "float64"] if values == "smooth" else DTYPES)
         maker.new_input([_shape(maker, pool)], dtype)
     return _grown(maker, RULES[values])
+
+
+def heavy(seed: int) -> Program:
+    """A program of few steps and much work."""
+    rng = np.random.default_rng(seed)
+    values = str(rng.choice(["whole", "smooth"]))
+    maker = Maker(rng, values, False, [{}])
+    dtypes = ("float32", "float32", "float64") if values == "smooth" else (*DTYPES[:9], *DTYPES)
+    for _ in range(2 + maker.below(2)):
+        maker.new_input([_shape(maker, EXTENTS, 200)], maker.choose(dtypes))
+    return _grown(maker, RULES[f"much {values}"], OF_WORK)
 
 
 def smooth(seed: int) -> Program:
@@ -137,11 +151,11 @@ def _shape(m: Maker, pool: Sequence[int], largest: int = LARGEST) -> tuple[int, 
     raise AssertionError
 
 
-def _grown(m: Maker, rules: Sequence[Sequence[Callable[[Maker], Any]]]) -> Program:
+def _grown(m: Maker, rules: Sequence[Sequence[rules_views.Rule]], shares: Sequence[float] = SHARES) -> Program:
     wanted = 3 + m.below(5)
     with use(Oracle(current())), np.errstate(all="ignore"):
         for _ in range(6 * wanted):
-            family = next(k for k, share in enumerate(SHARES) if m.rng.random() < share)
+            family = next(k for k, share in enumerate(shares) if m.rng.random() < share)
             m.grow(m.choose(rules[family] or rules[0]))
             if len(m.steps) >= wanted:
                 break

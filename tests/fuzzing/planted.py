@@ -9,19 +9,24 @@ outside of its memory, so what was a crash in earnest is a wrong value here.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 import rune
+from rune.backends.cpu.fft import forms
+from rune.backends.cpu.gemm import blocks
 from rune.backends.shared import callbacks
 from rune.lowering import arena, memory, pipeline
+from rune.lowering.build.streams import sums as stream_sums
 from rune.lowering.codegen import llvm
 from rune.lowering.codegen.llvm_body import Body
 from rune.lowering.kernel.expr import Expr, Load
@@ -29,11 +34,16 @@ from rune.lowering.kernel.nodes import For, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
 from rune.lowering.kernelize import groups, write
 from rune.lowering.passes import Pass
+from rune.lowering.scatters import by_sorting
 from rune.lowering.simplify import eliminate_common
+from rune.lowering.sorting import radix
+from rune.ops import conv_expansion
 from rune.transforms.compile import executables, run
 from rune.transforms.compile.jit import Jitted
+from tests.fuzzing import limits
 from tests.fuzzing.trial import WAYS, Way, trial
 
+WITH_LOW_LIMITS = "low limits of much work"  # the way that finds the faults of LOWERED
 Fault = Callable[[], AbstractContextManager[Any]]
 
 
@@ -187,6 +197,106 @@ def _read_after_it_changed() -> AbstractContextManager[Any]:
     return patch.object(write, "with_originals", lambda kernel, inputs: (kernel, inputs))
 
 
+# --- of what low limits bring to small arrays -----------------------------------------------------
+
+
+@contextmanager
+def _lost_depth() -> Iterator[None]:
+    """Products leave out the last block of a sum, if it is not full and not the only one."""
+    count = blocks.block_count
+
+    def full(length: Any, size: int) -> Any:
+        is_depth = size == blocks.DEPTH and size != blocks.HEIGHT
+        return length.binary("udiv", length, size).call("smax", 1) if is_depth else count(length, size)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(blocks, "block_count", full))
+        stack.enter_context(patch.object(limits, "_of_choice", functools.cache(lambda _: limits.fresh_libraries())))
+        for module, functions in limits.fresh_libraries().items():
+            stack.enter_context(patch.multiple(module, **functions))
+        yield
+
+
+@contextmanager
+def _turns_of_one_row_more() -> Iterator[None]:
+    """Long transforms are put together with the turns of other rows."""
+    turns = forms.turns_between
+
+    def shifted(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
+        return np.roll(turns(rows, columns, dtype), 1, 1)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(forms, "turns_between", shifted))
+        stack.enter_context(patch.object(limits, "_of_choice", functools.cache(lambda _: limits.fresh_libraries())))
+        for module, functions in limits.fresh_libraries().items():
+            stack.enter_context(patch.multiple(module, **functions))
+        yield
+
+
+def _filled_with_ones(module: str) -> Fault:
+    """Parts of a sum that are not full are filled with ones."""
+
+    def plant() -> AbstractContextManager[Any]:
+        there = import_module(f"rune.lowering.kernelize.{module}")
+        identity = there.identity
+
+        def one(combine: str, type: Any) -> Any:
+            neutral = identity(combine, type)
+            return replace(neutral, value=neutral.value + 1) if combine == "add" else neutral
+
+        return patch.object(there, "identity", one)
+
+    return plant
+
+
+def _largest_of_a_tile() -> AbstractContextManager[Any]:
+    there = import_module("rune.lowering.kernelize.split_scans")
+    return patch.dict(there.REDUCE, add=there.REDUCE["max"])
+
+
+def _phases_in_the_other_order() -> AbstractContextManager[Any]:
+    merged = conv_expansion._merged
+    return patch.object(conv_expansion, "_merged", lambda parts, axis: merged(parts[::-1], axis))
+
+
+def _one_level_of_scatters() -> AbstractContextManager[Any]:
+    level = by_sorting._level
+
+    def first(combine: str, rows: Any, *entries: Any) -> list[Any]:
+        return level(combine, rows, *entries)[:1]
+
+    return patch.object(by_sorting, "_level", first)
+
+
+def _third_tile_of_a_sort() -> AbstractContextManager[Any]:
+    """From the third tile of a row on, digits begin where those of the second do."""
+    return patch.object(radix._Moves, "start", _start_of_two_tiles)
+
+
+def _start_of_two_tiles(moves: Any, digit: str) -> str:
+    count = -(-moves.word.shape[-1] // moves.tile)
+    first, third = (f"({radix.DIGITS}*r + {digit})*({count}) + {p}" for p in ("p", "1"))
+    if count < 3:
+        return f"x2[{first}] - x1[{first}]"
+    return f"select(index(p) < 2_i64, x2[{first}] - x1[{first}], x2[{third}] - x1[{third}])"
+
+
+def _parts_of_an_attention() -> AbstractContextManager[Any]:
+    """The parts of a row are added up as they are, whatever their peaks."""
+    return patch.object(stream_sums, "_corrected_in_parts", lambda frame, peak: iter(()))
+
+
+LOWERED: Mapping[str, Fault] = {
+    "a sum of parts filled with ones": _filled_with_ones("two_step"),
+    "a scan with the largest of a tile for its sum": _largest_of_a_tile,
+    "a convolution's phases in another order": _phases_in_the_other_order,
+    "a sort's third tile": _third_tile_of_a_sort,
+    "a scatter of one level": _one_level_of_scatters,
+    "a transform with the turns of another row": _turns_of_one_row_more,
+    "an attention of parts of their own": _parts_of_an_attention,
+    "a product without its last depth": _lost_depth,
+    "a product of parts filled with ones": _filled_with_ones("split_dots"),
+}
 FAULTS: Mapping[str, Fault] = {
     "a diagonal in step with its matrix": _diagonal,
     "vectors of three registers": _three_registers,
@@ -201,6 +311,7 @@ FAULTS: Mapping[str, Fault] = {
     "memory shared by two live buffers": _short_lives,
     "memory taken over too early": _in_place_too_early,
     "an element read after it changed": _read_after_it_changed,
+    **LOWERED,
 }
 
 
@@ -221,6 +332,7 @@ def find(name: str, seconds: float, first: int = 0, ways: Sequence[Way] = WAYS) 
     """Put a fault in and run seed after seed until one fails; None where none does in the time."""
     begin = time.monotonic()
     chosen = [w for w in ways if not any(device in w.name for device in ("opencl", "vulkan", "wgpu"))]
+    chosen = [w for w in chosen if name not in LOWERED or w.name == WITH_LOW_LIMITS]
     with FAULTS[name](), rune.configure(cache_dir=""):
         for seed in itertools.count(first):
             if time.monotonic() > begin + seconds:

@@ -90,11 +90,12 @@ class Program:
         return tuple(name for step in self.steps for name in step.names)
 
     def dtypes_behind(self, name: str) -> set[str]:
-        """The dtypes of the inputs that a value is computed from."""
-        behind = {i.name: {i.dtype} for i in self.inputs}
+        """The dtypes of a value and of all that it is computed from: one of f32 rounds them all."""
+        dtypes = _dtypes(self)
+        behind = {i.name: {dtypes[i.name]} for i in self.inputs}
         for step in self.steps:
             names = set[str]().union(*(behind[operand] for operand in step.operands))
-            behind |= dict.fromkeys(step.names, names)
+            behind |= {n: {*names, *(dtypes[m] for m in step.names)} for n in step.names}
         return behind[name]
 
     def returning(self, results: Collection[str]) -> Program:
@@ -127,6 +128,15 @@ class Program:
         """Arrays for the inputs."""
         rng = np.random.default_rng(seed)
         return [array(i.draw(rng)) for i in self.inputs]
+
+
+@functools.lru_cache(256)
+def _dtypes(program: Program) -> Mapping[str, str]:
+    """The dtype of everything that has a name."""
+    specs = [rune.ShapeDtypeStruct(i.shape, dtype_named(i.dtype)) for i in program.inputs]
+    names = program.intermediates()
+    results = rune.eval_shape(program.returning(names).function(), *specs) if names else ()
+    return {i.name: i.dtype for i in program.inputs} | {n: r.dtype.name for n, r in zip(names, results)}
 
 
 @functools.lru_cache(4096)

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -28,15 +27,14 @@ from rune.lowering import kernelize, pipeline
 from rune.lowering.build import build, build_by_default, flat_kernel, has_schedules
 from rune.lowering.build.schedule import PLAIN, Schedule
 from rune.lowering.build.space import shared, walks
-from rune.lowering.codegen import llvm, llvm_tiles
 from rune.lowering.codegen.llvm import Machine
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
-from rune.lowering.kernelize import cost, groups
+from rune.lowering.kernelize import groups
 from rune.lowering.kernels import Kernel
-from rune.lowering.simplify import hoist_loops
 from tests.fuzzing import generate
 from tests.fuzzing.compare import Difference, agree, means_what_numpy_says, rounding, values
+from tests.fuzzing.limits import lowered
 from tests.fuzzing.maker import Refused, is_exact
 from tests.fuzzing.program import Program
 
@@ -65,12 +63,17 @@ def everything(seed: int) -> Program:
     return program.returning(program.intermediates())
 
 
-def some(seed: int) -> Program:
+def some(seed: int, draw: Callable[[int], Program] = generate.draw) -> Program:
     """A program that returns any part of what it makes."""
-    program = generate.draw(seed)
+    program = draw(seed)
     names = program.intermediates()
     share = np.random.default_rng(seed + 1).random(len(names))
     return program.returning([n for n, x in zip(names, share) if x < 0.4] or names[-1:])
+
+
+def some_work(seed: int) -> Program:
+    """A program of much work that returns any part of what it makes."""
+    return some(seed, generate.heavy)
 
 
 # --- ways -----------------------------------------------------------------------------------------
@@ -90,8 +93,7 @@ def expected(program: Program, args: list[Any]) -> list[Any]:
 def same(program: Program, wanted: Sequence[Any], actual: Sequence[Any]) -> None:
     """Raise where any result differs."""
     for name, x, y in zip(program.results, wanted, actual, strict=True):
-        dtype_names = {*program.dtypes_behind(name), x.dtype.name}
-        agree(name, x, y, 0.0 if in_bits(program) else rounding(dtype_names))
+        agree(name, x, y, 0.0 if in_bits(program) else rounding(program.dtypes_behind(name)))
 
 
 def is_chaotic(program: Program, seed: int) -> bool:
@@ -243,40 +245,17 @@ def plain(program: Program, seed: int) -> None:
         compiled(program, seed, ("cpu:0", "reference:0")[seed % 3 == 0])
 
 
-# What begins at sizes that random programs do not have, and would take too long to run at.
-LIMITS: tuple[tuple[ModuleType, str, tuple[int, ...]], ...] = (
-    (cost, "IN_PLACE", (1,)),
-    (cost, "SMALLEST_IN_PLACE", (1,)),
-    (cost, "SMALLEST_ARGUMENT", (1,)),
-    (cost, "TINY_SHARE", (1,)),
-    (cost, "WINDOW_SHARE", (1,)),
-    (cost, "SPLIT_WORK", (4, 64)),
-    (cost, "PART", (4, 32)),
-    (cost, "LONG_ROW", (8,)),
-    (cost, "LONG_SCAN", (6,)),
-    (cost, "SCAN_PART", (2, 5)),
-    (cost, "DOT_ROUTINE_WORK", (1, 1 << 30)),
-    (cost, "FEW_ROWS", (0, 64)),
-    (cost, "MAX_BUFFERS", (3, 6)),
-    (cost, "MAX_MEMBERS", (1, 3)),
-    (cost, "MAX_CELLS", (1, 2)),
-    (cost, "MAX_PLACES", (1, 2)),
-    (cost, "MAX_AGAIN", (1, 8)),
-    (cost, "LAUNCH", (0, 1 << 40)),
-    (llvm, "LONG_AXIS", (2, 16)),
-    (llvm_tiles, "LEAST_EXTENT", (2, 8)),
-    (hoist_loops, "COSTLY", (0,)),
-)
-
-
-def with_low_limits(program: Program, seed: int) -> None:
+def with_low_limits(*devices: str) -> Check:
     """The ways of large arrays, in small ones: some of them, drawn by the seed."""
-    rng = np.random.default_rng(seed)
-    with ExitStack() as stack:
-        for module, name, values in LIMITS:
-            if rng.random() < 0.5:
-                stack.enter_context(patch.object(module, name, values[rng.integers(len(values))]))
-        compiled(program, seed, ("cpu:0", "reference:0")[seed % 3 == 0])
+
+    def check(program: Program, seed: int) -> None:
+        device = devices[seed % len(devices)]
+        known = device_named(device).target.program_dtypes
+        if all(v.dtype in known for v in values(program, program.arguments(seed)).values()):
+            with lowered(np.random.default_rng(seed), device.split(":")[0]):
+                compiled(program, seed, device)
+
+    return check
 
 
 MACHINES = (Machine(16, masked=False), Machine(32, masked=False), Machine(64, masked=False))

@@ -21,6 +21,7 @@ from rune.dims import symbol
 from rune.errors import CheckError, DimensionError
 from rune.lowering import arena
 from rune.lowering.arena import ALIGNMENT, Block, live_peak, place
+from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower, stages
 from rune.lowering.plan import Copy, Launch, Slot, Space
 from rune.lowering.plan_check import check_overlap
@@ -308,6 +309,22 @@ def test_an_output_of_a_call_that_nobody_reads_is_dead_after_it():
     check_overlap(replace(plan, steps=steps, arena_bytes=1 << 20))
     with pytest.raises(CheckError, match="cannot keep arena"):
         check_overlap(replace(plan, steps=(*steps, call(result, low)), arena_bytes=1 << 20))
+
+
+@pytest.mark.parametrize(("count", "is_whole"), [(16, True), (15, False)])
+def test_an_output_of_a_kernel_that_nobody_reads_is_dead_after_it_if_all_of_it_was_written(count: int, is_whole: bool):
+    code = parse(f"code k(x: read f32[16], y: write f32[16]) {{ for i in {count} grid {{ store y[i] = x[i] }} }}")
+    x, result = Slot(Space.ARGUMENT, f32(16), 0), Slot(Space.RESULT, f32(16), 0)
+    low, middle, high = (Slot(Space.ARENA, x.type, offset=offset) for offset in (0, 32, 128))
+    pairs = ((x, middle), (x, low), (low, high), (high, middle), (middle, result))
+    steps = tuple(Launch("k", pair) for pair in pairs)
+    plan = replace(two_dots(), steps=steps, kernels={"k": code}, arena_bytes=1 << 10)
+
+    if is_whole:
+        check_overlap(plan)
+        return
+    with pytest.raises(CheckError, match="cannot keep arena"):
+        check_overlap(plan)
 
 
 def test_check_finds_a_read_of_what_was_never_written():

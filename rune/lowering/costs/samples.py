@@ -30,6 +30,7 @@ from rune.records import dataclass
 
 SAMPLES = 16  # subgroups
 LONGEST = 1 << 12  # rounds of a loop that are all looked at
+_DRAWN = 1 << 47  # what a number is drawn below
 _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it are spread evenly
 _WORD = 4  # bytes of a bank
 _UNKNOWN = 256  # numbers that memory holds for all lanes together are taken to be below it
@@ -132,7 +133,8 @@ class Samples:
         low, high = estimate(symbol.low), estimate(symbol.low if symbol.high is None else symbol.high)
         number = self._local(symbol.name)
         if number is None:
-            number = low + self._drawn(symbol.name) % max(1, high - low + 1)
+            count = min(max(1, high - low + 1), _DRAWN)  # of an i64 there are more than an i64 holds
+            number = low + self._drawn(symbol.name) % count
         return np.clip(np.asarray(number).astype(np.int64), low, high)
 
     def _drawn(self, name: str) -> np.ndarray:

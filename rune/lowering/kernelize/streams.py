@@ -15,7 +15,8 @@ Sinks join one stream if they walk the same rows, reduce over the same axes, and
 scores; if none needs another one's result but the peak; and if they have a degree in that.
 
 Invariant: between streams there is an order: no two of them read each other, by whatever ways.
-Not done:  what depends on a peak otherwise is a stream of its own, and reads the peak from memory.
+Not done:  what reads more arrays than a kernel may; its scores are stored, as any other values.
+           What depends on a peak otherwise is a stream of its own, and reads the peak from memory.
 Source:    Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 """
 
@@ -91,10 +92,28 @@ def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
     streams: list[Stream] = []
     for component in find_components(changed):
         formed = form_streams(changed, component)
-        if any(s.peak is not None and any(s.degrees.values()) for s in formed):
+        pays = any(s.peak is not None and any(s.degrees.values()) for s in formed)
+        if pays and _buffers(changed, component) <= cost.MAX_BUFFERS:
             again |= component.values
             streams += formed
     return (changed, Streams(tuple(streams), again)) if streams else (program, Streams())
+
+
+def _buffers(program: Program, component: Component) -> int:
+    """The arrays that a component reads and writes, at most: nothing between them is stored."""
+    definitions = {v: e for e in program.equations for v in e.results}
+    pending = {a for s in component.sinks for a in s.equation.operands if isinstance(a, Var)}
+    visited, buffers = set(pending), {s.var for s in component.sinks}
+    while pending:
+        var = pending.pop()
+        equation = definitions.get(var)
+        if var in component.scores or (equation is not None and is_mapped(equation)):
+            more = {a for a in definitions[var].operands if isinstance(a, Var)} - visited
+            pending |= more
+            visited |= more
+        else:
+            buffers.add(var)
+    return len(buffers)
 
 
 def form_streams(program: Program, component: Component) -> list[Stream]:

@@ -289,3 +289,13 @@ def test_a_product_of_halves_takes_more_than_three_fifths_of_what_the_units_of_a
     (code,) = stages(program, device).plan.kernels.values()
 
     assert 2 * 4096**3 / cost(code, device, A100).seconds > 0.6 * 312e12
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("i64", -(2**62), 2**62), ("u64", 0, 2**64 - 1), ("i8", -128, 127)])
+def test_what_an_element_of_any_range_points_at_has_a_price(dtype: str, low: int, high: int):
+    lets = f"a: {dtype} in {low}..{high} = {dtype}(p[i]) b: i32 = q[a % 7]"
+    body = f"for i in 1024 grid {{ {lets} c: i64 in 0..6 = min(max(i64(b), 0_i64), 6_i64) store y[i] = x[c] }}"
+
+    result = on_h100(body, f"p: read {dtype}[1024], q: read i32[7], x: read f32[7], y: write f32[1024]")
+
+    assert 0 < result.seconds < 1e-3
