@@ -85,7 +85,7 @@ NAMES: dict[str, Any] = {
 BACKENDS: list[tuple[str, str]] = [
     ("the memory of a device that does not count it", "rune.memory_stats(other)"),
     ("the work of a device that does not count it", "rune.work_stats(other)"),
-    ("a product of f16 by the routine of the CPU", "library(dtypes.f16, cores=1, parallel=1, routine='dot')"),
+    ("a product of f16 by the routine of the CPU", "library(dtypes.f16, cores=1, parallel=1, effort=2, routine='dot')"),
     ("more memory for LLVM than there is", "compiler._require_room('f', 1 << 62)"),
     ("a routine where only Python can be called", "refuse_routines(sorting, test)"),
     ("an argument of another dtype on the CPU", "on('cpu')([np.zeros(3)])"),

@@ -67,6 +67,7 @@ KERNELS = (
     *_limits("lowering.codegen.llvm_tiles", LEAST_EXTENT=(2, 8)),
     *_limits("lowering.simplify.hoist_loops", COSTLY=(0,)),
     *_limits("lowering.arena", MOST_COMPARED=(0,)),
+    *_limits("backends.cpu.drafts", MOST_WORK=(-1.0, float("inf"))),
     *_limits("lowering.joins", MOST=(2, 3)),
     *_limits(
         "backends.cpu.steps",
