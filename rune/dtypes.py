@@ -64,6 +64,8 @@ SHORT: dict[np.dtype, str] = {
 }
 FROM_SHORT = {name: dtype for dtype, name in SHORT.items()}
 
+_ONE_OF = {dtype: dtype for dtype in SHORT}
+
 SIGNED = frozenset({i4, i8, i16, i32, i64})
 UNSIGNED = frozenset({u4, u8, u16, u32, u64})
 INTEGER = SIGNED | UNSIGNED
@@ -82,6 +84,17 @@ def short(dtype: np.dtype) -> str:
     """
     name = SHORT.get(dtype)
     return name if name is not None else str(dtype)
+
+
+def one_of(dtype: np.dtype) -> np.dtype:
+    """The one object for a dtype; others may equal it, of pickled arrays and those with metadata.
+
+    >>> import pickle
+    >>> unpickled = pickle.loads(pickle.dumps(f32))
+    >>> unpickled == f32, unpickled is f32, one_of(unpickled) is f32
+    (True, False, True)
+    """
+    return _ONE_OF.get(dtype, dtype)
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -319,7 +332,7 @@ def _named(dtype: Any) -> np.dtype:
             f"dtype: cannot use {dtype!r} (not a dtype of rune)",
             hint="names are NumPy's, as float32, i4 (of four bytes), or short, as f32, bf16, i16",
         )
-    return resolved
+    return one_of(resolved)
 
 
 def native(values: Any) -> Any:
