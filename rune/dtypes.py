@@ -64,8 +64,6 @@ SHORT: dict[np.dtype, str] = {
 }
 FROM_SHORT = {name: dtype for dtype, name in SHORT.items()}
 
-_ONE_OF = {dtype: dtype for dtype in SHORT}
-
 SIGNED = frozenset({i4, i8, i16, i32, i64})
 UNSIGNED = frozenset({u4, u8, u16, u32, u64})
 INTEGER = SIGNED | UNSIGNED
@@ -87,14 +85,8 @@ def short(dtype: np.dtype) -> str:
 
 
 def one_of(dtype: np.dtype) -> np.dtype:
-    """The one object for a dtype; others may equal it, of pickled arrays and those with metadata.
-
-    >>> import pickle
-    >>> unpickled = pickle.loads(pickle.dumps(f32))
-    >>> unpickled == f32, unpickled is f32, one_of(unpickled) is f32
-    (True, False, True)
-    """
-    return _ONE_OF.get(dtype, dtype)
+    """The one object for a dtype; others may equal it, of unpickled arrays and with metadata."""
+    return FROM_SHORT.get(SHORT.get(dtype, ""), dtype)
 
 
 # --- keys -------------------------------------------------------------------------------------

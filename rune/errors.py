@@ -53,7 +53,6 @@ __all__ = [
     "TracerBoolConversionError",
     "TracerError",
     "TracerIntegerConversionError",
-    "TracerSliceError",
     "TransformError",
     "UnboundAxisError",
     "UnhandledEffect",
@@ -298,16 +297,6 @@ class TracerIntegerConversionError(ConcretizationTypeError):
     >>> rune.jit(range)(3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.TracerIntegerConversionError: tracer: cannot use a traced value as a Python ...
-    """
-
-
-class TracerSliceError(TracerIntegerConversionError, IndexError):
-    """A traced value used as a bound of a slice: the result's shape would depend on data.
-
-    >>> import rune, rune.numpy as rnp
-    >>> rune.jit(lambda x, n: x[:n])(rnp.ones(2), 1)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    rune.errors.TracerSliceError: index: cannot slice an axis of 2 elements with a traced bound ...
     """
 
 

@@ -26,7 +26,7 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
-from rune.errors import AxisError, DimensionError, DtypeError, TracerIntegerConversionError, TracerSliceError
+from rune.errors import AxisError, DimensionError, DtypeError, TracerIntegerConversionError
 from rune.ops.arithmetic import cast
 from rune.ops.family import reshape, size_value
 from rune.ops.index_dims import IndexDims
@@ -276,11 +276,11 @@ def _range(entry: Any, size: Size) -> Range:
 
 
 def _static(part: Any, size: Size) -> Any:
-    """A bound of a slice. Errors: TracerSliceError for a traced one; TypeError for no integer."""
+    """A bound of a slice. Errors: AxisError for a traced one; TypeError for no integer."""
     try:
         return part if part is None or isinstance(part, Dim) else operator.index(part)
     except TracerIntegerConversionError as error:
-        raise TracerSliceError(
+        raise AxisError(
             f"index: cannot slice an axis of {size} elements with a traced bound {type_of(part)} "
             "(the result's shape would depend on its value)",
             hint="rune.lax.dynamic_slice_in_dim takes a traced start and a size; "

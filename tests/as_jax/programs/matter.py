@@ -17,16 +17,43 @@ from jax.scipy.special import gammaln, i0e, i1e
 f32 = np.float32
 
 
+def _boys(t):
+    safe = np.where(t < 1e-8, 1.0, t)
+    return np.where(t < 1e-8, 1 - t / 3, 0.5 * np.sqrt(np.pi / safe) * jax.scipy.special.erf(np.sqrt(safe)))
+
+
+def _overlap(a, b, A, B):
+    p = a + b
+    return (np.pi / p) ** 1.5 * np.exp(-a * b / p * np.sum((A - B) ** 2))
+
+
+def _kinetic(a, b, A, B):
+    q, r2 = a * b / (a + b), np.sum((A - B) ** 2)
+    return q * (3 - 2 * q * r2) * _overlap(a, b, A, B)
+
+
+def _nuclear(C):
+    def g(a, b, A, B):
+        p = a + b
+        P = (a * A + b * B) / p
+        return -2 * np.pi / p * np.exp(-a * b / p * np.sum((A - B) ** 2)) * _boys(p * np.sum((P - C) ** 2))
+
+    return g
+
+
+def _repulsion(a, b, c, d, A, B, C, D):
+    p, q = a + b, c + d
+    P, Q = (a * A + b * B) / p, (c * C + d * D) / q
+    e = np.exp(-a * b / p * np.sum((A - B) ** 2) - c * d / q * np.sum((C - D) ** 2))
+    return 2 * np.pi**2.5 / (p * q * np.sqrt(p + q)) * e * _boys(p * q / (p + q) * np.sum((P - Q) ** 2))
+
+
 def hartree_fock_of_two_atoms(R=1.4, order=3):
     """Gaussian integrals, self-consistent fields in a while_loop, forces; in double precision."""
     with jax.enable_x64(True):
         alpha = np.array([0.168856, 0.623913, 3.42525][:order])
         coef = np.array([0.444635, 0.535328, 0.154329][:order])
         Z = onp.array([1.0, 1.0])
-
-        def boys(t):
-            safe = np.where(t < 1e-8, 1.0, t)
-            return np.where(t < 1e-8, 1 - t / 3, 0.5 * np.sqrt(np.pi / safe) * jax.scipy.special.erf(np.sqrt(safe)))
 
         def prim(f):
             # contract over every primitive of every function
@@ -40,35 +67,13 @@ def hartree_fock_of_two_atoms(R=1.4, order=3):
 
             return contracted
 
-        def overlap(a, b, A, B):
-            p = a + b
-            return (np.pi / p) ** 1.5 * np.exp(-a * b / p * np.sum((A - B) ** 2))
-
-        def kinetic(a, b, A, B):
-            q, r2 = a * b / (a + b), np.sum((A - B) ** 2)
-            return q * (3 - 2 * q * r2) * overlap(a, b, A, B)
-
-        def nuclear(C):
-            def g(a, b, A, B):
-                p = a + b
-                P = (a * A + b * B) / p
-                return -2 * np.pi / p * np.exp(-a * b / p * np.sum((A - B) ** 2)) * boys(p * np.sum((P - C) ** 2))
-
-            return g
-
-        def repulsion(a, b, c, d, A, B, C, D):
-            p, q = a + b, c + d
-            P, Q = (a * A + b * B) / p, (c * C + d * D) / q
-            e = np.exp(-a * b / p * np.sum((A - B) ** 2) - c * d / q * np.sum((C - D) ** 2))
-            return 2 * np.pi**2.5 / (p * q * np.sqrt(p + q)) * e * boys(p * q / (p + q) * np.sum((P - Q) ** 2))
-
         def energy(xyz):
             n = 2
             pairs = onp.array(list(itertools.product(range(n), repeat=2)))
             two = lambda f: vmap(lambda ij: prim(f)(xyz[ij[0]], xyz[ij[1]]))(pairs).reshape(n, n)
-            S, H = two(overlap), two(kinetic) + sum(z * two(nuclear(xyz[k])) for k, z in enumerate(Z))
+            S, H = two(_overlap), two(_kinetic) + sum(z * two(_nuclear(xyz[k])) for k, z in enumerate(Z))
             quads = onp.array(list(itertools.product(range(n), repeat=4)))
-            G = lax.map(lambda i: prim(repulsion)(*[xyz[k] for k in i]), np.asarray(quads)).reshape((n,) * 4)
+            G = lax.map(lambda i: prim(_repulsion)(*[xyz[k] for k in i]), np.asarray(quads)).reshape((n,) * 4)
             s, U = np.linalg.eigh(S)
             X = U @ np.diag(s**-0.5) @ U.T
 
@@ -233,12 +238,12 @@ def water_over_an_uneven_bed(n=24, m=18, steps=9):
 
     def sweep(q, kind, axis, dt):
         h, hu, hv = pad(q[0], kind, axis, 1), pad(q[1], kind, axis, -1), pad(q[2], kind, axis, 1)
-        left = [lax.slice_in_dim(a, 0, -1, axis=axis) for a in (h, hu, hv)]
-        right = [lax.slice_in_dim(a, 1, None, axis=axis) for a in (h, hu, hv)]
-        (FL, uL), (FR, uR) = flux(*left), flux(*right)
-        cL, cR = (np.sqrt(G * np.maximum(s[0], 0)) for s in (left, right))
+        west = [lax.slice_in_dim(a, 0, -1, axis=axis) for a in (h, hu, hv)]
+        east = [lax.slice_in_dim(a, 1, None, axis=axis) for a in (h, hu, hv)]
+        (FL, uL), (FR, uR) = flux(*west), flux(*east)
+        cL, cR = (np.sqrt(G * np.maximum(s[0], 0)) for s in (west, east))
         sL, sR = np.minimum(uL - cL, uR - cR), np.maximum(uL + cL, uR + cR)
-        qL, qR = np.stack(left), np.stack(right)
+        qL, qR = np.stack(west), np.stack(east)
         mid = (sR * FL - sL * FR + sL * sR * (qR - qL)) / np.where(sR - sL > 1e-6, sR - sL, 1)
         F = np.where(sL >= 0, FL, np.where(sR <= 0, FR, mid))
         return np.stack(q) - dt * np.diff(F, axis=1 + axis)
@@ -262,6 +267,29 @@ def water_over_an_uneven_bed(n=24, m=18, steps=9):
     return out, mass, times, probes, wet, grad(f)(1.0), jvp(f, (1.1,), (1.0,))
 
 
+def _angle(a, b, c):
+    u, v = a - b, c - b
+    return np.arctan2(np.linalg.norm(np.cross(u, v)), np.dot(u, v))
+
+
+def _torsion(a, b, c, d):
+    b1, b2, b3 = b - a, c - b, d - c
+    n1, n2 = np.cross(b1, b2), np.cross(b2, b3)
+    m1 = np.cross(n1, b2 / np.linalg.norm(b2))
+    return np.arctan2(m1 @ n2, n1 @ n2)
+
+
+def _shake(x, ref):
+    def one(_, x):
+        d = x[1:] - x[:-1]
+        d0 = ref[1:] - ref[:-1]
+        lam = (np.sum(d * d, -1) - 1.0) / (4 * np.sum(d * d0, -1))
+        move = (0.5 * lam)[:, None] * d0
+        return x.at[:-1].add(move).at[1:].add(-move)
+
+    return lax.fori_loop(0, 5, one, x)
+
+
 def a_polymer_and_its_forces(n=9, steps=12):
     """Bonds, angles, dihedrals by index tables; SHAKE; Langevin; a custom_vjp that clips forces."""
     Bonded = collections.namedtuple("Bonded", "pairs angles torsions")
@@ -277,21 +305,11 @@ def a_polymer_and_its_forces(n=9, steps=12):
         lambda x: (x, None), lambda _, g: (g * np.minimum(1, 20 / (np.linalg.norm(g, axis=-1, keepdims=True) + 1e-9)),)
     )
 
-    def angle(a, b, c):
-        u, v = a - b, c - b
-        return np.arctan2(np.linalg.norm(np.cross(u, v)), np.dot(u, v))
-
-    def torsion(a, b, c, d):
-        b1, b2, b3 = b - a, c - b, d - c
-        n1, n2 = np.cross(b1, b2), np.cross(b2, b3)
-        m1 = np.cross(n1, b2 / np.linalg.norm(b2))
-        return np.arctan2(m1 @ n2, n1 @ n2)
-
     def energy(x, box=None):
         x = clip_force(x)
         r = np.linalg.norm(x[chain.pairs[:, 0]] - x[chain.pairs[:, 1]], axis=-1)
-        th = vmap(lambda i: angle(*x[i]))(chain.angles)
-        ph = vmap(lambda i: torsion(*x[i]))(chain.torsions)
+        th = vmap(lambda i: _angle(*x[i]))(chain.angles)
+        ph = vmap(lambda i: _torsion(*x[i]))(chain.torsions)
         i, j = onp.triu_indices(n, 3)
         d = x[i] - x[j]
         if box is not None:
@@ -307,22 +325,12 @@ def a_polymer_and_its_forces(n=9, steps=12):
 
     force = lambda x: -grad(lambda x: energy(x, 6.0)[0])(x)
 
-    def shake(x, ref):
-        def one(_, x):
-            d = x[1:] - x[:-1]
-            d0 = ref[1:] - ref[:-1]
-            lam = (np.sum(d * d, -1) - 1.0) / (4 * np.sum(d * d0, -1))
-            move = (0.5 * lam)[:, None] * d0
-            return x.at[:-1].add(move).at[1:].add(-move)
-
-        return lax.fori_loop(0, 5, one, x)
-
     @jit
     def langevin(carry, key):
         x, v = carry
         c = np.exp(-0.1)
         v = v + 0.01 * force(x)
-        new = shake(x + 0.02 * v, x)
+        new = _shake(x + 0.02 * v, x)
         v = c * (new - x) / 0.02 + np.sqrt(1 - c * c) * jrandom.normal(key, v.shape)
         return (new, v), (energy(new)[0], np.linalg.norm(new[0] - new[-1]))
 

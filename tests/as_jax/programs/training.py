@@ -1,15 +1,14 @@
-"""Whole programs of people who train: agents, posteriors, mixed precision, modules of their own."""
+"""Whole programs of people who train: agents, mixed precision, modules of their own."""
 
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, grad, jit, lax, random, tree_util, value_and_grad, vmap
-from jax.flatten_util import ravel_pytree
+from jax import Array, jit, lax, random, tree_util, value_and_grad, vmap
 
 
 class Transition(NamedTuple):
@@ -21,112 +20,6 @@ class Transition(NamedTuple):
     obs: jnp.ndarray
 
 
-def cart_pole_by_ppo(envs=4, steps=16, updates=3, width=8):
-    config = {"GAMMA": 0.99, "GAE_LAMBDA": 0.95, "CLIP_EPS": 0.2, "ENT": 0.01, "VF": 0.5, "LR": 3e-3, "MINI": 2}
-
-    def reset(key):
-        return {"s": random.uniform(key, (4,), minval=-0.05, maxval=0.05), "t": jnp.zeros((), jnp.int32)}
-
-    def env_step(key, state, action):
-        x, v, th, om = state["s"]
-        force = jnp.where(action == 1, 10.0, -10.0)
-        temp = (force + 0.05 * om**2 * jnp.sin(th)) / 1.1
-        acc = (9.8 * jnp.sin(th) - jnp.cos(th) * temp) / (0.5 * (4 / 3 - 0.1 * jnp.cos(th) ** 2 / 1.1))
-        s = jnp.array(
-            [x + 0.02 * v, v + 0.02 * (temp - 0.05 * acc * jnp.cos(th) / 1.1), th + 0.02 * om, om + 0.02 * acc]
-        )
-        t = state["t"] + 1
-        done = (jnp.abs(s[0]) > 2.4) | (jnp.abs(s[2]) > 0.12) | (t >= 40)
-        new = {"s": s, "t": t}
-        # auto-reset
-        new = jax.tree.map(lambda a, b: jnp.where(done, a, b), reset(key), new)
-        return new, new["s"], jnp.where(done, 0.0, 1.0), done
-
-    def init(key):
-        ks = random.split(key, 4)
-        ortho = jax.nn.initializers.orthogonal
-        return {
-            "torso": {"w": ortho(2**0.5)(ks[0], (4, width)), "b": jnp.zeros(width)},
-            "pi": {"w": ortho(0.01)(ks[1], (width, 2)), "b": jnp.zeros(2)},
-            "v": {"w": ortho(1.0)(ks[2], (width, 1)), "b": jnp.zeros(1)},
-        }
-
-    def net(p, x):
-        h = jnp.tanh(x @ p["torso"]["w"] + p["torso"]["b"])
-        return h @ p["pi"]["w"] + p["pi"]["b"], jnp.squeeze(h @ p["v"]["w"] + p["v"]["b"], axis=-1)
-
-    def rollout_step(runner, _):
-        params, env, obs, rng = runner
-        rng, a, b = random.split(rng, 3)
-        logits, value = net(params, obs)
-        action = random.categorical(a, logits)
-        logp = jnp.take_along_axis(jax.nn.log_softmax(logits), action[:, None], axis=1).squeeze(1)
-        env, nobs, reward, done = vmap(env_step)(random.split(b, envs), env, action)
-        return (params, env, nobs, rng), Transition(done, action, value, reward, logp, obs)
-
-    def gae(traj, last):
-        def back(c, t):
-            adv, nxt = c
-            delta = t.reward + config["GAMMA"] * nxt * (1 - t.done) - t.value
-            adv = delta + config["GAMMA"] * config["GAE_LAMBDA"] * (1 - t.done) * adv
-            return (adv, t.value), adv
-
-        _, adv = lax.scan(back, (jnp.zeros_like(last), last), traj, reverse=True, unroll=4)
-        return adv, adv + traj.value
-
-    def loss_fn(params, traj, adv, target):
-        logits, value = net(params, traj.obs)
-        lp = jax.nn.log_softmax(logits)
-        logp = lp[jnp.arange(lp.shape[0]), traj.action]
-        clipped = traj.value + (value - traj.value).clip(-config["CLIP_EPS"], config["CLIP_EPS"])
-        vloss = 0.5 * jnp.maximum((value - target) ** 2, (clipped - target) ** 2).mean()
-        ratio = jnp.exp(logp - traj.log_prob)
-        adv = (adv - adv.mean()) / (adv.std() + 1e-8)
-        actor = -jnp.minimum(ratio * adv, jnp.clip(ratio, 1 - config["CLIP_EPS"], 1 + config["CLIP_EPS"]) * adv).mean()
-        ent = -(jnp.exp(lp) * lp).sum(-1).mean()
-        return actor + config["VF"] * vloss - config["ENT"] * ent, (vloss, actor, ent)
-
-    def adam(p, g, opt):
-        count = opt["count"] + 1
-        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, opt["m"], g)
-        v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, opt["v"], g)
-        f = lambda p, m, v: p - config["LR"] * (m / (1 - 0.9**count)) / (jnp.sqrt(v / (1 - 0.999**count)) + 1e-5)
-        return jax.tree.map(f, p, m, v), dict(m=m, v=v, count=count)
-
-    def update(carry, _):
-        runner, opt = carry
-        runner, traj = lax.scan(rollout_step, runner, None, steps)
-        params, env, obs, rng = runner
-        adv, target = gae(traj, net(params, obs)[1])
-
-        def epoch(c, key):
-            perm = random.permutation(key, envs * steps)
-            flat = jax.tree.map(lambda x: x.reshape((envs * steps, *x.shape[2:]))[perm], (traj, adv, target))
-            batches = jax.tree_util.tree_map(lambda x: jnp.reshape(x, [config["MINI"], -1, *x.shape[1:]]), flat)
-
-            def minibatch(c, b):
-                (l, aux), g = value_and_grad(loss_fn, has_aux=True)(c[0], *b)
-                norm = jnp.sqrt(sum(jnp.sum(x**2) for x in jax.tree.leaves(g)))
-                g = jax.tree.map(lambda x: x * jnp.minimum(1.0, 0.5 / (norm + 1e-6)), g)
-                return adam(c[0], g, c[1]), (l, aux[0], aux[2])
-
-            return lax.scan(minibatch, c, batches)
-
-        rng, k = random.split(rng)
-        (params, opt), losses = lax.scan(epoch, (params, opt), random.split(k, 2))
-        return ((params, env, obs, rng), opt), {"loss": losses, "episodes": traj.done.sum(), "r": traj.reward.mean()}
-
-    rng = random.PRNGKey(30)
-    rng, k1, k2 = random.split(rng, 3)
-    params = init(k1)
-    env = vmap(reset)(random.split(k2, envs))
-    zeros = tree_util.tree_map(jnp.zeros_like, params)
-    opt = dict(m=zeros, v=zeros, count=0)
-    train = jit(lambda c: lax.scan(update, c, None, updates))
-    (runner, opt), metrics = train(((params, env, env["s"], rng), opt))
-    return {"params": runner[0], "env": runner[1], "metrics": metrics, "count": opt["count"], "rng": runner[3]}
-
-
 @partial(tree_util.register_dataclass, data_fields=["position", "momentum", "step"], meta_fields=["name"])
 @dataclass(frozen=True)
 class SgldState:
@@ -134,76 +27,6 @@ class SgldState:
     momentum: Any
     step: Any = 0
     name: str = "sgld"
-
-
-def posterior_of_a_network_by_langevin_noise(n=41, width=5, steps=23, chains=3):
-    """Cyclical steps, minibatches, momentum noise; predictive moments and a Laplace check."""
-    r = np.random.RandomState(3)
-    x = np.linspace(-2, 2, n).astype(np.float32)[:, None]
-    y = np.sin(2 * x[:, 0]) + 0.1 * r.randn(n).astype(np.float32)
-    x, y = jnp.array(x), jnp.array(y)
-
-    def init(key):
-        k = iter(random.split(key, 4))
-        return [
-            (random.normal(next(k), (1, width)), jnp.zeros(width)),
-            (random.normal(next(k), (width,)) / width**0.5, 0.0),
-        ]
-
-    def f(params, x):
-        (w, b), (v, c) = params
-        return jax.nn.softplus(x @ w + b) @ v + c
-
-    def logpost(params, xb, yb):
-        prior = -0.5 * sum(jnp.sum(jnp.square(q)) for q in jax.tree_util.tree_leaves(params))
-        return prior + n / len(yb) * jax.scipy.stats.norm.logpdf(yb, f(params, xb), 0.3).sum()
-
-    def rate(t):
-        return 3e-4 * (1 + jnp.cos(jnp.pi * (t % 8) / 8))
-
-    @partial(jit, static_argnames=("batch",), donate_argnums=())
-    def step(state, key, *, batch):
-        kb, kn = random.split(key)
-        idx = random.choice(kb, n, (batch,), replace=False)
-        g = grad(logpost)(state.position, x[idx], y[idx])
-        flat, unravel = ravel_pytree(g)
-        mom, _ = ravel_pytree(state.momentum)
-        h = rate(state.step)
-        mom = 0.9 * mom + h * flat + jnp.sqrt(2 * 0.1 * h) * random.normal(kn, flat.shape, flat.dtype) * 0.1
-        pos = jax.tree.map(lambda p, m: p + m, state.position, unravel(mom))
-        return replace(state, position=pos, momentum=unravel(mom), step=state.step + 1)
-
-    def chain(key):
-        ki, ks = random.split(key)
-        p = init(ki)
-        s = SgldState(p, jax.tree.map(jnp.zeros_like, p))
-        s = jax.tree.map(jnp.asarray, s)
-
-        def body(s, k):
-            s = step(s, k, batch=7)
-            return s, (lax.cond(s.step % 8 == 0, lambda p: f(p, x), lambda p: jnp.full(n, jnp.nan), s.position), s.step)
-
-        return lax.scan(body, s, random.split(ks, steps))
-
-    last, (preds, ts) = vmap(chain)(random.split(random.key(4), chains))
-    flat, unravel = ravel_pytree(jax.tree.map(lambda a: a[0], last.position))
-    lp = lambda z: logpost(unravel(z), x, y)
-    hess = jax.hessian(lp)(flat)
-    hvp = lambda v: jax.jvp(grad(lp), (flat,), (v,))[1]
-    prec = -hess + 40 * jnp.eye(flat.size)
-    cov = jnp.linalg.inv(prec)
-    jac = jax.jacrev(lambda z: f(unravel(z), x[::5]))(flat)
-    band = jnp.sqrt(jnp.einsum("ai,ij,aj->a", jac, cov, jac))
-    return {
-        "mean": jnp.nanmean(preds, axis=(0, 1)),
-        "std": jnp.nanstd(preds, (0, 1)),
-        "ts": ts[0],
-        "band": band,
-        "hvp": hvp(jnp.ones_like(flat)) - hess @ jnp.ones_like(flat) > 1.0,
-        "slog": jnp.linalg.slogdet(prec),
-        "names": np.array([last.name, str(jax.tree.structure(last.momentum))]),
-        "count": tree_util.tree_reduce(lambda a, b: a + b.size, last, 0),
-    }
 
 
 def mixed_precision_with_loss_scales(n=24, d=12, h=20, steps=9):
@@ -222,7 +45,6 @@ def mixed_precision_with_loss_scales(n=24, d=12, h=20, steps=9):
         z = jnp.dot(x, p["w1"], preferred_element_type=jnp.float32)
         z = z * lax.rsqrt(jnp.mean(z * z, -1, keepdims=True) + 1e-6)
         z = jax.nn.gelu(z.astype(jnp.float16) * p["scale"], approximate=True)
-        assert z.dtype == jnp.float16
         return z @ p["w2"]
 
     def loss(p, x, y, scale):
@@ -239,7 +61,6 @@ def mixed_precision_with_loss_scales(n=24, d=12, h=20, steps=9):
         for a, b, c in [(3.4445, -4.7750, 2.0315)] * 3:
             A = X @ X.T
             X = a * X + (b * A + c * A @ A) @ X
-        assert X.dtype == jnp.bfloat16
         return X.T if transposed else X
 
     @jit
@@ -267,7 +88,6 @@ def mixed_precision_with_loss_scales(n=24, d=12, h=20, steps=9):
     out = forward(carry[0], X)
     i8 = jnp.clip(jnp.round(carry[0]["w1"] / jnp.max(jnp.abs(carry[0]["w1"])) * 127), -127, 127).astype(jnp.int8)
     acc = lax.dot_general(i8, i8, (((0,), (0,)), ((), ())), preferred_element_type=jnp.int32)
-    # everything after two steps of 16-bit numbers is compared by its type and roughly
     return losses[:3], scales, ok, np.array([str(out.dtype), str(acc.dtype), str(jnp.result_type(out, i8, 1.0))])
 
 
