@@ -139,8 +139,8 @@ def _queens(n):
         bit = top & (~top + jnp.uint32(1))
         free = free.at[sp].set(top ^ bit)
         c, l, r = cols[sp] | bit, ((lower[sp] | bit) << 1) & full, (right[sp] | bit) >> 1
-        empty, whole = top == 0, c == full
-        push = ~empty & ~whole
+        empty, complete = top == 0, c == full
+        push = ~empty & ~complete
         nsp = jnp.where(empty, sp - 1, jnp.where(push, sp + 1, sp))
         at = jnp.where(push, sp + 1, n + 1)
         put = lambda a, v: a.at[at].set(v, mode="drop")
@@ -150,7 +150,7 @@ def _queens(n):
             put(lower, l),
             put(right, r),
             put(free, ~(c | l | r) & full),
-            count + (~empty & whole),
+            count + (~empty & complete),
         )
 
     z = jnp.zeros(n + 1, jnp.uint32)
