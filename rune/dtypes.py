@@ -84,6 +84,11 @@ def short(dtype: np.dtype) -> str:
     return name if name is not None else str(dtype)
 
 
+def one_of(dtype: np.dtype) -> np.dtype:
+    """The one object for a dtype; others may equal it, of unpickled arrays and with metadata."""
+    return FROM_SHORT.get(SHORT.get(dtype, ""), dtype)
+
+
 # --- keys -------------------------------------------------------------------------------------
 
 
@@ -319,7 +324,7 @@ def _named(dtype: Any) -> np.dtype:
             f"dtype: cannot use {dtype!r} (not a dtype of rune)",
             hint="names are NumPy's, as float32, i4 (of four bytes), or short, as f32, bf16, i16",
         )
-    return resolved
+    return one_of(resolved)
 
 
 def native(values: Any) -> Any:

@@ -199,3 +199,46 @@ def test_promotion_without_a_path_is_a_value_error_too():
     with pytest.raises(PromotionError, match="no implicit path"):
         rnp.add(rnp.float8_e5m2(1), rnp.float16(1))
     assert issubclass(PromotionError, ValueError)
+
+
+# --- equal dtypes that are other objects ------------------------------------------------------
+
+
+def unpickled(contents: np.ndarray) -> np.ndarray:
+    return pickle.loads(pickle.dumps(contents))
+
+
+def annotated(contents: np.ndarray) -> np.ndarray:
+    return contents.view(np.dtype(contents.dtype, metadata={"unit": "m"}))
+
+
+OTHERS = {"unpickled": unpickled, "annotated": annotated}
+IN_NUMPY = sorted(d.name for d in dtypes.ANY if d.isbuiltin == 1)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", IN_NUMPY)
+def test_a_type_has_the_one_object_for_its_dtype_whatever_came_first(name: str, other: str):
+    contents = OTHERS[other](np.zeros((3, 1, len(other), 41), name))  # a shape of this test alone
+
+    assert contents.dtype is not np.dtype(name)
+    assert rnp.asarray(contents, contents.dtype).dtype is np.dtype(name)
+    assert rnp.zeros(contents.shape, name).dtype is np.dtype(name)
+    assert dtypes.named(contents.dtype) is np.dtype(name)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", IN_NUMPY)
+def test_programs_take_such_arrays_beside_others(name: str, other: str):
+    def accumulate(a, b):
+        return rune.lax.scan(lambda c, _: (c ^ b if name == "bool" else c + b, c), a, length=3)[0]
+
+    plain = np.array([1, 0, 1, 1, 0], name)
+    strange = OTHERS[other](plain)
+    expected = plain ^ plain ^ plain ^ plain if name == "bool" else plain + 3 * plain
+
+    for function in (accumulate, rune.jit(accumulate)):
+        for operands in ((strange, plain), (plain, strange), (strange, strange), (plain, plain)):
+            result = function(*map(rnp.asarray, operands))
+            np.testing.assert_array_equal(result, expected.astype(name))
+            np.testing.assert_array_equal(function(*operands), expected.astype(name))

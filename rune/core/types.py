@@ -147,7 +147,7 @@ def _make(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes) -> ArrayType
         )
     self = object.__new__(ArrayType)
     object.__setattr__(self, "shape", shape)
-    object.__setattr__(self, "dtype", np.dtype(dtype))
+    object.__setattr__(self, "dtype", dtypes.one_of(np.dtype(dtype)))
     object.__setattr__(self, "public_dtype", dtypes.public(self.dtype))
     object.__setattr__(self, "weak", weak)
     object.__setattr__(self, "varying", varying)

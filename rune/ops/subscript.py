@@ -26,7 +26,7 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
-from rune.errors import AxisError, DimensionError, DtypeError
+from rune.errors import AxisError, DimensionError, DtypeError, TracerIntegerConversionError
 from rune.ops.arithmetic import cast
 from rune.ops.family import reshape, size_value
 from rune.ops.index_dims import IndexDims
@@ -115,7 +115,7 @@ def are_numbers(entries: Entries) -> bool:
 
 def _is_number_or_run(entry: object) -> bool:
     if isinstance(entry, slice):
-        return entry.step in (None, 1)
+        return not isinstance(entry.step, Tracer) and entry.step in (None, 1)
     return not is_advanced(entry) or type_of(entry).ndim == 0
 
 
@@ -264,7 +264,7 @@ def _range(entry: Any, size: Size) -> Range:
     if isinstance(entry, int):
         at = entry + size if entry < 0 else entry
         return Range(at, at + 1)
-    parts = [_static(p) for p in (entry.start, entry.stop, entry.step)]
+    parts = [_static(p, size) for p in (entry.start, entry.stop, entry.step)]
     if isinstance(size, Dim) or any(isinstance(p, Dim) for p in parts):
         return _symbolic_range(parts, size)
     start, stop, step = slice(*parts).indices(size)
@@ -275,8 +275,17 @@ def _range(entry: Any, size: Size) -> Range:
     return Range(first, start + 1 if count else 0, -step, True)
 
 
-def _static(part: Any) -> Any:
-    return part if part is None or isinstance(part, Dim) else operator.index(part)
+def _static(part: Any, size: Size) -> Any:
+    """A bound of a slice. Errors: AxisError for a traced one; TypeError for no integer."""
+    try:
+        return part if part is None or isinstance(part, Dim) else operator.index(part)
+    except TracerIntegerConversionError as error:
+        raise AxisError(
+            f"index: cannot slice an axis of {size} elements with a traced bound {type_of(part)} "
+            "(the result's shape would depend on its value)",
+            hint="rune.lax.dynamic_slice_in_dim takes a traced start and a size; "
+            "an argument of jit is known if static_argnums names it",
+        ) from error
 
 
 def _symbolic_range(parts: Sequence[Size | None], size: Size) -> Range:

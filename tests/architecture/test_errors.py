@@ -92,6 +92,7 @@ CALLS: list[tuple[str, str]] = [
     ("a traced value as a number", "rune.jit(lambda x: float(x.sum()))(x)"),
     ("a traced value in NumPy", "rune.jit(lambda x: np.asarray(x))(x)"),
     ("a traced mask as an index", "rune.jit(lambda x: x[x > 0])(x)"),
+    ("a traced bound of a slice", "rune.jit(lambda x, n: x[:n])(x, 2)"),
     ("an escaped traced value", "rune.jit(lambda x: kept.append(x) or x)(x); kept[0] + 1.0"),
     ("an argument that is no array", "rune.jit(lambda p: p)({'name': 'Ada'})"),
     ("an unhashable static argument", "rune.jit(lambda x, n: x, static_argnums=1)(x, [1])"),

@@ -14,7 +14,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
-from rune.errors import NonConcreteBooleanIndexError
+from rune.errors import AxisError, NonConcreteBooleanIndexError
 from tests.support.arrays import array
 from tests.support.close import same
 
@@ -196,9 +196,15 @@ def test_a_traced_mask_is_refused_with_the_way_out(name: str):
         rune.jit(lambda x: x[x > 0])(rnp.ones(3))
 
 
-def test_a_slice_cannot_be_traced():
-    with pytest.raises(TypeError, match="cannot use a traced value as a Python integer"):
-        rune.jit(lambda x, i: x[i : i + 2])(rnp.ones(5), 1)
+@pytest.mark.parametrize("bounds", [lambda i: slice(i, i + 2), lambda i: slice(i), lambda i: slice(None, None, i)])
+@pytest.mark.parametrize("name", ["get", "set", "add", "multiply"])
+def test_a_traced_bound_of_a_slice_is_refused_with_the_way_out(name: str, bounds: Any):
+    values = () if name == "get" else (0.0,)
+
+    with pytest.raises(AxisError, match="dynamic_slice_in_dim takes a traced start"):
+        rune.jit(lambda x, i: getattr(x.at[bounds(i)], name)(*values))(rnp.ones(5), 1)
+    with pytest.raises(IndexError, match=r"axis of 5 elements with a traced bound i32\*\[\]"):
+        rune.jit(lambda x, i: x[bounds(i)])(rnp.ones(5), 1)
 
 
 def test_assignment_points_to_at():
