@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import rune.numpy as rnp
 from rune import control, ops, random, tree
@@ -181,7 +181,7 @@ def recurrent(cell: Cell, params: object, x: ArrayLike, state: ArrayLike, revers
         return after, after
 
     last, states = control.scan(step, state, x, reverse=reverse)
-    return states, last
+    return states, cast("Array", last)
 
 
 def rnn(

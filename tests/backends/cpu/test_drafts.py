@@ -68,9 +68,8 @@ def test_a_draft_gives_the_bits_of_the_code_that_stays(function: Callable[..., o
     executable.refine()
 
     assert not executable.is_draft
-    for before, after in zip(hurried, executable([x]), strict=True):
-        np.testing.assert_array_equal(before, after, strict=True)
-        np.testing.assert_array_equal(np.signbit(before.real), np.signbit(after.real))
+    for before, after in zip(hurried, map(np.asarray, executable([x])), strict=True):
+        assert before.tobytes() == after.tobytes()
 
 
 def test_code_is_made_with_effort_when_native_code_is_to_make_the_calls():
