@@ -13,7 +13,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Term:
 def einsum(
     subscripts: Any,
     /,
-    *operands: ArrayLike,
+    *operands: ArrayLike | Sequence[Hashable],
     out: None = None,
     optimize: object = "auto",
     precision: object = None,
@@ -74,11 +74,11 @@ def einsum(
     return laid_out(_contracted(terms, output, _path(terms, output, optimize)), out_sharding)
 
 
-def _read(name: str, subscripts: str, operands: Sequence[ArrayLike], dtype: DTypeLike | None) -> tuple[list[Term], str]:
+def _read(name: str, subscripts: str, operands: Sequence[object], dtype: DTypeLike | None) -> tuple[list[Term], str]:
     """The operands with their letters, and those of the result."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
-    arrays = together(name, *operands)
+    arrays = together(name, *cast("Sequence[ArrayLike]", operands))
     if dtype is not None:
         arrays = [c.astype(x, dtypes.as_dtype(dtype)) for x in arrays]
     inputs, output = _parsed(subscripts, arrays)

@@ -6,7 +6,7 @@ arrays: `rnp.float32(1)`. Python's `int`, `float` and `complex` count as weak ty
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -22,7 +22,10 @@ from rune.ops.operators import Operators
 from rune.ops.promote import operand
 from rune.typing import ArrayLike, Axis, DTypeLike
 
-ndarray = Operators  # what concrete arrays and traced ones share
+if TYPE_CHECKING:
+    from rune.array import Array as ndarray  # annotations mean an array, be it traced
+else:
+    ndarray = Operators  # what concrete arrays and traced ones share
 
 
 class ScalarType(type):

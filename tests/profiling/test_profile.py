@@ -49,7 +49,7 @@ def test_an_eager_operation_is_an_event_with_its_line_and_scope():
     x = rnp.ones(3)
     with rune.debug.profile() as p, rune.named_scope("net"):
         line = next_line()
-        x + 1
+        _ = x + 1
     (event,) = of(p, Kind.EAGER)
     assert (event.title, event.line, event.row.device) == ("net/add", line, "cpu:0")
     assert event.seconds > 0
@@ -133,7 +133,7 @@ def test_events_beyond_the_limit_are_counted_in_totals(monkeypatch: pytest.Monke
     x = rnp.ones(2)
     with rune.debug.profile() as p:
         for _ in range(5):
-            x + x
+            _ = x + x
     assert len(p.events) == 2
     assert sum(t.calls for t in p.totals) == 5
 
@@ -150,7 +150,7 @@ def test_totals_have_what_took_longest_first():
 def test_nothing_is_told_after_the_block():
     with rune.debug.profile() as p:
         pass
-    rnp.ones(2) + 1
+    _ = rnp.ones(2) + 1
     assert (p.events, profiling.gathers) == ([], [])
 
 
@@ -333,6 +333,6 @@ def test_a_compressed_file_has_the_same_events(tmp_path: Path):
     import gzip
 
     with rune.debug.profile() as p:
-        rnp.ones(3) + 1
+        _ = rnp.ones(3) + 1
     file = p.save(tmp_path / "trace.json.gz")
     assert json.loads(gzip.decompress(file.read_bytes())) == json.loads(json.dumps(p.trace(), default=str))

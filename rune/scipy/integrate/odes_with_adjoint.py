@@ -106,9 +106,7 @@ def _walked(func: Function, y0: Array, times: Array, rtol: float, atol: float, m
     return rnp.concatenate([y0[None], later])
 
 
-def _solve(
-    settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: ArrayLike
-) -> Array:
+def _solve(settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: object) -> Array:
     return _walked(lambda t, y: func(y, t, *args), y0, times, *settings)
 
 
@@ -163,7 +161,7 @@ def odeint(
     func: Function,
     y0: Any,
     t: ArrayLike,
-    *args: ArrayLike,
+    *args: object,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
     mxstep: float = rnp.inf,

@@ -94,7 +94,7 @@ def mixed_precision_with_loss_scales(n=24, d=12, h=20, steps=9):
 class Scope:
     """Names to parameters, a key for each name."""
 
-    def __init__(self, params=None, key=None, path=()):
+    def __init__(self, params: Any = None, key=None, path=()):
         self.params, self.key, self.path = params, key, path
 
     def child(self, name):
@@ -230,7 +230,7 @@ def categorical_q_learning_with_a_ring(size=5, atoms=11, steps=40):
         "b": jnp.zeros(6),
         "out": random.normal(k[2], (6, 2 * atoms)) * 0.1,
     }
-    target, key, ring, o, losses = p, random.PRNGKey(8), Replay(16), 0, []
+    target, key, ring, o, losses, m = p, random.PRNGKey(8), Replay(16), 0, [], None
     for t in range(steps):
         key, ka, ks = random.split(key, 3)
         a = int(act(p, ka, o, jnp.maximum(0.1, 1 - t / 20)))
