@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -145,18 +144,17 @@ class Watched:
 def guard_arenas(guards: Guards, watched: list[Watched]) -> None:
     """Give executables of all kinds such arenas; each is added to `watched`."""
     begin, new_arena = CpuExecutable.__init__, CpuExecutable.new_arena
-    gaps_of: weakref.WeakKeyDictionary[CpuExecutable, Ranges] = weakref.WeakKeyDictionary()
 
     def begin_apart(self: CpuExecutable, plan: Plan, host: Host, work: Work) -> None:
         # A clock knows the steps by their identity.
         spread_plan, gaps = spread(plan, guards) if host.clock is None else (plan, [])
         begin(self, spread_plan, host, work)
-        gaps_of[self] = gaps
+        vars(self)["gaps"] = gaps  # which its twins on other devices have, too
         if guards is Guards.CANARIES and gaps:
             watched.append(Watched(gaps, self._arenas))
 
     def guarded_arena(self: CpuExecutable, nbytes: int) -> np.ndarray:
-        gaps = gaps_of.get(self, [])
+        gaps = vars(self).get("gaps", [])
         if gaps and guards is not Guards.CANARIES:
             return _arena_of_pages(nbytes, gaps)
         arena = new_arena(self, nbytes)
