@@ -87,7 +87,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.sum([1.0]), r"sum: cannot take list as an array\nhint: convert with"),
     (lambda: rnp.nonzero(I, size=-1), r"nonzero: cannot make the shape \(-1,\)"),
     (lambda: rnp.unique(I, size=-1), r"unique: cannot make the shape \(-1,\)"),
-    (lambda: rnp.add(X, X, dtype="f32"), r"add: cannot use dtype= (.*\n)*hint: .*astype"),
+    (lambda: rnp.add(X, X, dtype="f32"), r"add: cannot compute in another dtype by dtype= (.*\n)*hint: .*astype"),
     (lambda: X * [1.0], r"operator: cannot combine f32\[2,3\] with a list of 1"),
 ]
 
