@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -106,6 +108,14 @@ def pytest_collection_finish() -> None:
 def _hide_heap() -> None:
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C raises; a process that was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ _REFUSED = {
 
 
 def refuse_options(name: str, options: Mapping[str, object], parameters: Collection[str] = ()) -> None:
-    """Errors: ArgumentError for what NumPy takes beside operands and the function has not."""
+    """Errors: ArgumentError for an option that NumPy's function takes and this one does not."""
     for option in options:
         if option in _REFUSED and option not in parameters:
             action, why, hint = _REFUSED[option]

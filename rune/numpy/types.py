@@ -23,7 +23,7 @@ from rune.ops.promote import operand
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 if TYPE_CHECKING:
-    from rune.array import Array as ndarray  # annotations mean an array, be it traced
+    from rune.array import Array as ndarray  # annotations mean an array, traced or not
 else:
     ndarray = Operators  # what concrete arrays and traced ones share
 

@@ -161,14 +161,6 @@ def test_a_run_that_is_closed_has_no_thread():
     assert readers() == 0
 
 
-@pytest.fixture
-def interrupts() -> Iterator[None]:
-    """Ctrl-C raises; a process that was started in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_the_run_and_loses_no_element():
     is_sent = threading.Event()

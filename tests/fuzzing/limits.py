@@ -186,7 +186,7 @@ LIBRARIES = (_choice(16, 16, 256, 1, 0), _choice(32, 16, 512, 4, 1), _choice(16,
 
 
 def fresh_libraries() -> Mapping[Any, Mapping[str, Any]]:
-    """By module, what finds libraries of which nothing is compiled yet."""
+    """For each module, functions that find libraries in which nothing has been compiled."""
     return {
         gemm: {"_kept": functools.cache(gemm._kept.__wrapped__)},
         strided: {"_compiled": functools.cache(strided._compiled.__wrapped__)},

@@ -5,8 +5,8 @@ matrices eight times), and is there in half of the time: the better bargain for 
 milliseconds, since many are called once. The code is made again, with effort, when native code is
 to make the calls, which are many then, or when the calls have taken as long as that may take.
 
-Invariant: drafts are code of plans whose work is known. A `while` may run for hours; and whoever
-measures a plan, or runs it beside others, wants the code that stays.
+Invariant: only plans whose work is known begin as drafts, since a `while` may run for hours. A plan
+that is measured, or runs beside others, is compiled with effort at once.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
 
 
 def _forget_seldom(kinds: dict[Hashable, int | Specialised[R] | None]) -> None:
-    """Forget what is not compiled; everything, where nearly all is."""
+    """Forget the kinds that are not compiled; if nearly all are, forget everything."""
     for key, known in list(kinds.items()):
         if not callable(known):
             kinds.pop(key, None)

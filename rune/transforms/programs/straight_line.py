@@ -25,7 +25,7 @@ _Step: TypeAlias = tuple[Callable[..., Sequence], Sequence[int], Sequence[int], 
 def straight_line(program: Program) -> Line | None:
     """The program on buffers; None if NumPy's functions alone cannot run it.
 
-    Loops, calls of compiled functions and effects are no part of a line.
+    Loops, calls of compiled functions and effects cannot be part of a line.
     """
     writer = _Writer()
     inputs = [writer.slot(v) for v in program.inputs]

@@ -119,7 +119,7 @@ def calls_to_the_host(n=5):
         return s, v, e, b, g, t
 
     said, result = _said(everything)
-    said = np.array("\n".join(sorted(str(said).split("\n"))))  # what is not ordered comes in any order
+    said = np.array("\n".join(sorted(str(said).split("\n"))))  # sets print in any order
     return said, result, np.array(str(log)), counter["n"]
 
 

@@ -119,7 +119,7 @@ def test_work_of_open_sizes_is_compiled_with_effort_at_once():
     assert not executable.is_draft
 
 
-def test_whoever_records_a_plan_has_the_code_that_stays():
+def test_a_recorded_plan_has_the_code_that_stays():
     executable = device_for(None).backend.record(draft_of(rnp.sin, X).plan)
 
     assert executable.code.effort == compiler.EFFORT  # type: ignore[attr-defined]

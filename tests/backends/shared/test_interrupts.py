@@ -20,16 +20,8 @@ from rune.backends.shared.interrupts import deferred
 
 ROOT = Path(__file__).parents[3]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
-pytestmark = posix
+pytestmark = [posix, pytest.mark.usefixtures("interrupts")]
 HANG_S = 300
-
-
-@pytest.fixture(autouse=True)
-def _heard():
-    """However the tests were started: the background jobs of a shell ignore interrupts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def interrupt() -> None:

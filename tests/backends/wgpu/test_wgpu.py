@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
@@ -381,15 +381,7 @@ def interrupt_at(line: int) -> Callable[[], bool]:
     return lambda: ahead[0] <= 0
 
 
-@pytest.fixture
-def hears_interrupts() -> Iterator[None]:
-    """Ctrl-C raises, also in a process that was begun in the background, where it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("hears_interrupts")
+@pytest.mark.usefixtures("interrupts")
 def test_a_read_may_be_interrupted_at_any_line():
     backend: Any = rune.backends.device_named("wgpu").backend
     x, before = rune.device_put(np.ones(1000, np.float32), "wgpu"), sys.gettrace()
