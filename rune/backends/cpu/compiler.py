@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # LLVM is loaded by its first use
     from llvmlite.binding.targets import TargetMachine
 
 PASSES = ("sroa", "instruction_combine")
-# LLVM's effort where it chooses instructions, of 0 to 2: the same bits by slower code in less time.
+# LLVM's effort where it chooses instructions, of 0 to 2: the least gives slower code, sooner.
 HURRY, EFFORT = 0, 2
 # What LLVM takes for a module: at most about 10 MiB, and 80 times its text, were measured.
 ROOM_BYTES, ROOM_FACTOR = 32 << 20, 128
