@@ -1,10 +1,10 @@
 """Plans whose code LLVM has made in a hurry, until their calls are worth its effort.
 
 What LLVM makes at its lowest effort gives the same numbers to the bit (but for the sign of NaN,
-which IEEE 754 leaves open), up to three times as slowly (products of matrices eight times), and is
-there in half of the time: the better bargain for a plan that runs for milliseconds, since many are
-called once. The code is made again, with effort, when native code is to make the calls, which are many
-then, or when the calls have taken as long as that may take.
+which IEEE 754 leaves open), up to three times as slowly (products of matrices eight times), and
+is there in half of the time: the better bargain for a plan that runs for milliseconds, since many
+are called once. The code is made again, with effort, when native code is to make the calls, which
+are many then, or when the calls have taken as long as that may take.
 
 Invariant: only plans whose work is known begin as drafts, since a `while` may run for hours. A plan
 that is measured, or runs beside others, is compiled with effort at once.
