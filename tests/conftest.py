@@ -28,6 +28,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers get the environment of the first process
@@ -55,6 +56,9 @@ from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
 from tests.support.order import by_case, longest_first
+from tests.support.sampling import pairs_of_values
+
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
@@ -62,7 +66,7 @@ with SETTINGS:  # its import, here or in an example, sets nothing for the rest o
     pass
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
-settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW)
+settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
@@ -93,10 +97,25 @@ def _nothing_written_beside():
     assert not damage, f"memory was written that belongs to nobody: {damage}"
 
 
+@pytest.hookimpl(trylast=True)  # of those that -k, -m and others leave
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one case stand together; of a shared run, those that take long come first."""
-    shared = "PYTEST_XDIST_WORKER" in os.environ
-    items[:] = longest_first(by_case(items)) if shared else by_case(items)
+    ordered = by_case(pairs_of_values(items))
+    items[:] = longest_first(ordered) if IS_WORKER else ordered
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Workers report calls, and what failed beside them.
+
+    That a test began, was set up, torn down and ended is four messages more, which cost the first
+    process as much as the tests themselves where these take a millisecond.
+    """
+    if not IS_WORKER:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_collection_finish() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import rune
+from tests.support.sampling import IS_WHOLE
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
@@ -113,6 +114,8 @@ def test_two_runs_print_the_same_numbers(first_run, tmp_path):
 
 
 DRIVEN = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "reference", "null")]
+# One will do where not all is asked for: they differ by what compiling costs.
+TRIED = DRIVEN if IS_WHOLE else [name for name in DRIVEN if name.startswith("vulkan")]
 
 
 def accuracies(run: Run) -> list[float]:
@@ -125,7 +128,7 @@ def one_epoch(tmp_path_factory) -> Run:
     return _run(tmp_path_factory.mktemp("epoch"), "--epochs", "1")
 
 
-@pytest.mark.parametrize("device", DRIVEN)
+@pytest.mark.parametrize("device", TRIED)
 def test_one_argument_trains_on_another_executor_to_the_same_accuracy(device, one_epoch, tmp_path):
     device_run = _run(tmp_path, "--epochs", "1", "--device", device)
 

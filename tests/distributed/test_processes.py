@@ -29,9 +29,8 @@ def test_a_mesh_over_processes_computes_what_one_process_would(devices: tuple[in
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("devices", [(4, 4), (5, 3)], ids=str)
-def test_programs_on_eight_devices_of_two_processes_give_what_jax_gave(devices: tuple[int, ...]):
-    done = run(devices, "meshes", "stored")
+def test_programs_on_eight_devices_of_two_uneven_processes_give_what_jax_gave():
+    done = run((5, 3), "meshes", "stored")
 
     assert done.returncode == 0, done.stdout + done.stderr
 

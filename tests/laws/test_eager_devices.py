@@ -97,7 +97,7 @@ def fitting(chosen: Sequence[Sample], transformation: str) -> list[Sample]:
 
 # One in three of what derives each primitive on each device.
 EVERY = itertools.product([p.name for p in DIFFERENTIABLE], IN_F64, TRANSFORMATIONS)
-DERIVED = one_in(3, list(EVERY))
+DERIVED = one_in(5, list(EVERY))
 
 
 @pytest.mark.parametrize(("name", "device", "transformation"), DERIVED)

@@ -31,6 +31,7 @@ from tests.lowering.kernel.examples import TEXTS
 from tests.ops.calls import Sample
 from tests.ops.samples import samples
 from tests.support.lowering import program_of
+from tests.support.sampling import one_in
 
 ARCHITECTURES = ("sm_80", "sm_90")
 TARGET = Target(
@@ -357,10 +358,11 @@ def test_every_example_compiles(nvrtc: Any, arch: str):
 
 
 FAMILIES = sorted({p.family for p in ops.PRIMITIVES})
+# Of the older architecture a third: the text is the same.
+PRIMITIVES_OF = [(f, arch) for arch in ARCHITECTURES for f in (FAMILIES if arch == "sm_90" else one_in(3, FAMILIES))]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "arch"), PRIMITIVES_OF)
 def test_every_primitive_compiles_in_every_dtype(nvrtc: Any, family: str, arch: str):
     kernels = kernels_of(family)
 

@@ -49,8 +49,8 @@ FIRST = [next(u for u in USES if u.primitive is p) for p in ops.LIBRARY]
 OTHERS = [u for u in USES if u not in FIRST]
 WAYS = [Way(u, d, narrow) for u in FIRST for d in HOST for narrow in (True, False)]
 WAYS += [Way(u, d, True) for u in FIRST for d in DRIVEN]
-WAYS += one_in(3, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
-WAYS += one_in(24, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
+WAYS += one_in(5, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
+WAYS += one_in(40, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)
 some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(3, OTHERS)], ids=str)

@@ -112,7 +112,7 @@ _LISTED = [line for line in (FOLDER / "more_differences.txt").read_text().splitl
 DIFFERENCES |= {text: tuple(ways.split()) for ways, _, text in (line.partition(": ") for line in _LISTED)}
 WHOLE = "RUNE_TEST_WHOLE" in os.environ
 # One of so many ways of an expression is tried: fewer of the large families.
-SHARE, SHARE_OF_MANY = (1, 1) if WHOLE else (5, 12)
+SHARE, SHARE_OF_MANY = (1, 1) if WHOLE else (8, 20)
 STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad", "vjp": "vjp"}
 
 

@@ -1,0 +1,98 @@
+"""Samples of tests: what is chosen covers what it should, is the same in every run, and few."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import sampling
+from tests.support.sampling import covering, one_in, pairs_in, pairs_of_values
+
+axes = st.lists(st.integers(1, 5), min_size=3, max_size=5)
+
+
+@pytest.fixture
+def of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "IS_WHOLE", False)
+
+
+def grid(sizes: list[int]) -> dict[str, list[str]]:
+    """Every combination of values of axes of these sizes, by name."""
+    rows = [list(map(str, row)) for row in product(*map(range, sizes))]
+    return {"-".join(row): row for row in rows}
+
+
+def items(test: str, rows: list[list[str]]) -> list[Any]:
+    """Tests as pytest collects them, of what sampling reads of one."""
+    return [SimpleNamespace(nodeid=f"{test}[{'-'.join(r)}]", callspec=SimpleNamespace(_idlist=r)) for r in rows]
+
+
+@given(axes)
+def test_every_pair_of_values_is_in_a_row(sizes: list[int]):
+    rows = grid(sizes)
+
+    chosen = set().union(*(pairs_in(rows[name]) for name in covering(rows)))
+
+    assert chosen == set().union(*map(pairs_in, rows.values()))
+
+
+@given(axes)
+def test_rows_are_few_more_than_the_two_longest_axes_need(sizes: list[int]):
+    one, other = sorted(sizes)[-2:]
+
+    assert one * other <= len(covering(grid(sizes))) <= 2 * one * other + 2
+
+
+def test_every_row_of_two_axes_stays():
+    assert len(covering(grid([4, 7]))) == 28
+
+
+def test_rows_that_are_left_out_of_a_grid_are_not_asked_for():
+    rows = {name: row for name, row in grid([3, 3, 3]).items() if row[0] != row[1]}
+
+    pairs = {pair for name in covering(rows) for pair in combinations(rows[name][:2], 2)}
+
+    assert pairs == {(a, b) for a, b in product("012", repeat=2) if a != b}
+
+
+def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samples: None):
+    tests = [
+        *items("few", [[str(n), str(m)] for n in range(5) for m in range(5)]),
+        *items("many", list(grid([2, 3, 4]).values())),
+        *items("none", [[]]),
+    ]
+
+    chosen = pairs_of_values(tests)
+
+    assert chosen == [t for t in tests if t in chosen]
+    assert chosen[:25] == tests[:25]
+    assert chosen[-1] == tests[-1]
+    assert 12 <= len(chosen) - 26 < 24
+
+
+def test_a_single_test_that_is_asked_for_runs(of_samples: None):
+    tests = items("many", list(grid([2, 3, 4]).values()))
+
+    assert all(pairs_of_values([t]) == [t] for t in tests)
+
+
+def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sampling, "IS_WHOLE", True)
+    tests = items("many", list(grid([2, 3, 4]).values()))
+
+    assert pairs_of_values(tests) == tests
+    assert one_in(3, list("abcdef")) == list("abcdef")
+
+
+def test_one_in_so_many_follows_from_names_alone(of_samples: None):
+    names = [f"case {n}" for n in range(600)]
+    chosen = one_in(3, names)
+
+    assert 150 < len(chosen) < 250
+    assert one_in(3, names[::-1]) == chosen[::-1]
+    assert one_in(1000, ["of another name"]) == ["of another name"]
