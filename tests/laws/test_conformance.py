@@ -40,7 +40,7 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """What the device takes: on the CPU all samples, elsewhere the first and one in three others."""
+    """What the device takes: on the CPU all samples, elsewhere the first and a third of them."""
     every = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
         return every
