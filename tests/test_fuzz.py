@@ -5,7 +5,6 @@ A few programs of each way run here; `./scripts/fuzz` has as many as there is ti
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from tests.fuzzing.generate import draw
 from tests.fuzzing.program import Input, Program, Step
 from tests.fuzzing.trial import WAYS, Way, shrunk, trial, way_of
 from tests.fuzzing.ways import in_bits, is_chaotic, some
+from tests.support.sampling import IS_WHOLE
 
 PLANTED = str(Path(__file__).parent / "support" / "planted_law.py")
-IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
 EACH = 60 if IS_WHOLE else 3  # programs of each way
 DEVICES = ("opencl", "vulkan", "wgpu")
 CHEAP = [w for w in WAYS if w.name not in DEVICES]
@@ -45,12 +44,7 @@ def test_random_programs_have_one_meaning_on_a_device(way: Way):
         assert failure is None, str(shrunk(failure)) if failure else ""
 
 
-QUICK = (
-    "a host call with another shape",
-    "a lost lane of a tail",
-    "an index that wraps",
-    "donation of what is held",
-)
+QUICK = ("a host call with another shape", "a lost lane of a tail", "an index that wraps", "donation of what is held")
 
 
 @pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")

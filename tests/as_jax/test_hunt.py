@@ -6,7 +6,6 @@ beside an installed jax. The last tests put faults into rune, and see them found
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -20,8 +19,8 @@ from tests.as_jax.hunt.answers import Answered
 from tests.as_jax.hunt.beside import differences, report
 from tests.as_jax.hunt.stored import stored
 from tests.fuzzing.planted import FAULTS
+from tests.support.sampling import IS_WHOLE
 
-IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
 EVERY = 1 if IS_WHOLE else 5
 STORED = {a.program.seed: a for a in stored()}
 Fault = Callable[[], AbstractContextManager[Any]]

@@ -23,6 +23,7 @@ import rune.numpy as rnp
 from rune import errors
 from rune.core import axes, interpreter
 from rune.dims import guards
+from tests.support.sampling import IS_WHOLE
 
 PACKAGE = os.path.dirname(rune.__file__)
 FILES = (contextlib.__file__, PACKAGE)
@@ -50,7 +51,7 @@ TRANSFORMED: dict[str, Callable[[], Any]] = {
 @functools.cache
 def is_watched(code: CodeType) -> bool:
     """Whether an interrupt may arrive in this code: in the package's, where variables are set."""
-    sets_variables = "RUNE_TEST_WHOLE" in os.environ or METHODS & set(code.co_names)
+    sets_variables = IS_WHOLE or METHODS & set(code.co_names)
     return code.co_filename.startswith(FILES) and bool(sets_variables)
 
 

@@ -6,7 +6,6 @@ A run of the tests takes some of the answers, chosen by their names; RUNE_TEST_W
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -24,12 +23,12 @@ from tests.differential.calls import CASES, key, tried
 from tests.differential.compare import difference
 from tests.differential.differences import DIFFERENCES, reason
 from tests.numpy.spelling import Case
+from tests.support.sampling import IS_WHOLE
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent.parent / "docs" / "guide" / "from-jax.md"
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
-SHARE = 1 if WHOLE else 5  # one of so many answers is taken
-COMPILED = 1 if WHOLE else 60
+SHARE = 1 if IS_WHOLE else 5  # one of so many answers is taken
+COMPILED = 1 if IS_WHOLE else 60
 RUNE = Library(
     array=lambda x: x if isinstance(x, float) else rnp.asarray(x),
     leaves=tree.leaves,
@@ -139,7 +138,7 @@ def _strong(stored: Answer) -> Answer:
     return Answer(tuple(type(leaf)(leaf.value, False) for leaf in stored.leaves), stored.error)
 
 
-@pytest.mark.skipif(not WHOLE, reason="every answer has to be looked at (RUNE_TEST_WHOLE=1)")
+@pytest.mark.skipif(not IS_WHOLE, reason="every answer has to be looked at (RUNE_TEST_WHOLE=1)")
 @pytest.mark.filterwarnings("ignore")
 def test_every_difference_that_is_listed_is_still_there():
     lines = [line for cases in CASES.values() for case in cases for line in _differences(case)]

@@ -6,7 +6,6 @@ That a GPU computes the same is not shown here.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -20,6 +19,7 @@ from rune.exporting.source import Folder
 from tests import cuda_emulator
 from tests.exporting.test_open_sizes import joined
 from tests.exporting.test_source import CASES, X, loops, moved
+from tests.support.sampling import IS_WHOLE
 
 needs_gxx = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))
 EMULATOR = Path(cuda_emulator.__file__).parent
@@ -63,7 +63,7 @@ def together(x: Any, i: Any) -> Any:
 
 
 # One folder has most of what there is, as g++ needs seconds for each.
-SOME = CASES if "RUNE_TEST_WHOLE" in os.environ else [(together, (X, 5))]
+SOME = CASES if IS_WHOLE else [(together, (X, 5))]
 
 
 @needs_gxx

@@ -20,6 +20,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.exporting.source import Folder
+from tests.support.sampling import IS_WHOLE
 
 CC = shutil.which("cc") or ""
 needs_cc = pytest.mark.skipif(not CC, reason="no C compiler here")
@@ -112,7 +113,7 @@ def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
 
 # All in C; on a device those with loops, or all if RUNE_TEST_WHOLE says so.
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
-SOME = CASES if "RUNE_TEST_WHOLE" in os.environ else CASES[1:2]
+SOME = CASES if IS_WHOLE else CASES[1:2]
 RUNS += [
     pytest.param(target, *case, marks=mark, id=f"{target}-{case[0].__name__}")
     for target, mark in (("opencl", needs_opencl), ("spirv", needs_vulkan), ("wgsl", needs_wgpu))

@@ -17,7 +17,6 @@ RUNE_TEST_WHOLE=1 tries every executor.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +26,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import ulp_distance
+from tests.support.sampling import IS_WHOLE
 
 Plane = Any  # a NumPy array, of complex numbers or of their parts
 UNARY = """
@@ -35,8 +35,7 @@ arccosh arctanh reciprocal absolute sign square negative conjugate angle isnan i
 """.split()
 BINARY = ("add", "subtract", "multiply", "divide", "power")
 PLAIN = (-np.inf, -1.5, -0.0, 0.0, 1.5, np.inf, np.nan)
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
-DEVICES = [d.name for d in rune.devices() if WHOLE and d.target.backend not in ("null", "cpu")]
+DEVICES = [d.name for d in rune.devices() if IS_WHOLE and d.target.backend not in ("null", "cpu")]
 WAYS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda f: f,
     "compiled": rune.jit,

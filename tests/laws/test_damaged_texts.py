@@ -6,7 +6,6 @@ are cut, and repeated without end. RUNE_TEST_WHOLE=1 tries thousands of each.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -22,9 +21,10 @@ from rune.errors import CheckError
 from rune.lowering import kernels_parse, plan_text
 from rune.lowering.kernel import parse as code_parse
 from rune.lowering.kernel import text as code_text
+from tests.support.sampling import IS_WHOLE
 
 LONGEST = 60  # seconds that no text of a page takes: a hang is told apart from a slow machine
-TRIES = 4000 if "RUNE_TEST_WHOLE" in os.environ else 120
+TRIES = 4000 if IS_WHOLE else 120
 SIGNS = "()[]{}<>=:,.%*+-/#_'\"\n 019anifx\0é"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
-import os
 import random
 import warnings
 from collections.abc import Iterator
@@ -24,8 +23,9 @@ import rune
 import rune.numpy as rnp
 from docs.rooms import members
 from rune.errors import RuneError
+from tests.support.sampling import IS_WHOLE
 
-TRIES = 20 if "RUNE_TEST_WHOLE" in os.environ else 1
+TRIES = 20 if IS_WHOLE else 1
 LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLocalError)
 # They write files, speak of the process or set something for it.
 NOT_CALLED = frozenset(

@@ -10,7 +10,6 @@ RUNE_TEST_WHOLE=1 tries every size in every role on every executor.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,8 +29,8 @@ from rune.lowering.pipeline import stages
 from tests.lowering import models
 from tests.support.close import near, same
 from tests.support.lowering import f32, i32, program_of, target
+from tests.support.sampling import IS_WHOLE
 
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 LONG = (65_536, 65_537, 70_000, 50_257)
 SHORT = (0, 1, 2)
@@ -157,7 +156,7 @@ def _cases(sizes: Sequence[int], apart: int) -> list[tuple[str, str, int]]:
         for device in DEVICES
         for k, (name, role) in enumerate(ROLES.items())
         for m, n in enumerate(sizes)
-        if n >= role.least and (WHOLE or (m == k % len(sizes) and k % (apart * EVERY.get(device, 1)) == 0))
+        if n >= role.least and (IS_WHOLE or (m == k % len(sizes) and k % (apart * EVERY.get(device, 1)) == 0))
     ]
 
 
@@ -176,7 +175,7 @@ def test_an_array_may_have_no_axes(device: str):
     same([4, 3, [3], [3], [1]], [np.asarray(a).astype(np.int64).tolist() for a in arrays])
 
 
-@pytest.mark.parametrize("device", [d for d in DEVICES if WHOLE or d != "reference:0"])
+@pytest.mark.parametrize("device", [d for d in DEVICES if IS_WHOLE or d != "reference:0"])
 def test_a_row_of_a_vocabulary_has_its_log_softmax(device: str):
     x = np.random.default_rng(0).normal(size=(64, 50_257)).astype(np.float32)
 

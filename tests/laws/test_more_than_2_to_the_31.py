@@ -5,7 +5,6 @@ Programs are traced, not run: arrays of that size take gigabytes. RUNE_TEST_WHOL
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from rune import lax
 from rune.core.higher import subprograms
 from rune.core.program import Literal, Program
 from rune.errors import DimensionError
+from tests.support.sampling import IS_WHOLE
 
 N = 2**31 + 7
 LONG = rune.ShapeDtypeStruct((N,), "int8")
@@ -81,7 +81,7 @@ def test_positions_of_64_bits_count_them():
     assert [str(t) for t in program.output_types] == ["i64[]"]
 
 
-@pytest.mark.skipif("RUNE_TEST_WHOLE" not in os.environ, reason="takes 4 GB")
+@pytest.mark.skipif(not IS_WHOLE, reason="takes 4 GB")
 @pytest.mark.parametrize("name", ["element written", "slice written", "element added"])
 def test_what_is_written_behind_2_to_the_31_is_read_there(name: str):
     x = rune.jit(PLACED[name])(rnp.zeros(N, "int8"))

@@ -6,7 +6,6 @@ hold it is refused, here by the call that brings it. A multiple of a size needs 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from rune.lowering.pipeline import stages
 from rune.lowering.plan_text import parse, to_text
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, program_of
+from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "wgpu")]
 NARROW = [d.name for d in rune.devices() if d.target.backend == "wgpu"]
@@ -98,7 +98,7 @@ def test_a_plan_says_which_sizes_its_integers_hold():
     assert parse(to_text(plan)).limits == plan.limits
 
 
-@pytest.mark.skipif("RUNE_TEST_WHOLE" not in os.environ, reason="takes 4 GB")
+@pytest.mark.skipif(not IS_WHOLE, reason="takes 4 GB")
 def test_the_mean_of_more_elements_than_32_bits_count():
     x = np.ones(2**31 + 8, np.bool_)
 

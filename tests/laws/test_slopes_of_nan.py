@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from fnmatch import fnmatchcase
 from typing import Any
@@ -16,9 +15,10 @@ from rune import tree
 from tests.differential.operands import plain
 from tests.numpy.spelling import Case
 from tests.scipy.cases import CASES
+from tests.support.sampling import IS_WHOLE
 
 NAMES = ("special.*", "stats.*: [pc]df*", "stats.*: ppf*", "stats.*: pmf*")
-SHARE = 1 if "RUNE_TEST_WHOLE" in os.environ else 3  # one of so many functions is tried
+SHARE = 1 if IS_WHOLE else 3  # one of so many functions is tried
 POINTWISE = [
     c
     for c in CASES

@@ -9,7 +9,6 @@ RUNE_TEST_WHOLE=1 tries a million elements everywhere.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
 from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import Tiles, Word, sort_words
 from tests.support.close import near, same
+from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -36,7 +36,7 @@ DRIVERS = [d for d in DEVICES if d.target.backend != "reference"]
 each_driver = pytest.mark.parametrize("device", DRIVERS, ids=lambda d: d.name)
 GROUPS = [d for d in DEVICES if d.target.threads_per_workgroup >= THREADS]
 each_with_groups = pytest.mark.parametrize("device", GROUPS, ids=lambda d: d.name)
-LONG = (257, 8191, 65_537, *((1_000_003,) if "RUNE_TEST_WHOLE" in os.environ else ()))
+LONG = (257, 8191, 65_537, *((1_000_003,) if IS_WHOLE else ()))
 SHORT = (1, 2, 3, 31, 64, 65, 127, 130)
 BOTH = (Tiles(1, 96), Tiles(64, 256), Tiles(32, 128))
 each_way = pytest.mark.parametrize("how", BOTH, ids=("by one", "by two subgroups", "by one subgroup"))

@@ -7,7 +7,6 @@ RUNE_TEST_WHOLE=1 tries every size.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +16,9 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import near
+from tests.support.sampling import IS_WHOLE
 
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
-SIZES = range(1, 131) if WHOLE else (1, 3, 5, 31, 33, 65, 97, 130)
+SIZES = range(1, 131) if IS_WHOLE else (1, 3, 5, 31, 33, 65, 97, 130)
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 WAYS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda f: f,

@@ -6,7 +6,6 @@ tries every executor.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from rune import dtypes
 from rune.core.types import ArrayType
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.two_step import Parallelism, choose
+from tests.support.sampling import IS_WHOLE
 
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
 DEVICES = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl")]
 SHAPES: dict[str, tuple[tuple[int, ...], Any]] = {
     "one row": ((2**30,), 0),
@@ -32,7 +31,7 @@ SHAPES: dict[str, tuple[tuple[int, ...], Any]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("device", DEVICES if WHOLE else DEVICES[:1])
+@pytest.mark.parametrize("device", DEVICES if IS_WHOLE else DEVICES[:1])
 def test_a_sum_of_ones_counts_them(device: str, name: str):
     shape, axis = SHAPES[name]
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -55,7 +54,7 @@ OPEN_SUMS: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize("name", OPEN_SUMS)
-@pytest.mark.parametrize("device", DEVICES if WHOLE else DEVICES[:1])
+@pytest.mark.parametrize("device", DEVICES if IS_WHOLE else DEVICES[:1])
 def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
     summed, most = OPEN_SUMS[name]
     jitted = rune.jit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
@@ -89,10 +90,14 @@ def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     assert one_in(3, list("abcdef")) == list("abcdef")
 
 
-def test_one_in_so_many_follows_from_names_alone(of_samples: None):
-    names = [f"case {n}" for n in range(600)]
-    chosen = one_in(3, names)
+def test_a_sample_depends_on_names_alone(of_samples: None):
+    names = [f"name {k}" for k in range(64)]
 
-    assert 150 < len(chosen) < 250
-    assert one_in(3, names[::-1]) == chosen[::-1]
-    assert one_in(1000, ["of another name"]) == ["of another name"]
+    assert one_in(4, names) == [n for n in names if zlib.crc32(n.encode()) % 4 == 0]
+
+
+def test_a_sample_of_some_cases_is_never_empty(of_samples: None):
+    names = [n for n in map(str, range(9)) if zlib.crc32(n.encode()) % 64]
+
+    assert one_in(64, names) == names[:1]
+    assert one_in(64, []) == []

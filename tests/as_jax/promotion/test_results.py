@@ -7,7 +7,6 @@ for weakness) or "refused", and the call a pattern.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -16,9 +15,9 @@ import jax
 import pytest
 
 from tests.as_jax.promotion.results import CALLS, HERE, NAMES, answers, result, stored
+from tests.support.sampling import IS_WHOLE
 
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
-SHARE = 1 if WHOLE else 24
+SHARE = 1 if IS_WHOLE else 24
 LINES = (HERE / "results_differences.txt").read_text().splitlines()
 DIFFERENCES = [tuple(line.split(": ", 1)) for line in LINES if line and line[0] != "#"]
 
@@ -51,7 +50,7 @@ def test_results_have_the_dtypes_of_jax_but_for_the_table():
 
     listed = {(how, call) for how, call, _ in unlike if any(how == h and fnmatchcase(call, c) for h, c in DIFFERENCES)}
     assert [line for line in unlike if line[:2] not in listed] == []
-    if WHOLE:
+    if IS_WHOLE:
         calls = {(how, call) for how, call, _ in unlike}
         assert [
             (h, c) for h, c in DIFFERENCES if not any(h == how and fnmatchcase(call, c) for how, call in calls)

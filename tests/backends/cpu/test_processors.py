@@ -14,9 +14,10 @@ from rune.lowering.codegen.llvm import Machine, render
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse
 from tests.support.processors import PROCESSORS, runs_here
+from tests.support.sampling import IS_WHOLE
 
 # Vectors of 128 and 256 bits in every run; those of 512 are most hosts' own.
-CHOSEN = [*PROCESSORS] if "RUNE_TEST_WHOLE" in os.environ else ["sse2", "avx2"]
+CHOSEN = [*PROCESSORS] if IS_WHOLE else ["sse2", "avx2"]
 REGISTERS = {"sse2": "xmm", "sse4": "xmm", "avx2": "ymm", "avx512": "zmm"}
 WIDER = {"sse2": "ymm|zmm", "sse4": "ymm|zmm", "avx2": "zmm", "avx512": "nothing is wider"}
 

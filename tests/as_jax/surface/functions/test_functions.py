@@ -6,7 +6,6 @@ A run tries every expression in one of the ways, chosen by its text; RUNE_TEST_W
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +27,7 @@ from tests.as_jax.surface.functions.letters import (
     is_inexact,
     stored_in,
 )
+from tests.support.sampling import IS_WHOLE
 
 # Where answers differ on purpose, or JAX's are wrong; and the ways of which this holds.
 EVERY, SLOPES, GRAD = ("value", "vmap", "jit", "jvp", "grad"), ("jvp", "grad"), ("grad",)
@@ -110,9 +110,8 @@ DIFFERENCES = {
 # Those of unusual arguments stand in a text: after "#" the reason, then "ways: expression".
 _LISTED = [line for line in (FOLDER / "more_differences.txt").read_text().splitlines() if line and line[0] != "#"]
 DIFFERENCES |= {text: tuple(ways.split()) for ways, _, text in (line.partition(": ") for line in _LISTED)}
-WHOLE = "RUNE_TEST_WHOLE" in os.environ
 # One of so many ways of an expression is tried: fewer of the large families.
-SHARE, SHARE_OF_MANY = (1, 1) if WHOLE else (8, 20)
+SHARE, SHARE_OF_MANY = (1, 1) if IS_WHOLE else (8, 20)
 STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad", "vjp": "vjp"}
 
 
