@@ -44,11 +44,16 @@ from rune.lowering.kernel.nodes import (
 )
 from rune.lowering.kernel.rewrite import expressions, names_in, size_names, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
+from rune.ops.ciphers import GENERATORS, PHILOX, THREEFRY, WORD_NAMES
 from rune.records import dataclass
 
 ADDRESS = 1 / 3  # instructions for the address of an access: most differ from another by a constant
 DIVISION, SHIFT = 4.0, 1.0  # instructions of a // or % in an index, and of one by a power of two
 SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that have units of their own
+# What a word of a cipher takes of a GPU's units for integers, and of those for multiply-adds, as
+# machine code of sm_90 has it: a rotation is one instruction; sums and products are multiply-adds.
+CIPHERS = {THREEFRY: (47, 23), PHILOX: (20, 33)}
+WORDS = {g.operation(number): CIPHERS[g] for g in GENERATORS.values() for number in range(len(WORD_NAMES))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,8 +214,13 @@ class Reader:
                 pass
 
     def _expression(self, expr: Expr, draft: Draft) -> None:
+        has_subgroups = self.record.subgroup_threads > 1
         for part in walk_expr(expr):
-            _count(part, draft)
+            match part:
+                case Op(name=name) if has_subgroups and name in WORDS:
+                    _count_word(name, draft)
+                case _:
+                    _count(part, draft)
             match part:
                 case Load(buffer=buffer, indices=(index,), guard=guard):
                     self._load(buffer, index, guard, draft)
@@ -343,6 +353,13 @@ def _count(part: Expr, draft: Draft) -> None:
             work.add(dtype, share)
         case _:
             pass
+
+
+def _count_word(name: str, draft: Draft) -> None:
+    """Count a word of a cipher as a GPU computes it."""
+    integers, products = WORDS[name]
+    draft.work.add(dtypes.i32, draft.share * integers)
+    draft.work.add(dtypes.f32, draft.share * products)
 
 
 def _count_combination(value: Expr, contract: bool, draft: Draft) -> None:

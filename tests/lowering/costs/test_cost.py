@@ -229,6 +229,17 @@ def on_processor(body: str, params: str, cores: int = 2) -> float:
     return cost(kernel(body, params), target("llvm", cores, 32)).seconds
 
 
+@pytest.mark.parametrize("name", ["threefry2x32_mixed", "philox4x32_first"])
+def test_a_word_of_a_cipher_takes_a_gpus_units_for_multiply_adds_too(name: str):
+    zeros = ", 0_u32, 0_u32" if name.startswith("philox") else ""
+    word = f"{name}(k[0], k[1]{zeros}, 0_u32, u32(index(i)))"
+    code = f"for i in {M16} grid {{ store y[i] = {word} }}", f"k: read u32[2], y: write u32[{M16}]"
+    on_gpu = on_h100(*code).parts
+
+    assert 0.2 < on_gpu["f32 units"] / on_gpu["i32 units"] < 1.0
+    assert "f32 units" not in cost(kernel(*code), target("llvm", 2, 32)).parts
+
+
 def test_a_processor_walks_rows_faster_than_columns():
     params = "x: read f32[16777216], y: write f32[4096]"
 
