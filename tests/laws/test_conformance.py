@@ -1,12 +1,13 @@
 """Every primitive on every executor that is here, in every dtype that the device takes.
 
-All samples of one primitive are compiled as one program, and each result is held against the
+All samples of one family are compiled as one program, and each result is held against the
 primitive's reference: whole numbers and movement bit for bit, floats within the ulps of the table
 in docs/accuracy.md. A primitive enrols by being in rune.ops.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,18 +48,23 @@ def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
     return [*every[:1], *one_in(3, every[1:])]
 
 
-def compiled(device: Device, chosen: Sequence[Sample]) -> list[np.ndarray]:
-    """The results of all samples, from one compiled program."""
-    counts = [len(s.operands) for s in chosen]
+def computed(device: Device, calls: Sequence[tuple[Sample, Sequence[np.ndarray]]]) -> list[np.ndarray]:
+    """The results of samples of their operands, from one compiled program."""
 
     def everything(*flat: Any) -> list[Any]:
         remaining = iter(flat)
-        operands = [[next(remaining) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
+        return [s.primitive(*(next(remaining) for _ in s.operands), **s.params) for s, _ in calls]
 
-    operands = [array(a) for s in chosen for a in s.draw()]
-    with rune.configure(check_stages=True):
-        return [x.numpy() for x in rune.jit(everything, device=device.name)(*operands)]
+    operands = (array(x) for _, values in calls for x in values)
+    return [x.numpy() for x in rune.jit(everything, device=device.name)(*operands)]
+
+
+@functools.cache  # a program of each primitive would take five times as long
+def results_of(family: str, device: Device) -> dict[Primitive, list[np.ndarray]]:
+    """Those of the samples of all primitives of a family."""
+    chosen = {p: tried(p, device) for p in ops.PRIMITIVES if p.family == family}
+    results = iter(computed(device, [(s, s.draw()) for group in chosen.values() for s in group]))
+    return {p: [next(results) for _ in group] for p, group in chosen.items()}
 
 
 def agree(sample: Sample, result: np.ndarray) -> None:
@@ -85,7 +91,8 @@ def test_compiled_code_agrees_with_the_reference_in_every_dtype(primitive: Primi
     chosen = tried(primitive, device)
     assert chosen, f"{device.name} takes no sample of {primitive.name}"
 
-    for sample, result in zip(chosen, compiled(device, chosen), strict=True):
+    results = results_of(primitive.family, device)[primitive]
+    for sample, result in zip(chosen, results, strict=True):
         agree(sample, result)
 
 
@@ -151,15 +158,10 @@ def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(pri
     chosen = [s for s in tried(primitive, device) if _is_plain(s)]
     arrays = [at_edges(s) for s in chosen]
 
-    def everything(*flat: Any) -> list[Any]:
-        remaining = iter(flat)
-        return [s.primitive(*(next(remaining) for _ in s.operands), **s.params) for s in chosen]
-
-    results = rune.jit(everything, device=device.name)(*(array(a) for row in arrays for a in row))
+    results = computed(device, list(zip(chosen, arrays, strict=True)))
 
     for sample, operands, out in zip(chosen, arrays, results, strict=True):
-        expected = _at_edges(sample, operands)
-        _agree_at_edges(sample, operands, expected, np.asarray(out), device)
+        _agree_at_edges(sample, operands, _at_edges(sample, operands), out, device)
 
 
 def _at_edges(sample: Sample, operands: Sequence[np.ndarray]) -> np.ndarray:

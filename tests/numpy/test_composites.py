@@ -154,16 +154,16 @@ def test_a_large_call_runs_one_program_and_a_small_one_none():
     assert none.runs == 0
 
 
-def test_the_third_size_compiles_nothing():
+def test_sizes_after_the_third_compile_nothing():
     def call(size: int) -> None:
         x = rnp.asarray(np.ones(size, np.float32))
         rnp.spacing(x)
 
-    call(LARGE + 100)
-    call(LARGE + 201)
+    for size in (100, 201, 302):
+        call(LARGE + size)
     with counts.counting() as more:
-        call(LARGE + 302)
         call(LARGE + 407)
+        call(LARGE + 513)
 
     assert more.compiles == 0
 
