@@ -54,6 +54,15 @@ def test_sums_of_rows_have_numpys_bits_at_every_length(lengths: range, dtype: ty
         same(np.sum(rows, -1), in_order(ops.reduce_sum, rows, axes=(1,)))
 
 
+@FLOATS
+@pytest.mark.parametrize("step", [1, 2, 5, -1, -3])
+def test_elements_of_one_axis_have_one_order_whatever_their_distance(step: int, dtype: type) -> None:
+    for length in (1, 7, 8, 13, 64, MOST_IN_A_ROW):
+        row = uneven((length * abs(step),), dtype)[::step]
+
+        same(np.asarray(np.sum(row)), in_order(ops.reduce_sum, row.copy(), axes=(0,)))
+
+
 # Axes of one element have no say: a column of (13, 1) is a row.
 REDUCED = [
     ((5, 2), (1,)),

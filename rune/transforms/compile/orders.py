@@ -66,12 +66,13 @@ def has_known_order(equation: Equation, plain: frozenset[Var]) -> bool:
     if equation.primitive not in _WRITTEN:
         return False
     (operand,) = equation.operands
-    is_known = operand in plain or equation.primitive in _RUNNING
+    # One axis has one order, however far apart its elements lie.
+    is_known = operand in plain or operand.type.ndim == 1 or equation.primitive in _RUNNING
     return is_known and _way(equation.primitive, operand.type, equation.params) is not None
 
 
 def in_numpys_order(primitive: Primitive, x: Any, params: Mapping[str, Any]) -> Array | None:
-    """The result of floats with NumPy's bits, of an array in C order; None for other operations."""
+    """The result of floats with NumPy's bits, of rows in C order; None for other operations."""
     way = _way(primitive, type_of(x), params) if primitive in _WRITTEN else None
     return None if way is None else in_memory(way(x))
 
