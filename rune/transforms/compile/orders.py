@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -22,6 +22,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.family import zeros_like
 from rune.ops.memory import in_memory
 
@@ -71,24 +72,27 @@ def has_known_order(equation: Equation, plain: frozenset[Var]) -> bool:
     return is_known and _way(equation.primitive, operand.type, equation.params) is not None
 
 
-def in_numpys_order(primitive: Primitive, x: Any, params: Mapping[str, Any]) -> Array | None:
+def in_numpys_order(primitive: Primitive, x: Value, params: Mapping[str, object]) -> Array | None:
     """The result of floats with NumPy's bits, of rows in C order; None for other operations."""
     way = _way(primitive, type_of(x), params) if primitive in _WRITTEN else None
     return None if way is None else in_memory(way(x))
 
 
-def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, Any]) -> Callable[[Array], Array] | None:
+def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Callable[[Value], Array] | None:
     """What NumPy does, if it is written out."""
     if x.dtype not in _FLOATS or not all(isinstance(d, int) and d > 0 for d in x.shape):
         return None
     if primitive in _RUNNING:
-        is_short = x.shape[params["axis"]] <= MOST_STEPS and not params["reverse"]
-        return partial(_running, _RUNNING[primitive], axis=params["axis"]) if is_short else None
-    axes: tuple[int, ...] = params["axes"]
+        axis = params["axis"]
+        assert isinstance(axis, int)
+        is_short = x.shape[axis] <= MOST_STEPS and not params["reverse"]
+        return partial(_running, _RUNNING[primitive], axis=axis) if is_short else None
+    axes = params["axes"]
+    assert isinstance(axes, tuple)
     return _way_of_axes(primitive, x, axes)
 
 
-def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Array], Array] | None:
+def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Value], Array] | None:
     """The same of what reduces axes: those of rows, or those that rows lie along."""
     is_reduced = [i in axes for i, d in enumerate(x.shape) if d != 1]
     result = tuple(d for i, d in enumerate(x.shape) if i not in axes)
@@ -102,39 +106,40 @@ def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> C
     return None
 
 
-def _sums_of_rows(x: Array) -> Array:
+def _sums_of_rows(x: Value) -> Array:
     """Eight numbers at a time."""
     length = type_of(x).shape[1]
-    whole = length - length % _PARTIAL
-    behind = _parts(x, 1, 1, whole)
-    if not whole:
+    assert isinstance(length, int)
+    even = length - length % _PARTIAL
+    behind = _parts(x, 1, 1, even)
+    if not even:
         return _to_zero(reduce(ops.add, behind))
-    sums = _parts(reduce(ops.add, _parts(x, 1, _PARTIAL)[: whole // _PARTIAL]), 1, 1)
+    sums = _parts(reduce(ops.add, _parts(x, 1, _PARTIAL)[: even // _PARTIAL]), 1, 1)
     while len(sums) > 1:
         sums = [ops.add(a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
     return _to_zero(reduce(ops.add, [*sums, *behind]))
 
 
-def _sums_of_columns(x: Array) -> Array:
+def _sums_of_columns(x: Value) -> Array:
     return _to_zero(_one_by_one(ops.add, x, axis=0))
 
 
-def _to_zero(x: Array) -> Array:
+def _to_zero(x: Value) -> Array:
     """NumPy adds to 0, which is seen where all numbers are -0."""
     return ops.add(x, zeros_like(x))
 
 
-def _one_by_one(combine: Combine, x: Array, *, axis: int) -> Array:
+def _one_by_one(combine: Combine, x: Value, *, axis: int) -> Array:
     """All of an axis, from its first element on."""
     return reduce(combine, _parts(x, axis, 1))
 
 
-def _running(combine: Combine, x: Array, *, axis: int) -> Array:
+def _running(combine: Combine, x: Value, *, axis: int) -> Array:
     """The same up to each element."""
     return ops.concatenate(*accumulate(_parts(x, axis, 1), combine), axis=axis)
 
 
-def _parts(x: Array, axis: int, size: int, first: int = 0) -> list[Array]:
+def _parts(x: Value, axis: int, size: int, first: int = 0) -> list[Array]:
     """Pieces of so many elements of an axis, from `first` on; the last may have fewer."""
     shape = type_of(x).shape
     parts = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -127,7 +127,7 @@ class _Inline(Stage):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """Write, or inline."""
         called = called_once(primitive, args, params) if primitive.name in INLINED else None
         return self.write(primitive, args, params) if called is None else eval_program(called, args)
@@ -138,7 +138,7 @@ class _InOrder(Stage):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """Write, or add up."""
         ordered = in_numpys_order(primitive, args[0], params) if args else None
         return self.write(primitive, args, params) if ordered is None else ordered

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from rune.ops.contraction import dot_general, product_of
 
 Line: TypeAlias = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 # A function, where its operands and results stand, and the dtypes of several results.
-_Step: TypeAlias = tuple[Callable[..., Sequence], Sequence[int], Sequence[int], Sequence[np.dtype] | None]
+_Function: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
+_Step: TypeAlias = tuple[_Function, Sequence[int], Sequence[int], Sequence[np.dtype] | None]
 
 
 def straight_line(program: Program) -> Line | None:
@@ -75,11 +76,7 @@ class LineWriter:
         return self._slots.setdefault(atom, next(self._numbers))
 
     def add(
-        self,
-        function: Callable[..., Sequence],
-        operands: Sequence[Atom],
-        results: Sequence[Atom],
-        dtypes: Sequence[np.dtype] | None,
+        self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: Sequence[np.dtype] | None
     ) -> None:
         """One more step; of constants it is taken now. dtypes: of several results, None for one."""
         step = function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes
@@ -119,7 +116,7 @@ class LineWriter:
         return copy
 
 
-def _function_of(equation: Equation) -> Callable[..., Any] | None:
+def _function_of(equation: Equation) -> Callable[..., np.ndarray] | None:
     """The meaning of an equation, where it is shorter than that of its primitive."""
     if equation.primitive is dot_general:
         a, b = (atom.type for atom in equation.operands)

@@ -295,8 +295,8 @@ def _task(routine: str, shape: Shape, numbers: Numbers) -> _Task:
     named = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
     (begin,) = make.sizes("begin")
     first = begin.binary("udiv", begin, named["chunk"]) * named["apart"]
-    own = {name: make.at(named[name], first, "i8") for name in _WORK_ARRAYS if name in named}
-    return _Task(routine, of, {**named, **own})
+    shifted = {name: make.at(named[name], first, "i8") for name in _WORK_ARRAYS if name in named}
+    return _Task(routine, of, {**named, **shifted})
 
 
 def entry_function(routine: str, shape: Shape) -> str:

@@ -123,8 +123,8 @@ def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
 def declarations(shape: Shape) -> str:
     """What the functions use of LLVM."""
     vector, scalar = shape.vector, shape.scalar
-    name, one, whole = suffix(vector), suffix(scalar), bits_type(scalar)
-    integers = f"v{shape.lanes}{whole}", f"<{shape.lanes} x {whole}>"
+    name, one, integer = suffix(vector), suffix(scalar), bits_type(scalar)
+    integers = f"v{shape.lanes}{integer}", f"<{shape.lanes} x {integer}>"
     return "\n".join(
         [
             gemm.declarations(shape),
@@ -135,7 +135,7 @@ def declarations(shape: Shape) -> str:
             f"declare {vector} @llvm.fabs.{name}({vector})",
             f"declare {vector} @llvm.sqrt.{name}({vector})",
             f"declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1(<{shape.lanes} x i1>)",
-            *(f"declare {whole} @llvm.vector.reduce.{x}.{integers[0]}({integers[1]})" for x in ("umax", "umin")),
+            *(f"declare {integer} @llvm.vector.reduce.{x}.{integers[0]}({integers[1]})" for x in ("umax", "umin")),
             f"declare {integers[1]} @llvm.umin.{integers[0]}({integers[1]}, {integers[1]})",
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         ]
