@@ -17,7 +17,7 @@ from rune import ops, tree
 from rune.core.primitive import Primitive
 from rune.core.program import Literal, Program, Var
 from rune.errors import RuneError
-from rune.transforms.compile import tiers
+from rune.transforms.compile import orders, tiers
 from rune.transforms.compile.orders import MOST_IN_A_ROW, MOST_STEPS, contiguous_values, in_numpys_order
 from rune.transforms.compile.pieces import flat, pieces_of
 from tests.numpy.cases import CASES
@@ -52,6 +52,19 @@ def test_sums_of_rows_have_numpys_bits_at_every_length(lengths: range, dtype: ty
 
         same(np.asarray(np.sum(row)), in_order(ops.reduce_sum, row, axes=(0,)))
         same(np.sum(rows, -1), in_order(ops.reduce_sum, rows, axes=(1,)))
+
+
+def test_the_order_of_this_numpy_is_the_written_one() -> None:
+    assert orders.is_numpys_order()
+
+
+def test_another_order_of_numpys_leaves_sums_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "is_numpys_order", lambda: False)
+    program = flat(rune.make_program(rnp.std)(rnp.ones(10)))
+
+    parts = [p.primitive.name for p in pieces_of(program) if not isinstance(p, Program)]
+
+    assert parts.count("reduce_sum") == 2
 
 
 @FLOATS

@@ -10,11 +10,14 @@ Source: the pairwise sum of numpy/_core/src/umath/loops_utils.h.src, of at most 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import accumulate
 from typing import TypeAlias
+
+import numpy as np
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -62,9 +65,20 @@ def _is_contiguous(equation: Equation, plain: set[Var], spread: set[Var]) -> boo
     return plain.union(spread).issuperset(large) and any(a in plain for a in large)
 
 
+@functools.cache
+def is_numpys_order() -> bool:
+    """Whether this NumPy adds up as is written here: another version may have another order."""
+    row = np.array([(-1.0) ** k * 3.7 ** (k % 11) for k in range(29)], np.float32)
+    partial_sums = row[:8] + row[8:16] + row[16:24]
+    pairs = partial_sums[::2] + partial_sums[1::2]
+    total = reduce(np.add, row[24:], (pairs[0] + pairs[1]) + (pairs[2] + pairs[3]))
+    zero = np.sum(np.array([-0.0], np.float32))
+    return bool(np.sum(row) == total and not np.signbit(zero))
+
+
 def has_known_order(equation: Equation, plain: frozenset[Var]) -> bool:
     """Whether an equation adds up or multiplies floats in an order that is written out."""
-    if equation.primitive not in _WRITTEN:
+    if equation.primitive not in _WRITTEN or not is_numpys_order():
         return False
     (operand,) = equation.operands
     # One axis has one order, however far apart its elements lie.
