@@ -50,7 +50,14 @@ def _interned(**settings: Value) -> Config:
 
 
 def _changed(settings: Config, changes: Mapping[str, Value]) -> Config:
-    return _interned(**{name: changes.get(name, getattr(settings, name)) for name in _NAMES})
+    return _varied(settings, *changes.items())
+
+
+@functools.cache
+def _varied(settings: Config, *changes: tuple[str, Value]) -> Config:
+    """The settings with these changes: looked up, because large eager calls ask for them."""
+    changed = dict(changes)
+    return _interned(**{name: changed.get(name, getattr(settings, name)) for name in _NAMES})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ axes, the free axes of a, the free axes of b, each in order. Half types accumula
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,8 @@ def _dot_type(a: ArrayType, b: ArrayType, *, dimension_numbers: Numbers) -> Arra
 
 
 def _as_matrices(x: np.ndarray, batch: Axes, first: Axes, second: Axes) -> np.ndarray:
-    transposed = np.transpose(x, (*batch, *first, *second))
+    order = (*batch, *first, *second)
+    transposed = x if order == tuple(range(x.ndim)) else x.transpose(order)
     sizes = [math.prod([x.shape[i] for i in axes]) for axes in (first, second)]
     return transposed.reshape(*(x.shape[i] for i in batch), *sizes)
 
@@ -63,6 +65,29 @@ def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) 
     rhs = _as_matrices(b.astype(wide(b.dtype), copy=False), bb, cb, free_b)
     shape = (*(a.shape[i] for i in ba), *(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b))
     return np.matmul(lhs, rhs).reshape(shape).astype(a.dtype, copy=False)
+
+
+def product_of(
+    a: ArrayType, b: ArrayType, dimension_numbers: Numbers
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """What dot_general means for operands of known shapes; None for dtypes that become wider."""
+    if wide(a.dtype) != a.dtype or a.is_symbolic or b.is_symbolic:
+        return None
+    (ca, cb), (ba, bb) = dimension_numbers
+    free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)
+    lhs, rhs = _matrices_of(a, ba, free_a, ca), _matrices_of(b, bb, cb, free_b)
+    shape = (*(a.shape[i] for i in (*ba, *free_a)), *(b.shape[i] for i in free_b))
+    return lambda x, y: np.matmul(lhs(x), rhs(y)).reshape(shape)
+
+
+def _matrices_of(x: ArrayType, batch: Axes, first: Axes, second: Axes) -> Callable[[np.ndarray], np.ndarray]:
+    """`_as_matrices` of arrays of one type."""
+    order = (*batch, *first, *second)
+    sizes = (math.prod([x.shape[i] for i in axes]) for axes in (first, second))
+    shape = (*(x.shape[i] for i in batch), *sizes)
+    if order == tuple(range(x.ndim)):
+        return lambda x: x.reshape(shape)
+    return lambda x: x.transpose(order).reshape(shape)
 
 
 def _dot_transpose(ct: Value, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers) -> list[Array | None]:

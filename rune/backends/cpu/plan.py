@@ -56,7 +56,7 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
     compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
     compile_transforms(plan, host.transform)
     compile_factors(plan, host.factors)
-    scratch = scratch_of(plan)
+    scratch = scratch_of(plan, host.cores)
     module = steps.Module(plan, host, kernels, talk_of(plan), scratch)
     steps.write_run(module)
     declared = module.declared.union(*(k.declarations for k in kernels.values()))

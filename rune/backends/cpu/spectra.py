@@ -9,11 +9,14 @@ that a call asks the system for nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Protocol
 
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.linalg import lapack
 from rune.backends.cpu.linalg.lapack import Spectrum
+from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
 from rune.dims import Size
@@ -26,7 +29,22 @@ from rune.ops.linalg.svd import square_svd, svd
 from rune.records import dataclass
 
 MOST = 512  # rows and columns: a call of LAPACK, which hears no signal, is over in a tenth of a second
+MOST_SHARED = 64  # rows and columns of matrices that cores share: for larger ones LAPACK starts threads
 LINE = 64  # bytes to which work arrays are aligned
+
+
+class Pool(Protocol):
+    """Cores that share a batch."""
+
+    @property
+    def cores(self) -> int:
+        """How many."""
+        ...
+
+    @property
+    def parallel(self) -> Callable[[], int]:
+        """The address of what calls a task on each (threads.py)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +84,22 @@ def calls_python(plan: Plan) -> bool:
     return any(is_callback(step) and spectrum_of(step) is None for step in all_steps(plan))
 
 
-def scratch_of(plan: Plan) -> Scratch | None:
+def scratch_of(plan: Plan, cores: int) -> Scratch | None:
     """The work arrays of a plan, which its decompositions use in turn; None where it has none."""
     spectra = [s for s in map(spectrum_of, all_steps(plan)) if s is not None]
     if not spectra:
         return None
-    return Scratch((plan.arena_bytes + (LINE - 1)) // LINE * LINE, max(sum(_bytes(s).values()) for s in spectra))
+    most = max(shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra)
+    return Scratch((plan.arena_bytes + (LINE - 1)) // LINE * LINE, most)
+
+
+def shares_of(spectrum: Spectrum, cores: int) -> int:
+    """By how many cores a batch is decomposed, each in work arrays of its own."""
+    is_little = spectrum.batch * spectrum.operations < PARALLEL_OPERATIONS
+    if is_little or max(spectrum.rows, spectrum.columns) > MOST_SHARED:
+        return 1
+    chunk = -(-spectrum.batch // cores)
+    return -(-spectrum.batch // chunk)
 
 
 def _bytes(spectrum: Spectrum) -> dict[str, int]:
@@ -79,13 +107,16 @@ def _bytes(spectrum: Spectrum) -> dict[str, int]:
     return {name: -(-size // LINE) * LINE for name, size in lapack.scratch_of(spectrum, lanes).items()}
 
 
-def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value) -> None:
+def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, pool: Pool) -> None:
     """A decomposition, by a call of native code. scratch: where the work arrays lie"""
     function = function_at(lapack.code(spectrum.routine, spectrum.dtype).address(spectrum.routine))
     watch = run.watch(spectrum.batch * spectrum.operations)
     known = {**_pointers(run, step, spectrum), **_work_arrays(run, spectrum, scratch), "watch": watch.pointer.text}
+    shares = shares_of(spectrum, pool.cores)
+    if shares > 1:
+        known["parallel"] = function_at(pool.parallel())
     pointers, sizes = (names.split() for names in lapack.SIGNATURES[spectrum.routine])
-    numbers = _sizes(spectrum)
+    numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
     listed = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
     run.writer.do(f"call void {function}({', '.join(listed)})")
     watch.close()
@@ -115,6 +146,7 @@ def _sizes(spectrum: Spectrum) -> dict[str, int]:
     lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))
     return {
         "batch": spectrum.batch,
+        "apart": sum(_bytes(spectrum).values()),
         "m": m,
         "n": n,
         "k": spectrum.least,

@@ -197,7 +197,7 @@ class _Steps:
             case Call() if is_factor(step):
                 write_factor(self, step, self.host.factors)
             case Call(routine="callback") if (spectrum := spectrum_of(step)) is not None:
-                write_spectrum(self, step, spectrum, self.scratch())
+                write_spectrum(self, step, spectrum, self.scratch(), self.host)
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):

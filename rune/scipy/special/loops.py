@@ -1,7 +1,8 @@
 """Elementwise functions that are limits of a loop, with exact derivatives of every order.
 
 A `Limit` steps a state until its watched numbers stand still, lane by lane: a lane that has
-converged keeps its state, so that no element depends on its neighbours. Its derivative in one
+converged keeps its state, so that no element depends on its neighbours. Of many lanes the last few
+are put beside each other, and go on without the others. Its derivative in one
 argument is the limit of the loop that steps state and derivative together, and which waits for
 both; that loop is a `Limit` again.
 """
@@ -9,6 +10,7 @@ both; that loop is a `Limit` again.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, ParamSpec, TypeVar
 
@@ -17,6 +19,7 @@ from rune import config, tree
 from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import is_evaluating
+from rune.dims import Size
 from rune.records import dataclass
 from rune.scipy.special.arguments import as_array
 from rune.transforms.compile.jit import jit
@@ -28,6 +31,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CALM = 2  # steps in a row that must change nothing before a lane is done
+MANY = 4096  # lanes from which on the last ones go on without the others
+SHARE = 32  # of all lanes, one of so many is left then
 
 
 class State(NamedTuple):
@@ -35,6 +40,9 @@ class State(NamedTuple):
 
     watched: tuple[Array, ...]
     others: tuple[Array, ...]
+
+
+_Carry = tuple[Array, Array, State]  # the number of the step, how long each lane is calm, and the state
 
 
 @dataclass(frozen=True)
@@ -103,11 +111,30 @@ def _apart(state: State) -> tuple[State, State]:
 
 
 def _limit_value(limit: Limit, *args: Array) -> Array:
-    def goes_on(carry: tuple[Array, Array, State]) -> Array:
-        n, calm, _ = carry
-        return rnp.any(calm < CALM) & (n <= limit.most)
+    calm = rnp.zeros(args[0].shape, rnp.int32)
+    begun = rnp.ones((), args[0].dtype), calm, limit.start(*args)
+    few = _few(args[0].shape)
+    if not few:
+        return _stepped(limit, begun, args, 0)[2].watched[limit.result]
+    return _finished(limit, _stepped(limit, begun, args, few), args, few)
 
-    def again(carry: tuple[Array, Array, State]) -> tuple[Array, Array, State]:
+
+def _few(shape: Sequence[Size]) -> int:
+    """As many lanes as go on by themselves, where there are many in all."""
+    sizes = [size for size in shape if isinstance(size, int)]
+    lanes = math.prod(sizes) if len(sizes) == len(shape) else 0
+    return lanes // SHARE if lanes >= MANY else 0
+
+
+def _stepped(limit: Limit, carry: _Carry, args: Sequence[Array], few: int) -> _Carry:
+    """Steps until no lanes are left that are not done, or but a few."""
+
+    def goes_on(carry: _Carry) -> Array:
+        n, calm, _ = carry
+        is_many = rnp.sum(calm < CALM) > few if few else rnp.any(calm < CALM)
+        return is_many & (n <= limit.most)
+
+    def again(carry: _Carry) -> _Carry:
         n, calm, state = carry
         following = limit.step(n, state, *args)
         still = _stands_still(state.watched, following.watched)
@@ -115,10 +142,19 @@ def _limit_value(limit: Limit, *args: Array) -> Array:
         chosen = tree.map(lambda old, new: rnp.where(is_done, old, new), state, following)
         return n + 1.0, rnp.where(is_done | still, calm + 1, 0), chosen
 
-    first = limit.start(*args)
-    n = rnp.ones((), args[0].dtype)
-    calm = rnp.zeros(args[0].shape, rnp.int32)
-    return while_loop(goes_on, again, (n, calm, first))[2].watched[limit.result]
+    return while_loop(goes_on, again, carry)
+
+
+def _finished(limit: Limit, stepped: _Carry, args: Sequence[Array], few: int) -> Array:
+    """The watched number, after further steps of the few lanes that are not done."""
+    n, calm, state = stepped
+    result = state.watched[limit.result]
+    flat = rnp.reshape(result, -1)
+    lanes = rnp.flatnonzero(calm < CALM, size=few, fill_value=flat.size)
+    some = lambda x: rnp.take(rnp.reshape(x, -1), lanes, mode="clip")  # noqa: E731
+    last = _stepped(limit, (n, some(calm), tree.map(some, state)), [some(x) for x in args], 0)
+    ends = flat.at[lanes].set(last[2].watched[limit.result], mode="drop")
+    return rnp.reshape(ends, result.shape)
 
 
 def _stands_still(old: Sequence[Array], new: Sequence[Array]) -> Array:

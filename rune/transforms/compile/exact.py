@@ -24,10 +24,11 @@ _REAL = frozenset({dtypes.f32, dtypes.f64, dtypes.bool_}) | dtypes.INTEGER
 
 def is_exact(program: Program) -> bool:
     """Whether compiled code gives the bits that NumPy's functions give, one after the other."""
-    return all(map(_is_exact, program.equations))
+    return all(map(is_exact_equation, program.equations))
 
 
-def _is_exact(equation: Equation) -> bool:
+def is_exact_equation(equation: Equation) -> bool:
+    """The same of one equation."""
     primitive, types = equation.primitive, [a.type.dtype for a in (*equation.operands, *equation.results)]
     if isinstance(primitive, HigherOrder):
         held = subprograms(equation)

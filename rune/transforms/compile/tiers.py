@@ -5,8 +5,9 @@ compiled call takes a fraction of one. But compiling takes as long as hundreds o
 for as many, all alike: in settings, types and places of arrays, and all other arguments by value.
 
 Nobody can tell by the results: code is compiled where it has the bits of eager evaluation
-(exact.py), other programs become a straight line of the functions that eager evaluation calls. What
-is neither, watched or on a device, goes on as it did, as do calls under a transformation.
+(exact.py), in one piece or in several with the functions that eager evaluation calls between them
+(pieces.py). What is neither, watched or on a device, goes on as it did, as do calls under a
+transformation.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import numpy as np
 
 from rune import config, tree
 from rune.array import CPU, Array
+from rune.core.evaluate import eval_program
 from rune.core.interpreter import is_evaluating
+from rune.core.program import Program
 from rune.errors import RuneError
 from rune.transforms.compile.exact import is_exact
 from rune.transforms.compile.jit import jit
+from rune.transforms.compile.pieces import flat, in_order, line_of, pieces_of
 from rune.transforms.compile.trace_cache import Traced
-from rune.transforms.programs.straight_line import straight_line
+from rune.transforms.programs.straight_line import Line, straight_line
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -125,7 +129,7 @@ def _specialised(
         return None
     if traced.needs or any(v.type.size > SMALL_RESULT for e in traced.program.equations for v in e.results):
         return None
-    return jitted if is_exact(traced.program) else _in_a_line(traced)
+    return jitted if is_exact(traced.program) else _in_pieces(traced)
 
 
 def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:
@@ -144,14 +148,42 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     return of_arrays
 
 
-def _in_a_line(traced: Traced) -> Specialised[R] | None:
-    line, types, captured = straight_line(traced.program), traced.out_types, traced.captured
-    if line is None or not all([type(x) is Array and x.place is CPU for x in captured]):
+def _in_pieces(traced: Traced) -> Specialised[R] | None:
+    """Compiled pieces and NumPy's functions; these alone where arrays lie in another order."""
+    line, captured = straight_line(traced.program), [x for x in traced.captured if type(x) is Array and x.place is CPU]
+    if line is None or len(captured) < len(traced.captured):
         return None
-    before = [x.buffer for x in captured if type(x) is Array]
+    program = flat(traced.program)
+    parts = pieces_of(program)
+    by_functions: Specialised[R] = _on_buffers(line, traced, captured)
+    if isinstance(parts[0], Program) and len(parts) == 1:
+        by_pieces = jit(_of_program(in_order(program), traced, captured))
+    else:
+        by_pieces = _on_buffers(line_of(program, parts) or line, traced, captured)
+
+    def call(*arrays: Array) -> R:
+        is_plain = all([x.buffer.flags.c_contiguous for x in arrays])
+        return by_pieces(*arrays) if is_plain else by_functions(*arrays)
+
+    return call
+
+
+def _on_buffers(line: Line, traced: Traced, captured: Sequence[Array]) -> Specialised[R]:
+    """A line as a function of arrays."""
+    before, types = [x.buffer for x in captured], traced.out_types
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
         return traced.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
 
     return call
+
+
+def _of_program(program: Program, traced: Traced, captured: Sequence[Array]) -> Specialised[R]:
+    """A program as a function of arrays."""
+
+    def of_arrays(*arrays: Array) -> R:
+        return traced.out_tree.unflatten(eval_program(program, [*captured, *arrays]))
+
+    of_arrays.__name__ = of_arrays.__qualname__ = program.name
+    return of_arrays

@@ -16,10 +16,12 @@ import numpy as np
 from rune.core.higher import equation_program
 from rune.core.primitive import EXTENSION, Direct, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.ops.contraction import dot_general, product_of
 
 Line: TypeAlias = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 # A function, where its operands and results stand, and the dtypes of several results.
-_Step: TypeAlias = tuple[Callable[..., Sequence], Sequence[int], Sequence[int], Sequence[np.dtype] | None]
+_Function: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
+_Step: TypeAlias = tuple[_Function, Sequence[int], Sequence[int], Sequence[np.dtype] | None]
 
 
 def straight_line(program: Program) -> Line | None:
@@ -27,11 +29,11 @@ def straight_line(program: Program) -> Line | None:
 
     Loops, calls of compiled functions and effects cannot be part of a line.
     """
-    writer = _Writer()
+    writer = LineWriter()
     inputs = [writer.slot(v) for v in program.inputs]
-    if program.constants or not writer.can_write(program):
+    if program.constants or not all(map(writer.can_write, program.equations)):
         return None
-    return partial(_run, writer.steps, writer.start, inputs, [*map(writer.slot, program.outputs)])
+    return writer.line(inputs, program.outputs)
 
 
 def _run(
@@ -42,6 +44,11 @@ def _run(
     args: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
     values = {**start, **dict(zip(inputs, args, strict=True))}
+    _take(steps, values)
+    return [values[i] for i in outputs]
+
+
+def _take(steps: Sequence[_Step], values: dict[int, np.ndarray]) -> None:
     with np.errstate(all="ignore"):
         for function, operands, results, dtypes in steps:
             out = function(*[values[i] for i in operands])
@@ -49,10 +56,9 @@ def _run(
                 values[results[0]] = np.asarray(out)
             else:
                 values.update(zip(results, map(np.asarray, out, dtypes), strict=True))
-    return [values[i] for i in outputs]
 
 
-class _Writer:
+class LineWriter:
     """The steps so far, the values there are before the first, and where variables stand."""
 
     def __init__(self) -> None:
@@ -69,29 +75,56 @@ class _Writer:
             return number
         return self._slots.setdefault(atom, next(self._numbers))
 
-    def can_write(self, program: Program) -> bool:
-        """Whether every equation is in the line now."""
-        return all(map(self._can_write, program.equations))
+    def add(
+        self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: Sequence[np.dtype] | None
+    ) -> None:
+        """One more step; of constants it is taken now. dtypes: of several results, None for one."""
+        step = function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes
+        if self.start.keys() >= {*step[1]}:
+            _take([step], self.start)
+        else:
+            self.steps.append(step)
 
-    def _can_write(self, equation: Equation) -> bool:
+    def can_write(self, equation: Equation) -> bool:
+        """Whether an equation is in the line now."""
         inner = equation_program(equation)
-        if inner is not None and equation.primitive.name in _INLINED and not inner.constants:
+        if inner is not None and equation.primitive.name in INLINED and not inner.constants:
             self._slots.update(zip(inner.inputs, map(self.slot, equation.operands), strict=True))
-            if not self.can_write(inner):
+            if not all(map(self.can_write, inner.equations)):
                 return False
             self._slots.update(zip(equation.results, map(self.slot, inner.outputs), strict=True))
             return True
         primitive = equation.primitive
         if primitive.reference is None or not _is_plain(primitive):
             return False
-        function = partial(primitive.reference, **equation.params) if equation.params else primitive.reference
-        operands, results = ([*map(self.slot, atoms)] for atoms in (equation.operands, equation.results))
+        function = _function_of(equation) or partial(primitive.reference, **equation.params)
         dtypes = [v.type.dtype for v in equation.results] if primitive.multiple_results else None
-        self.steps.append((function, operands, results, dtypes))
+        self.add(function, equation.operands, equation.results, dtypes)
         return True
 
+    def line(self, inputs: Sequence[int], outputs: Sequence[Atom]) -> Line:
+        """The steps as a function of buffers."""
+        return partial(_run, self.steps, self.start, inputs, [*map(self._result, outputs)])
 
-_INLINED = ("custom_jvp", "custom_vjp")
+    def _result(self, atom: Atom) -> int:
+        """Where an output stands: constants are copied, for they are the next call's, too."""
+        place = self.slot(atom)
+        if place not in self.start:
+            return place
+        copy = next(self._numbers)
+        self.steps.append((np.array, [place], [copy], None))
+        return copy
+
+
+def _function_of(equation: Equation) -> Callable[..., np.ndarray] | None:
+    """The meaning of an equation, where it is shorter than that of its primitive."""
+    if equation.primitive is dot_general:
+        a, b = (atom.type for atom in equation.operands)
+        return product_of(a, b, **equation.params)
+    return None if equation.params else equation.primitive.reference
+
+
+INLINED = ("custom_jvp", "custom_vjp")  # whose first program eager evaluation runs one by one
 
 
 def _is_plain(primitive: Primitive) -> bool:

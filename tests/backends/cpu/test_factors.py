@@ -182,6 +182,38 @@ def test_nan_is_the_pivot_of_its_column(batch: tuple[int, ...], n: int):
     assert (np.asarray(pivots)[..., 0] == 3).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("n", [33, 64, 67, 130])
+@pytest.mark.parametrize("size", [0.0, 1.0, np.inf])
+def test_the_first_of_equal_sizes_is_the_pivot(size: float, n: int, dtype: type):
+    a = np.zeros((n, n), dtype)
+    rows = [n // 3, n // 3 + 1, n - 2, n - 1]
+    a[rows, 0] = [size, -size, size, size]
+
+    _, pivots, _ = compiled(ops.linalg.lu, a)
+
+    assert np.asarray(pivots)[0] == (n // 3 if size else 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("n", [35, 64, 67, 130])
+@pytest.mark.parametrize("column", [0, 17, 32])
+def test_the_first_nan_of_any_sign_and_bits_is_the_pivot_beside_infinities(column: int, n: int, dtype: type):
+    a = np.eye(n, dtype=dtype)
+    a[column:, column] = np.inf
+    a[-3:, column] = [np.nan, -np.nan, np.nan]
+    a.real[-2:, column] = largest_nan(a.real.dtype)
+
+    _, pivots, _ = compiled(ops.linalg.lu, a)
+
+    assert np.asarray(pivots)[column] == n - 3
+
+
+def largest_nan(dtype: np.dtype) -> np.floating:
+    """The NaN of the greatest bits."""
+    return np.frombuffer(b"\xff" * (dtype.itemsize - 1) + b"\x7f", dtype)[0]
+
+
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize("n", [5, 33, 70])
 def test_a_zero_on_the_diagonal_is_divided_by(n: int, k: int):

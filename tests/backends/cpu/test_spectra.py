@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.backends import cpu
 from rune.backends.cpu import spectra
 from rune.backends.cpu.linalg import lapack
 from rune.backends.cpu.spectra import spectrum_of
@@ -181,6 +184,46 @@ def test_a_matrix_that_is_not_finite_is_answered_with_nan_and_leaves_the_others_
     for results in (compiled(eigh, a), compiled(svd, a)):
         assert all(np.isnan(x[2]).all() for x in results)
         assert all(np.isfinite(x[[0, 1, 3]]).all() for x in results)
+
+
+def shared(function: Callable[..., Any], a: np.ndarray, cores: int) -> list[np.ndarray]:
+    """What the function's plan gives for a device of so many cores, however many there are."""
+    explained = rune.explain(function)(rnp.asarray(a, a.dtype))
+    targets, _ = cpu.probe()
+    executable = cpu.open_device(replace(targets[0], cores=cores)).record(explained.plan)
+    return [np.array(x) for x in executable([np.ascontiguousarray(a)])]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
+@pytest.mark.parametrize(("batch", "n"), [(1, 64), (2, 60), (61, 33), (67, 32), (103, 17), (1009, 7), (5, 65)])
+@pytest.mark.parametrize("cores", [2, 3, 7])
+def test_cores_that_share_a_batch_give_every_matrix_the_bits_it_has_alone(cores: int, batch: int, n: int, dtype: type):
+    a = hermitian((batch, n), dtype)
+    a[batch // 2, 0, 0] = np.nan
+
+    results = shared(decomposed, a, cores)
+
+    for k in {0, batch // 3, batch // 2, batch - 1}:
+        assert all(map(partial(np.array_equal, equal_nan=True), [x[k] for x in results], compiled(decomposed, a[k])))
+        if k != batch // 2:
+            w, v, u, s, vh = (x[k] for x in results)
+            require_eigenvectors(a[k], w, v)
+            near(np.linalg.svd(a[k].astype(np.float64))[1], s, relative=1e3 * np.finfo(dtype).eps * s[0], why="size")
+            near(a[k], (u * s) @ vh, relative=1e3 * np.finfo(dtype).eps * s[0], why="size")
+
+
+def decomposed(a: Any) -> Any:
+    return (*eigh(a), *svd(a))
+
+
+def test_large_batches_are_shared_and_small_ones_are_not():
+    batches = [(1009, 7), (10, 7), (3, 64), (100, 65)]
+
+    assert [spectra.shares_of(spectrum(*sizes), 4) for sizes in batches] == [4, 1, 3, 1]
+
+
+def spectrum(batch: int, n: int) -> lapack.Spectrum:
+    return lapack.Spectrum("eigh", dtypes.f32, batch, n, n, vectors=True)
 
 
 def test_operands_may_be_views_and_results_are_read_on():

@@ -21,7 +21,7 @@ import numpy as np
 
 from rune.backends.cpu.fft.butterflies import WRITTEN_OUT
 from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
-from rune.backends.cpu.gemm.tile import Maker, Shape, maker
+from rune.backends.cpu.gemm.tile import LINE_BYTES, Maker, Shape, maker
 from rune.lowering.codegen.llvm_text import Value
 from rune.ops.fourier.lengths import prime_factors
 from rune.records import dataclass
@@ -102,7 +102,7 @@ _MOVES = {
     Kind.COLUMNS: set[str](),
     Kind.ROWS: {"squares"},
     Kind.LINES: {"gather_line", "scatter_line"},
-    Kind.SPLIT: {"squares", "turn"},
+    Kind.SPLIT: {"turned_squares"},
 }
 
 
@@ -283,7 +283,9 @@ def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     assert factors is not None
     rows, columns = factors
     work = [routine.scratch(max(factors)) for _ in range(2)]
-    between = _memory(make, n, columns)
+    # A line of the cache more: rows a power of two apart would meet in few of its sets.
+    step = columns + LINE_BYTES // make.shape.bytes
+    between = _memory(make, rows * step, step)
     turns = routine.table(turns_between(rows, columns, routine.dtype))
 
     def starts(number: Value, length: int) -> Value:
@@ -297,13 +299,14 @@ def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 
         def along(group: Value) -> None:
             first = starts(group, rows)
-            source = _moved(make, between, first * columns)
+            source = _moved(make, between, first * step)
             _, target = _places(make, arrays, number * n + first, rows)
-            _to_lanes(routine, source, work[1], columns)
+            row, length = make.at(turns, first * columns), make.number(columns)
+            parts = source.real, source.imag, row, work[1].real, work[1].imag
+            routine.call("turned_squares", *parts, source.step, length, work[1].step, make.number(n), length)
             routine.transform(columns, work[1], target, work)
 
         make.each(make.number(-(-columns // lanes)), down)
-        routine.call("turn", between.real, between.imag, turns, make.number(n))
         make.each(make.number(-(-rows // lanes)), along)
 
     return line

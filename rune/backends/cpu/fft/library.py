@@ -125,5 +125,5 @@ _FUNCTIONS = {
     "squares": lines.squares_function,
     "gather_line": lines.gather_line_function,
     "scatter_line": lines.scatter_line_function,
-    "turn": lines.turn_function,
+    "turned_squares": lines.turned_squares_function,
 }

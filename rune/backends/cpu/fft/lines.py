@@ -58,22 +58,30 @@ def _line(shape: Shape) -> tuple[Maker, Callable[[Callable[[Value, Value], None]
     return make, copy
 
 
-def turn_function(shape: Shape) -> str:
-    """`count` numbers times those of a table, both with parts apart."""
+def turned_squares_function(shape: Shape) -> str:
+    """Rows to lanes, each number times that of a table whose parts are n apart.
+
+    Rows are `fs` elements apart, those of the table `us`, vectors of lanes `ts`; rows have `count`.
+    """
     make = maker(shape)
-    (real, imag, turns), (count,) = make.pointers("real imag turns"), make.sizes("count")
-    lanes, writer = shape.lanes, make.writer
+    (real, imag, turns), (to_real, to_imag) = make.pointers("real imag turns"), make.pointers("to_real to_imag")
+    fs, us, ts, n, count = make.sizes("fs us ts n count")
 
-    def turn(at: Value, read: Callable[[Value], Value], put: Callable[[Value, Value], None]) -> None:
-        x, y = (read(make.at(part, at)) for part in (real, imag))
-        c, s = (read(make.at(turns, at + k)) for k in (make.number(0), count))
-        put(x.fma(c, -(y * s)), make.at(real, at))
-        put(x.fma(s, y * c), make.at(imag, at))
+    def square(number: Value) -> None:
+        first = (number * shape.lanes).call("smin", count - shape.lanes)
+        lines: tuple[list[Value], list[Value]] = ([], [])
+        for k in range(shape.lanes):
+            x, y = (make.vector(make.at(part, first + fs * k)) for part in (real, imag))
+            c, s = (make.vector(make.at(turns, first + us * k + apart)) for apart in (make.number(0), n))
+            lines[0].append(x.fma(c, -(y * s)))
+            lines[1].append(x.fma(s, y * c))
+        for part, target in zip(lines, (to_real, to_imag), strict=True):
+            for k, column in enumerate(transpose(part)):
+                make.put(column, make.at(target, (first + k) * ts))
 
-    even = count - count.binary("urem", count, lanes)
-    writer.count_up(make.number(0), even, lanes, lambda at: turn(at, make.vector, make.put))
-    writer.count_up(even, count, 1, lambda at: turn(at, make.scalar, writer.store))
-    return make.text("turn(ptr %real, ptr %imag, ptr %turns, i64 %count)")
+    make.each(block_count(count, shape.lanes), square)
+    sizes = "i64 %fs, i64 %us, i64 %ts, i64 %n, i64 %count"
+    return make.text(f"turned_squares(ptr %real, ptr %imag, ptr %turns, ptr %to_real, ptr %to_imag, {sizes})")
 
 
 def _element(make: Maker, scratch: Value, number: Value) -> Value:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from rune import dtypes
 from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.tile import Shape, shape_for
+from rune.backends.cpu.gemm.tile import Shape, maker, shape_for
 from rune.backends.cpu.linalg import moves
 from rune.backends.cpu.linalg.library import declarations
 from rune.backends.cpu.linalg.moves import by_parts, by_vectors
@@ -38,12 +38,16 @@ _LETTERS = {dtypes.f32: "s", dtypes.f64: "d", dtypes.c64: "c", dtypes.c128: "z"}
 _VECTOR_BYTES = 32
 _NONE, _VECTORS, _ALL, _THIN, _UPPER, _LOWER = map(ord, "NVASUL")
 SIGNATURES = {
-    "eigh": ("f a w v matrix work real_work integers watch", "batch n ld job triangle lwork lrwork liwork"),
+    "eigh": (
+        "f a w v matrix work real_work integers parallel watch",
+        "batch chunk apart n ld job triangle lwork lrwork liwork",
+    ),
     "svd": (
-        "f a s u vh matrix columns rows work real_work integers watch",
-        "batch m n k uc vr lda ldu ldv job lwork lrwork",
+        "f a s u vh matrix columns rows work real_work integers parallel watch",
+        "batch chunk apart m n k uc vr lda ldu ldv job lwork lrwork",
     ),
 }
+_WORK_ARRAYS = ("matrix", "columns", "rows", "work", "real_work", "integers")  # a core's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +279,41 @@ class _Task:
 
         make.each(count, one)
 
-    def text(self) -> str:
-        """The function."""
-        pointers, sizes = (x.split() for x in SIGNATURES[self.routine])
-        listed = [*(f"ptr %{x}" for x in pointers), *(f"i64 %{x}" for x in sizes)]
-        text = self.of.make.text(f"{self.routine}({', '.join(listed)})")
-        return text.replace("define internal", "define", 1)
+    def text(self, one: Callable[[Value], None]) -> str:
+        """The function, of what it does with one matrix."""
+        make, (words,), (begin, end) = self.of.make, self.of.make.pointers("words"), self.of.make.sizes("begin end")
+        make.writer.count_up(begin, end, 1, make.watched(make.watch_of(words), one))
+        return make.text(f"{self.routine}_task(ptr %words, i64 %begin, i64 %end)")
 
 
 def _task(routine: str, shape: Shape, numbers: Numbers) -> _Task:
+    """Matrices begin..end of a batch, with the work arrays of the core that has these."""
     of = rows_maker(shape, numbers)
-    pointers, sizes = SIGNATURES[routine]
-    values = [*of.make.pointers(pointers), *of.make.sizes(sizes)]
-    return _Task(routine, of, dict(zip(f"{pointers} {sizes}".split(), values, strict=True)))
+    make, writer, (words,) = of.make, of.make.writer, of.make.pointers("words")
+    pointers, sizes = (names.split() for names in SIGNATURES[routine])
+    types = {**dict.fromkeys(pointers, "ptr"), **dict.fromkeys(sizes, "i64")}
+    named = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
+    (begin,) = make.sizes("begin")
+    first = begin.binary("udiv", begin, named["chunk"]) * named["apart"]
+    shifted = {name: make.at(named[name], first, "i8") for name in _WORK_ARRAYS if name in named}
+    return _Task(routine, of, {**named, **shifted})
+
+
+def entry_function(routine: str, shape: Shape) -> str:
+    """The routine: its words, and all matrices by one core, or so many by each that calls."""
+    make = maker(shape)
+    writer, names = make.writer, SIGNATURES[routine]
+    pointers, sizes = [*make.pointers(names[0])], [*make.sizes(names[1])]
+    words, (batch, chunk), task = make.words(len(pointers + sizes), pointers[-1]), sizes[:2], f"{routine}_task"
+    for number, value in enumerate([*pointers, *sizes]):
+        writer.store(value, make.at(words, number, "i64"))
+
+    def shared() -> None:
+        make.call(pointers[-2].text, Value(writer, "ptr", f"@{task}"), words, batch, chunk)
+
+    writer.either(chunk < batch, shared, lambda: make.call(task, words, make.number(0), batch))
+    listed = ", ".join(f"{v.type} {v.text}" for v in [*pointers, *sizes])
+    return make.text(f"{routine}({listed})").replace("define internal", "define", 1)
 
 
 @functools.cache
@@ -300,6 +326,7 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
         moves.transposed_function(shape, numbers, "transposed", lambda row: row, by_parts),
         moves.copied_function(shape, "copied", 1),
         _FUNCTIONS[routine](shape, numbers),
+        entry_function(routine, shape),
     ]
     # LAPACK takes the time: calls are no faster with more of LLVM's effort, 25 ms of it.
     return compiler.compile_module(routine, "\n\n".join(texts), effort=0)
@@ -341,8 +368,7 @@ def eigh_function(shape: Shape, numbers: Numbers) -> str:
 
         writer.either(task.is_finite(source, n * n), solve, spoil)
 
-    make.each(named["batch"], make.watched(named["watch"], one))
-    return task.text()
+    return task.text(one)
 
 
 def svd_function(shape: Shape, numbers: Numbers) -> str:
@@ -382,8 +408,7 @@ def svd_function(shape: Shape, numbers: Numbers) -> str:
 
         writer.either(task.is_finite(source, m * n), solve, spoil)
 
-    make.each(named["batch"], make.watched(named["watch"], one))
-    return task.text()
+    return task.text(one)
 
 
 _FUNCTIONS = {"eigh": eigh_function, "svd": svd_function}

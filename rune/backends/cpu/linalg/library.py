@@ -20,7 +20,7 @@ from rune.backends.cpu.gemm import library as gemm
 from rune.backends.cpu.gemm.tile import Shape, maker
 from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
-from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_names import bits_type, suffix
 from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.factors import Factor
 from rune.ops.complex_numbers import real_dtype
@@ -123,7 +123,8 @@ def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
 def declarations(shape: Shape) -> str:
     """What the functions use of LLVM."""
     vector, scalar = shape.vector, shape.scalar
-    name, one = suffix(vector), suffix(scalar)
+    name, one, integer = suffix(vector), suffix(scalar), bits_type(scalar)
+    integers = f"v{shape.lanes}{integer}", f"<{shape.lanes} x {integer}>"
     return "\n".join(
         [
             gemm.declarations(shape),
@@ -134,6 +135,8 @@ def declarations(shape: Shape) -> str:
             f"declare {vector} @llvm.fabs.{name}({vector})",
             f"declare {vector} @llvm.sqrt.{name}({vector})",
             f"declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1(<{shape.lanes} x i1>)",
+            *(f"declare {integer} @llvm.vector.reduce.{x}.{integers[0]}({integers[1]})" for x in ("umax", "umin")),
+            f"declare {integers[1]} @llvm.umin.{integers[0]}({integers[1]}, {integers[1]})",
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         ]
     )

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, least, maker
 from rune.backends.cpu.linalg.moves import by_vectors, put
 from rune.backends.cpu.linalg.numbers import Number, Numbers
-from rune.backends.cpu.linalg.rows import Rows, rows_maker
+from rune.backends.cpu.linalg.rows import rows_maker
+from rune.lowering.codegen.llvm_names import bits_type, suffix
 from rune.lowering.codegen.llvm_text import Value
 
+_FIRST_NAN = {"i32": 0x7F800001, "i64": 0x7FF0000000000001}
 WIDTH = 64  # parts of the columns right of a block that are updated together
 
 
@@ -23,12 +25,17 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
     """Columns 0..width of rows that lie `block` apart; row k was exchanged with row pivots[k]."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
-    (p, pivots), (height, width, base) = make.pointers("p pivots"), make.sizes("height width base")
+    (p, pivots, sizes), (height, width, base) = make.pointers("p pivots sizes"), make.sizes("height width base")
     firsts = range(0, block * of.parts, shape.lanes)
     places = [writer.iota(shape.lanes, "i64") + k for k in firsts]
 
+    def measure(j: Value, i: Value) -> None:
+        # Beside each other, for a search by vectors; a column beyond the block is never searched.
+        number = of.read(of.at(p, i * block + least(j, block - 1)))
+        writer.store(numbers.size(number), make.at(sizes, i))
+
     def column(j: Value) -> None:
-        chosen = _greatest(of, p, j, height, block)
+        chosen = _greatest(make, sizes, j, height)
         writer.store((chosen + base).cast("trunc", "i32"), make.at(pivots, j, "i32"))
         _exchange(make, of.at(p, j * block), of.at(p, chosen * block), make.number(block * of.parts))
         here = [writer.splat(of.parts_of(j) + k, shape.lanes) for k in range(of.parts)]
@@ -45,32 +52,53 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
                 for part, at in zip(factor, here, strict=True):
                     value = writer.select(place.equals(at), part, value)
                 make.put(value, make.at(line, k))
+            measure(j + 1, i)
 
         def eliminate() -> None:
             writer.count_up(j + 1, height, 1, partial(below, numbers.divisor(pivot)))
 
+        def skip() -> None:
+            writer.count_up(j + 1, height, 1, partial(measure, j + 1))
+
         # Where all are zero the column stays as it is.
-        writer.either(numbers.is_zero(pivot).invert(), eliminate)
+        writer.either(numbers.is_zero(pivot), skip, eliminate)
 
+    make.put(writer.constant(shape.vector, 0.0), make.at(sizes, height))  # no row comes after the last
+    make.each(height, partial(measure, make.number(0)))
     make.each(least(width, height), column)
-    return make.text("eliminate(ptr %p, ptr %pivots, i64 %height, i64 %width, i64 %base)")
+    return make.text("eliminate(ptr %p, ptr %pivots, ptr %sizes, i64 %height, i64 %width, i64 %base)")
 
 
-def _greatest(of: Rows, p: Value, j: Value, height: Value, block: int) -> Value:
-    """The first row from j on with the greatest size in column j; NaN counts as greatest."""
-    make, writer, numbers = of.make, of.make.writer, of.numbers
-    place, size = writer.allocate("i64"), writer.allocate(make.shape.scalar)
-    writer.store(j, place)
-    writer.store(numbers.size(of.read(of.at(p, j * block + j))), size)
+def _greatest(make: Maker, sizes: Value, j: Value, height: Value) -> Value:
+    """The first of rows j..height with the greatest size; NaN counts as greatest.
 
-    def compare(i: Value) -> None:
-        value, best = numbers.size(of.read(of.at(p, i * block + j))), writer.load(make.shape.scalar, size)
-        is_more = is_greater(value, best)
-        writer.store(writer.select(is_more, value, best), size)
-        writer.store(writer.select(is_more, i, writer.load("i64", place)), place)
+    Sizes are not negative, so their bits are in their order; every NaN is taken for the first one.
+    """
+    writer, lanes = make.writer, make.shape.lanes
+    bits = bits_type(make.shape.scalar)
+    vector, (greatest, rows) = f"<{lanes} x {bits}>", (writer.allocate(f"<{lanes} x {bits}>") for _ in range(2))
+    first, nan = j.cast("trunc", bits), writer.constant(vector, _FIRST_NAN[bits])
+    writer.store(writer.constant(vector, 0), greatest)
+    writer.store(writer.splat(first, lanes), rows)
 
-    writer.count_up(j + 1, height, 1, compare)
-    return writer.load("i64", place)
+    def compare(number: Value) -> None:
+        at = j + number * lanes
+        size, best = writer.load(vector, make.at(sizes, at), make.shape.bytes), writer.load(vector, greatest)
+        size = size.call("umin", nan)
+        is_more, here = size.compare("ugt", best), writer.splat(at.cast("trunc", bits), lanes)
+        writer.store(writer.select(is_more, size, best), greatest)
+        writer.store(writer.select(is_more, here + writer.iota(lanes, bits), writer.load(vector, rows)), rows)
+
+    make.each(block_count(height - j, lanes), compare)
+    best, row = writer.load(vector, greatest), writer.load(vector, rows)
+    most = writer.splat(_of_lanes(best, "umax"), lanes)
+    chosen = _of_lanes(writer.select(best.equals(most), row, writer.constant(vector, -1)), "umin")
+    return chosen.cast("zext", "i64")
+
+
+def _of_lanes(value: Value, kind: str) -> Value:
+    """The greatest or least of the lanes."""
+    return value.writer.call(value.scalar_type, f"@llvm.vector.reduce.{kind}.{suffix(value.type)}", value)
 
 
 def is_greater(value: Value, best: Value) -> Value:
@@ -133,6 +161,7 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     count, (begin, end) = least(m, n), make.sizes("begin end")
     most_columns = WIDTH // of.parts
     panel, inverse, right = of.scratch(most * block), of.scratch(block * block), of.right(block, most_columns)
+    sizes = writer.allocate(shape.scalar, most + shape.lanes)
     step, one_step, watch = make.number(block), make.number(1), make.watch_of(words)
     yes, no = Value(writer, "i1", "true"), Value(writer, "i1", "false")
 
@@ -146,7 +175,7 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
             line, here = of.at(out, start * n), make.at(pivots, start, "i32")
             corner, end = of.at(line, start), start + width
             of.copied("copied", corner, n, panel, step, height, width)
-            make.call("eliminate", panel, here, height, width, start)
+            make.call("eliminate", panel, here, sizes, height, width, start)
             of.copied("copied", panel, step, corner, n, height, width)
             row = of.parts_of(n)
             make.call("exchange", line, here, row, start, width, of.parts_of(start))

@@ -1,0 +1,168 @@
+"""Sums and products of floats in NumPy's order, and which arrays lie so that it is known.
+
+NumPy adds the numbers of a row up in eight partial sums, and rows one after the other; which of the
+two depends on how an array lies in memory. So a program says of its values which are whole rows one
+behind the other where NumPy computes them: those have one order, and it can be written out.
+Products and running sums have one anyway, from the first to the last.
+
+Source: the pairwise sum of numpy/_core/src/umath/loops_utils.h.src, of at most 128 numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.array import Array
+from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Program, Var
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.ops.family import zeros_like
+from rune.ops.memory import in_memory
+
+Combine: TypeAlias = Callable[[Array, Array], Array]
+
+MOST_IN_A_ROW = 128  # numbers that NumPy adds up in one go
+MOST_STEPS = 16  # of numbers, or rows, that are written out one after the other
+_PARTIAL = 8  # sums of a row at a time
+_ELEMENTWISE = frozenset({"comparison", "selection", "arithmetic", "rounding", "bits", "transcendental"})
+_ALONG_AXES = frozenset({"reduction", "cumulative"})
+_FLOATS = frozenset({dtypes.f32, dtypes.f64})
+
+
+def contiguous_values(program: Program) -> frozenset[Var]:
+    """The values that NumPy has in C order, without gaps, if the inputs are."""
+    plain, spread = set(program.inputs), set[Var]()
+    for equation in program.equations:
+        if equation.primitive.name in ("broadcast", "iota"):
+            spread.update(equation.results)
+        if all(v.type.ndim == 0 for v in equation.results) or _is_contiguous(equation, plain, spread):
+            plain.update(equation.results)
+    return frozenset(plain)
+
+
+def _is_contiguous(equation: Equation, plain: set[Var], spread: set[Var]) -> bool:
+    primitive, operands = equation.primitive, equation.operands
+    if primitive.name == "pad":
+        return True
+    if primitive.name == "slice":
+        return operands[0] in plain and operands[0].type.ndim == 1 and equation.params["stride"] == (1,)
+    if primitive.name in ("reshape", "concatenate") or primitive.family in _ALONG_AXES:
+        return plain.issuperset(operands)
+    if primitive.family not in _ELEMENTWISE and primitive.name != "convert":
+        return False
+    # NumPy lays a result out as its operands lie; those of one element, or spread, have no say.
+    large = [a for a in operands if isinstance(a, Var) and a.type.ndim]
+    return plain.union(spread).issuperset(large) and any(a in plain for a in large)
+
+
+@functools.cache
+def is_numpys_order() -> bool:
+    """Whether this NumPy adds up as is written here: another version may have another order."""
+    row = np.array([(-1.0) ** k * 3.7 ** (k % 11) for k in range(29)], np.float32)
+    partial_sums = row[:8] + row[8:16] + row[16:24]
+    pairs = partial_sums[::2] + partial_sums[1::2]
+    total = reduce(np.add, row[24:], (pairs[0] + pairs[1]) + (pairs[2] + pairs[3]))
+    zero = np.sum(np.array([-0.0], np.float32))
+    return bool(np.sum(row) == total and not np.signbit(zero))
+
+
+def has_known_order(equation: Equation, plain: frozenset[Var]) -> bool:
+    """Whether an equation adds up or multiplies floats in an order that is written out."""
+    if equation.primitive not in _WRITTEN or not is_numpys_order():
+        return False
+    (operand,) = equation.operands
+    # One axis has one order, however far apart its elements lie.
+    is_known = operand in plain or operand.type.ndim == 1 or equation.primitive in _RUNNING
+    return is_known and _way(equation.primitive, operand.type, equation.params) is not None
+
+
+def in_numpys_order(primitive: Primitive, x: Value, params: Mapping[str, object]) -> Array | None:
+    """The result of floats with NumPy's bits, of rows in C order; None for other operations."""
+    way = _way(primitive, type_of(x), params) if primitive in _WRITTEN else None
+    return None if way is None else in_memory(way(x))
+
+
+def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Callable[[Value], Array] | None:
+    """What NumPy does, if it is written out."""
+    if x.dtype not in _FLOATS or not all(isinstance(d, int) and d > 0 for d in x.shape):
+        return None
+    if primitive in _RUNNING:
+        axis = params["axis"]
+        assert isinstance(axis, int)
+        is_short = x.shape[axis] <= MOST_STEPS and not params["reverse"]
+        return partial(_running, _RUNNING[primitive], axis=axis) if is_short else None
+    axes = params["axes"]
+    assert isinstance(axes, tuple)
+    return _way_of_axes(primitive, x, axes)
+
+
+def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Value], Array] | None:
+    """The same of what reduces axes: those of rows, or those that rows lie along."""
+    is_reduced = [i in axes for i, d in enumerate(x.shape) if d != 1]
+    result = tuple(d for i, d in enumerate(x.shape) if i not in axes)
+    count, others = math.prod(x.shape[i] for i in axes), math.prod(result)
+    if is_reduced == sorted(is_reduced) and count <= (MOST_IN_A_ROW if primitive is ops.reduce_sum else MOST_STEPS):
+        reduce_rows = _sums_of_rows if primitive is ops.reduce_sum else partial(_one_by_one, ops.mul, axis=1)
+        return lambda x: ops.reshape(reduce_rows(ops.reshape(x, shape=(others, count))), shape=result)
+    if is_reduced == sorted(is_reduced, reverse=True) and count <= MOST_STEPS:
+        reduce_columns = _sums_of_columns if primitive is ops.reduce_sum else partial(_one_by_one, ops.mul, axis=0)
+        return lambda x: ops.reshape(reduce_columns(ops.reshape(x, shape=(count, others))), shape=result)
+    return None
+
+
+def _sums_of_rows(x: Value) -> Array:
+    """Eight numbers at a time."""
+    length = type_of(x).shape[1]
+    assert isinstance(length, int)
+    even = length - length % _PARTIAL
+    behind = _parts(x, 1, 1, even)
+    if not even:
+        return _to_zero(reduce(ops.add, behind))
+    sums = _parts(reduce(ops.add, _parts(x, 1, _PARTIAL)[: even // _PARTIAL]), 1, 1)
+    while len(sums) > 1:
+        sums = [ops.add(a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    return _to_zero(reduce(ops.add, [*sums, *behind]))
+
+
+def _sums_of_columns(x: Value) -> Array:
+    return _to_zero(_one_by_one(ops.add, x, axis=0))
+
+
+def _to_zero(x: Value) -> Array:
+    """NumPy adds to 0, which is seen where all numbers are -0."""
+    return ops.add(x, zeros_like(x))
+
+
+def _one_by_one(combine: Combine, x: Value, *, axis: int) -> Array:
+    """All of an axis, from its first element on."""
+    return reduce(combine, _parts(x, axis, 1))
+
+
+def _running(combine: Combine, x: Value, *, axis: int) -> Array:
+    """The same up to each element."""
+    return ops.concatenate(*accumulate(_parts(x, axis, 1), combine), axis=axis)
+
+
+def _parts(x: Value, axis: int, size: int, first: int = 0) -> list[Array]:
+    """Pieces of so many elements of an axis, from `first` on; the last may have fewer."""
+    shape = type_of(x).shape
+    parts = []
+    for k in range(first, shape[axis], size):
+        start, limit = [0] * len(shape), list(shape)
+        start[axis], limit[axis] = k, min(k + size, shape[axis])
+        parts.append(ops.slice_(x, start=tuple(start), limit=tuple(limit), stride=(1,) * len(shape)))
+    return parts
+
+
+_RUNNING: dict[Primitive, Combine] = {ops.cumsum: ops.add, ops.cumprod: ops.mul}
+_WRITTEN = (ops.reduce_sum, ops.reduce_prod, *_RUNNING)

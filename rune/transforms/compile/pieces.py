@@ -1,0 +1,144 @@
+"""A program in pieces: code that has the bits of NumPy's functions, and those functions between.
+
+Of the sixty operations of i0 an exponential alone is NumPy's to round. The others are two pieces,
+each a call of compiled code: what comes before it, and what comes after. Sums of floats belong to
+a piece where NumPy's order of adding up is known (orders.py).
+
+A function of NumPy that reads what a piece has computed finds it in C order. Its bits may depend on
+that, so what NumPy would have in another order is computed by NumPy, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from rune.core.evaluate import eval_program, restaged
+from rune.core.higher import called_once
+from rune.core.primitive import Primitive
+from rune.core.program import Equation, Program, Var
+from rune.core.staging import Stage
+from rune.core.values import Value
+from rune.errors import LayoutError
+from rune.transforms.compile.exact import is_exact_equation
+from rune.transforms.compile.executables import compiled, device_for
+from rune.transforms.compile.orders import contiguous_values, has_known_order, in_numpys_order
+from rune.transforms.programs.straight_line import INLINED, Line, LineWriter
+
+LEAST = 2  # equations of a piece that is compiled: a call of it costs as much as a function
+
+
+Part: TypeAlias = Program | Equation
+
+
+def line_of(program: Program, parts: Sequence[Part]) -> Line | None:
+    """The parts of a program on its buffers; None if NumPy's functions cannot compute one."""
+    writer = LineWriter()
+    inputs = [writer.slot(v) for v in program.inputs]
+    for part in parts:
+        if isinstance(part, Program):
+            writer.add(_compiled(part), part.inputs, part.outputs, [t.dtype for t in part.output_types])
+        elif not writer.can_write(part):
+            return None
+    return writer.line(inputs, program.outputs)
+
+
+def flat(program: Program) -> Program:
+    """The program with what functions with a rule of their own compute in place of their calls."""
+    return restaged(program, _Inline(None))
+
+
+def in_order(program: Program) -> Program:
+    """The program, whose sums of floats are written in NumPy's order."""
+    return restaged(program, _InOrder(None))
+
+
+def pieces_of(program: Program) -> list[Part]:
+    """The pieces of a flat program, and between them the equations that NumPy computes."""
+    compiled = _compiled_equations(program)
+    ranks: dict[Var, int] = {}  # even after a piece, odd after what reads one
+    parts: dict[int, list[Equation]] = defaultdict(list)
+    for equation in program.equations:
+        rank = max([ranks.get(a, 0) for a in equation.operands if isinstance(a, Var)], default=0)
+        rank += rank % 2 if equation in compiled else 1 - rank % 2
+        ranks.update((v, rank) for v in equation.results)
+        parts[rank].append(equation)
+    ordered = sorted(parts.items())
+    pieces: list[Part] = []
+    for number, (rank, equations) in enumerate(ordered):
+        if rank % 2 or (len(equations) < LEAST and len(ordered) > 1):
+            pieces += equations
+        else:
+            behind = [e for _, others in ordered[number + 1 :] for e in others]
+            pieces.append(_piece(program, equations, behind))
+    return pieces
+
+
+def _compiled_equations(program: Program) -> set[Equation]:
+    """Those that code computes to the bit, but for what NumPy's functions read of them.
+
+    That has to lie in C order, and to depend on an input: constants are computed once.
+    """
+    plain, varying = contiguous_values(program), _varying_values(program)
+    others, read = set[Equation](), set[Var]()
+    for equation in reversed(program.equations):
+        is_exact = is_exact_equation(equation) or has_known_order(equation, plain)
+        if not is_exact or any(v in read and not (v in plain and v in varying) for v in equation.results):
+            others.add(equation)
+            read.update(a for a in equation.operands if isinstance(a, Var))
+    return set(program.equations) - others
+
+
+def _varying_values(program: Program) -> set[Var]:
+    """What depends on an input."""
+    varying = set(program.inputs)
+    for equation in program.equations:
+        if not varying.isdisjoint(equation.operands):
+            varying.update(equation.results)
+    return varying
+
+
+def _piece(program: Program, equations: Sequence[Equation], behind: Sequence[Equation]) -> Program:
+    """These equations as a program: of what they read, what is read after them."""
+    results = dict.fromkeys(v for e in equations for v in e.results)
+    operands = dict.fromkeys(a for e in equations for a in e.operands if isinstance(a, Var) and a not in results)
+    wanted = {*program.outputs, *(a for e in behind for a in e.operands)}
+    return Program(tuple(operands), tuple(equations), tuple(v for v in results if v in wanted), name=program.name)
+
+
+def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
+    """The piece as a function of buffers."""
+    executable = compiled(in_order(piece), device_for(None))
+
+    def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
+        try:
+            return executable(buffers)
+        except LayoutError:  # what a function of NumPy gives may be a view
+            return executable([np.ascontiguousarray(x) if x.ndim else x for x in buffers])
+
+    return call
+
+
+class _Inline(Stage):
+    """Writes what a function with a rule of its own computes in place of its call."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
+        """Write, or inline."""
+        called = called_once(primitive, args, params) if primitive.name in INLINED else None
+        return self.write(primitive, args, params) if called is None else eval_program(called, args)
+
+
+class _InOrder(Stage):
+    """Writes sums and products of floats in NumPy's order."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
+        """Write, or add up."""
+        ordered = in_numpys_order(primitive, args[0], params) if args else None
+        return self.write(primitive, args, params) if ordered is None else ordered
