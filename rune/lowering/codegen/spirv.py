@@ -178,9 +178,20 @@ class _Renderer:
             address = self.own_pointer(p, type, self.member(table, k, type, 8))
             space = StorageClass.PhysicalStorageBuffer
             self.body.arrays[p.name] = Pointer(address, self.stored(p), space, in_block=True)
+        self.body.paired = self.paired()
         for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
             size_id = self.member(table, k, module.type(kind), width(kind) // 8)
             self.body.bind(name, Value(self.writer, kind, size_id), dtypes.u64)
+
+    def paired(self) -> frozenset[str]:
+        """The buffers whose neighbours one access may have; not those that barriers are about."""
+        has_barrier = self.has_barrier
+        return frozenset(p.name for p in self.code.params if p.access is Access.READ or not has_barrier)
+
+    @property
+    def has_barrier(self) -> bool:
+        """Whether threads wait for what others have written."""
+        return any(isinstance(s, Barrier) for s in walk(self.code.body))
 
     def stored(self, p: Param) -> str:
         """The type of an element in memory."""
@@ -192,8 +203,7 @@ class _Renderer:
         if p.access is Access.READ:
             return self.module.buffer(kind, (Decoration.NonWritable,))
         # What one thread writes and another one reads after a barrier has to be seen.
-        has_barrier = any(isinstance(s, Barrier) for s in walk(self.code.body))
-        return self.module.buffer(kind, (Decoration.Coherent,) if has_barrier else ())
+        return self.module.buffer(kind, (Decoration.Coherent,) if self.has_barrier else ())
 
     def pushed(self, type: int) -> tuple[int, Value]:
         """The address of the table, and the first group's number: the low word, if it is enough."""

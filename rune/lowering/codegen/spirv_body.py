@@ -16,6 +16,7 @@ from rune import dtypes
 from rune.dims import Size
 from rune.lowering.codegen import spirv_index as index
 from rune.lowering.codegen import spirv_scalar as scalar
+from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.spirv_module import KINDS, Module
 from rune.lowering.codegen.spirv_words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Variable, Writer
@@ -89,6 +90,7 @@ class Body:
     symbols: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     arrays: dict[str, Pointer] = field(default_factory=dict)
+    paired: frozenset[str] = frozenset()  # buffers whose neighbours one access may have
     zero: Value | None = None  # an integer 0 that no compiler recognises, where one is needed
 
     def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
@@ -99,9 +101,31 @@ class Body:
     # --- statements --------------------------------------------------------------------------
 
     def body(self, body: Statements) -> None:
-        """Statements in order."""
-        for stmt in body:
-            self.stmt(stmt)
+        """Statements in order; neighbours that stand side by side are one access."""
+        for item in with_runs(body, neighbours, self.paired):
+            match item:
+                case LoadRun():
+                    self.load_run(item)
+                case StoreRun():
+                    self.store_run(item)
+                case _:
+                    self.stmt(item)
+
+    def load_run(self, run: LoadRun) -> None:
+        """Two elements by one access; where the guard does not hold, zeros."""
+        array = self.arrays[run.buffer]
+
+        def read() -> Value:
+            return self.writer.load_pair(array, self.size(run.index))
+
+        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard), read)
+        for let, value in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
+            self.bind(let.name, value, run.dtype)
+
+    def store_run(self, run: StoreRun) -> None:
+        """Two elements by one access."""
+        first, second = map(self.expr, run.values)
+        self.writer.store_pair(self.arrays[run.buffer], self.size(run.index), (first, second))
 
     def stmt(self, stmt: Stmt) -> None:
         """One statement."""
@@ -270,6 +294,11 @@ class Body:
         """A call of a function that gives `dtype`."""
         id = self.functions.id(name)
         return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
+
+
+def neighbours(dtype: np.dtype) -> int:
+    """How many elements of a buffer one access may have: two of 32 bits are an integer of 64."""
+    return 2 if dtype.itemsize == 4 else 1
 
 
 # Mesa's CPU driver makes 0.0 of x * 0.0 and x of x + 0.0, whatever x is and what the module says.

@@ -50,6 +50,8 @@ class Op(IntEnum):
     AccessChain = 65
     Decorate = 71
     MemberDecorate = 72
+    CompositeConstruct = 80
+    CompositeExtract = 81
     ConvertFToU = 109
     ConvertFToS = 110
     ConvertSToF = 111
