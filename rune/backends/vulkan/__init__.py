@@ -128,6 +128,8 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
         + [dtypes.i64, dtypes.u64] * ("shaderBufferInt64Atomics" in features)
         + [dtypes.f32] * ("VK_EXT_shader_atomic_float" in extensions),
         atomic_min=words,
+        # Of processors, whose subgroups are known to be threads that are neighbours.
+        shuffle=[dtypes.f32] * (physical.shuffles and physical.cores is not None),
         matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
     )
 

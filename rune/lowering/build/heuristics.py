@@ -54,12 +54,12 @@ GPU = Choices(
     stages=True,
 )
 # Processors behind a driver. Mesa's runs the threads of a group in lanes, and pays for their waits;
-LANES = replace(GPU, shares_rows=False, stages=False, turned_side=0, columns_apart=False, rounds=8, block_bytes=32, access_bytes=16, full_threads=64, columns=16, column_lanes=1, column_points=16)
+LANES = replace(GPU, shares_rows=False, stages=False, turned_side=0, columns_apart=False, rounds=16, dot_rows=16, dot_columns=2, block_bytes=32, access_bytes=16, full_threads=64, columns=16, column_lanes=1, column_points=16)
 # PoCL's compiler puts what a point does for neighbours into vectors: columns, and parts of a sum
 # of floats, which it may not reorder itself. Measured on AVX-512: sums of rows take a tenth of the
 # time, of columns an eighth.
 VECTORS = replace(
-    LANES, dot_registers=160, rounds=1, access_bytes=0, columns=8, column_lanes=1, column_points=2, parts=8
+    LANES, dot_rows=8, dot_columns=16, dot_registers=160, rounds=1, access_bytes=0, columns=8, column_lanes=1, column_points=2, parts=8
 )
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for

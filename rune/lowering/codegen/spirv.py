@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.spirv_body import Body, Functions, needs_zero, write_function
+from rune.lowering.codegen.spirv_body import Body, Functions, Subgroup, needs_zero, write_function
 from rune.lowering.codegen.spirv_index import index_kind
 from rune.lowering.codegen.spirv_module import Module, width
 from rune.lowering.codegen.spirv_scalar import NATIVE, resized
@@ -38,6 +38,7 @@ from rune.lowering.codegen.spirv_words import (
     instruction,
 )
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Writer
+from rune.lowering.codegen.subgroups import loops_alike
 from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
 from rune.lowering.kernel.rewrite import Body as Statements
@@ -256,6 +257,8 @@ class _Renderer:
         if not shape.nest:
             position = position * shape.threads + resized(thread, dtypes.u32, kind)
 
+        self.body.subgroup = self.subgroup()
+
         def write() -> None:
             self.unfold(shape.grid, position)
             self.body.body(shape.before)
@@ -263,6 +266,16 @@ class _Renderer:
             self.body.body(shape.innermost)
 
         self.writer.either(position < self.body.size(shape.points, kind), write)
+
+    def subgroup(self) -> Subgroup | None:
+        """The threads of a subgroup, where they have values for each other and points together."""
+        shape, threads = self.shape, self.target.subgroup_threads
+        is_whole = shape.threads % threads == 0 and dims.divides(threads, shape.points) is True
+        if shape.nest or not is_whole or ("shuffle", dtypes.f32) not in self.target.native:
+            return None
+        lane, alike = self.builtin(BuiltIn.SubgroupLocalInvocationId), loops_alike(shape.grid, threads)
+        self.module.need(Capability.GroupNonUniform)
+        return Subgroup(lane, threads, alike.union(self.code.sizes))
 
     @property
     def is_folded(self) -> bool:
@@ -292,9 +305,12 @@ class _Renderer:
 
     def thread(self) -> Value:
         """The number of this thread in its workgroup."""
+        return self.builtin(BuiltIn.LocalInvocationIndex)
+
+    def builtin(self, builtin: BuiltIn) -> Value:
+        """A built-in number."""
         word = self.module.type("i32")
-        place = self.module.input(BuiltIn.LocalInvocationIndex, word)
-        return Value(self.writer, "i32", self.read(word, place))
+        return Value(self.writer, "i32", self.read(word, self.module.input(builtin, word)))
 
     def unfold(self, loops: Sequence[For], position: Value) -> None:
         """Bind the variables of a nest by the number of a point, the last varying fastest."""

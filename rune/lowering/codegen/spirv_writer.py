@@ -21,7 +21,9 @@ from rune.lowering.codegen.spirv_words import (
     DEVICE_SCOPE,
     NO_CONTROL,
     RELAXED,
+    SUBGROUP_SCOPE,
     WORKGROUP_SCOPE,
+    Capability,
     Decoration,
     Glsl,
     Op,
@@ -93,6 +95,13 @@ class Writer:
         scope = self.module.constant("i32", WORKGROUP_SCOPE)
         semantics = self.module.constant("i32", BARRIER_SEMANTICS)
         self.do(Op.ControlBarrier, scope, scope, semantics)
+
+    def of_lane(self, value: Value, lane: int) -> Value:
+        """The value that a thread of the subgroup has. All threads of it must be at work."""
+        for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
+            self.module.need(capability)
+        scope, number = (self.module.constant("i32", n) for n in (SUBGROUP_SCOPE, lane))
+        return self.emit(Op.GroupNonUniformShuffle, value.kind, scope, value.id, number)
 
     # --- memory ------------------------------------------------------------------------------
 

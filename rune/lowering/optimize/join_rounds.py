@@ -30,7 +30,7 @@ from rune.lowering.build.accesses import apart
 from rune.lowering.build.heuristics import choices
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, KernelCode, Kind, MatrixProduct, Store
+from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, KernelCode, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
@@ -43,7 +43,8 @@ from rune.lowering.kernel.rewrite import (
 from rune.lowering.optimize.unroll import round_at
 from rune.lowering.passes import Pass
 
-MOST_STATEMENTS = 384  # of a joined round: more take long to compile
+APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
+MOST_STATEMENTS = 768  # of a joined round: more take long to compile
 
 
 def join_rounds(target: Target) -> Pass[KernelCode]:
@@ -51,16 +52,15 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
     most = choices(target).rounds
 
     def joined(code: KernelCode) -> KernelCode:
-        if most < 2 or not any(_rounds(s, most) > 1 for s in walk(code.body) if isinstance(s, For)):
+        if most < 2:
             return code
         unique = unique_names(code)
         names = all_names(unique)
 
-        def join(stmt: For) -> Body:
-            return _joined(stmt, _rounds(stmt, most), names)
+        def join(stmt: Stmt) -> Body:
+            return _joined(stmt, _rounds(stmt, most), names) if isinstance(stmt, For) else (stmt,)
 
-        body = map_stmts(lambda s: join(s) if isinstance(s, For) else (s,), unique.body)
-        return replace(unique, body=apart(body, names))
+        return replace(unique, body=apart(map_stmts(join, unique.body), names))
 
     return Pass("join-rounds", "do several rounds of a loop in one", joined)
 
@@ -70,9 +70,10 @@ def _rounds(loop: For, most: int) -> int:
     inside = tuple(walk(loop.body))
     is_inner = not any(isinstance(s, Alloc | Barrier | Fetch | For | MatrixProduct) for s in inside)
     is_walk = loop.kind in (Kind.SERIAL, Kind.VECTOR) and isinstance(loop.extent, int)
-    if not is_inner or not is_walk or not any(dims.coefficient(x, loop.var) == 1 for x in _places(loop.body)):
+    if not is_inner or not is_walk:
         return 1
-    count = most
+    is_along = any(dims.coefficient(x, loop.var) == 1 for x in _places(loop.body))
+    count = most if is_along else min(most, APART)
     while count > 1 and (count > loop.extent or count * len(inside) > MOST_STATEMENTS):
         count //= 2
     return count
