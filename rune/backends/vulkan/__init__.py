@@ -102,7 +102,8 @@ def _target(number: int, physical: Physical) -> Target:
         cores=physical.cores or _GPU_CORES,
         threads_per_workgroup=physical.threads_per_workgroup,
         shared_bytes=physical.shared_bytes,
-        scratch_bytes=1 << 12,
+        # A processor reads and writes an array of a thread lane by lane, as it does memory.
+        scratch_bytes=1 << 12 if physical.cores is None else 0,
         routines=frozenset(),
         launch_groups=physical.launch_groups,
         float_controls=_float_controls(physical.float_controls),

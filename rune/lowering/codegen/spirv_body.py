@@ -161,6 +161,12 @@ class Body:
             self.variables.pop(let.name, None)
             self.pieces[let.name] = partial(self.writer.of_lane, values[number % size], number // size)
 
+    def settle(self) -> None:
+        """Have all pieces read, before threads part: none may ask another that is idle."""
+        for name, read in self.pieces.items():
+            self.symbols[name] = (read(), dtypes.f32)
+        self.pieces.clear()
+
     def load_run(self, run: LoadRun) -> None:
         """Two elements by one access; where the guard does not hold, zeros."""
         array = self.arrays[run.buffer]
@@ -232,6 +238,7 @@ class Body:
     def branch(self, stmt: If) -> None:
         """Statements where a condition holds, or others where it does not."""
         condition, subgroup = self.expr(stmt.condition), self.subgroup
+        self.settle()
         otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
         self.subgroup = None
         self.writer.either(condition, lambda: self.body(stmt.body), otherwise)
@@ -247,9 +254,12 @@ class Body:
             self.body(loop.body)
 
         control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
-        self.subgroup = subgroup and subgroup.within(loop)
+        self.subgroup, pieces = subgroup and subgroup.within(loop), self.pieces
+        if self.subgroup is None:
+            self.settle()
+        self.pieces = dict(self.pieces)
         self.writer.count_up(extent, inside, control)
-        self.subgroup = subgroup
+        self.subgroup, self.pieces = subgroup, pieces
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""

@@ -35,6 +35,7 @@ from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
     expressions,
+    loop_symbol,
     map_stmts,
     unique_names,
     walk,
@@ -44,7 +45,7 @@ from rune.lowering.optimize.unroll import round_at
 from rune.lowering.passes import Pass
 
 APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
-MOST_STATEMENTS = 768  # of a joined round: more take long to compile
+MOST_STATEMENTS, MOST_ACCESSES = 768, 320  # of a joined round: more take long to compile
 
 
 def join_rounds(target: Target) -> Pass[KernelCode]:
@@ -52,7 +53,8 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
     most = choices(target).rounds
 
     def joined(code: KernelCode) -> KernelCode:
-        if most < 2:
+        # Threads that wait for each other keep all that they know in memory between two waits.
+        if most < 2 or any(isinstance(s, Barrier) for s in walk(code.body)):
             return code
         unique = unique_names(code)
         names = all_names(unique)
@@ -60,29 +62,37 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
         def join(stmt: Stmt) -> Body:
             return _joined(stmt, _rounds(stmt, most), names) if isinstance(stmt, For) else (stmt,)
 
-        return replace(unique, body=apart(map_stmts(join, unique.body), names))
+        result = replace(unique, body=apart(map_stmts(join, unique.body), names))
+        return code if result == code else result
 
     return Pass("join-rounds", "do several rounds of a loop in one", joined)
 
 
 def _rounds(loop: For, most: int) -> int:
-    """How many rounds of a loop to do in one: a power of two, 1 where nothing is won."""
+    """How many rounds to do in one: all of a short loop, or a power of two; 1: as it is."""
     inside = tuple(walk(loop.body))
-    is_inner = not any(isinstance(s, Alloc | Barrier | Fetch | For | MatrixProduct) for s in inside)
-    is_walk = loop.kind in (Kind.SERIAL, Kind.VECTOR) and isinstance(loop.extent, int)
-    if not is_inner or not is_walk:
+    is_inner = not any(isinstance(s, Alloc | Fetch | For | MatrixProduct) for s in inside)
+    if not is_inner or loop.kind not in (Kind.SERIAL, Kind.VECTOR):
         return 1
-    is_along = any(dims.coefficient(x, loop.var) == 1 for x in _places(loop.body))
-    count = most if is_along else min(most, APART)
-    while count > 1 and (count > loop.extent or count * len(inside) > MOST_STATEMENTS):
-        count //= 2
-    return count
+    if not isinstance(loop.extent, int) or loop.extent < 2:
+        return 1
+    places = _places(loop.body)
+    fitting = min(MOST_STATEMENTS // max(1, len(inside)), MOST_ACCESSES // max(1, len(places)))
+    count = min(most if _has_pairs(places, loop) else APART, most, fitting)
+    return loop.extent if loop.extent <= count else 1 << max(0, count.bit_length() - 1)
 
 
-def _places(body: Body) -> list[Size]:
-    """Of what some statements read and write."""
-    read = [e.indices[0] for s in walk(body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]
-    return [*read, *(s.index for s in walk(body) if isinstance(s, Store))]
+def _places(body: Body) -> set[tuple[str, Size]]:
+    """What some statements read and write."""
+    loads = (e for s in walk(body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
+    stores = (s for s in walk(body) if isinstance(s, Store))
+    return {(e.buffer, e.indices[0]) for e in loads} | {(s.buffer, s.index) for s in stores}
+
+
+def _has_pairs(places: Iterable[tuple[str, Size]], loop: For) -> bool:
+    """Whether two rounds touch neighbours, the first of which is where an access may begin."""
+    step = loop_symbol(loop)
+    return any(dims.coefficient(index, loop.var) == 1 and dims.divides(2, index - step) is True for _, index in places)
 
 
 def _joined(loop: For, count: int, names: set[str]) -> Body:
