@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rune.dims import Size
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import For, KernelCode
@@ -33,7 +34,7 @@ def rows(length: str, stride: str | None = None, loop: str = "s add= x[{stride}*
     )
 
 
-def extents(code: KernelCode) -> list[object]:
+def extents(code: KernelCode) -> list[Size]:
     """Of the loops of a point."""
     return [s.extent for s in walk(code.body) if isinstance(s, For)][1:]
 
