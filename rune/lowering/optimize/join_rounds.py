@@ -100,11 +100,11 @@ def _joined(loop: For, count: int, names: set[str]) -> Body:
     if count == 1:
         return (loop,)
     assert isinstance(loop.extent, int), "a loop of symbolic extent is not joined"
-    whole, over = divmod(loop.extent, count)
-    first = dims.symbol(loop.var, 0, whole - 1) * count if whole > 1 else 0
+    extent, over = divmod(loop.extent, count)
+    first = dims.symbol(loop.var, 0, extent - 1) * count if extent > 1 else 0
     rounds = _rounds_at(loop, [first + number for number in range(count)], names)
-    wide = (replace(loop, extent=whole, body=rounds),) if whole > 1 else rounds
-    return (*wide, *_rounds_at(loop, [whole * count + number for number in range(over)], names))
+    wide = (replace(loop, extent=extent, body=rounds),) if extent > 1 else rounds
+    return (*wide, *_rounds_at(loop, [extent * count + number for number in range(over)], names))
 
 
 def _rounds_at(loop: For, places: Iterable[Size], names: set[str]) -> Body:
