@@ -37,7 +37,7 @@ from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import eliminate_common as common_code
 from rune.lowering.optimize import eliminate_dead as dead_code
-from rune.lowering.optimize import hoist_invariant, short_rows, simplify_index, sum_in_blocks, unroll
+from rune.lowering.optimize import hoist_invariant, join_rounds, short_rows, simplify_index, sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
@@ -120,6 +120,7 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         # Before indices are simplified: their copies know more of theirs.
         short_rows.PASS,
         unroll.PASS,
+        join_rounds.join_rounds(target),
         # Then: what bounds decide disappears before anything is moved.
         simplify_index.PASS,
         # After that: values that loops do not change leave them, and equal ones are computed once.

@@ -19,6 +19,7 @@ from tests.lowering.test_schedules import GPU, PROCESSOR, UNITS, kernel_of, of
 from tests.support.lowering import f32
 
 LARGE = replace(GPU, cores=132)
+M16 = 1 << 24
 
 
 def default(function: Any, *types: ArrayType, device: Target = LARGE) -> Schedule:
@@ -74,6 +75,22 @@ def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
     assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
 
 
+@pytest.mark.parametrize(
+    ("function", "types", "schedule"),
+    [
+        (dot(AB), (f32(512, 512), f32(512, 512)), "tile(i0=16, i1=2)"),
+        (ops.add, (f32(M16), f32(M16)), "vectors(4, lanes=1)"),
+        (lambda x: ops.reduce_sum(x, axes=(0,)), (f32(4096, 1024),), "vectors(16, lanes=1)"),
+        (lambda x: ops.reduce_sum(x, axes=(1,)), (f32(4096, 1024),), "plain"),
+        (lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, (f32(512, 512),), "squares(i0=8)"),
+    ],
+)
+def test_where_accesses_are_made_lane_by_lane_they_are_few(function: Any, types: tuple[ArrayType, ...], schedule: str):
+    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2)
+
+    assert str(default(function, *types, device=mesa)) == schedule
+
+
 @pytest.mark.parametrize("transposed", [AB, ATB, ABT])
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
 def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):
@@ -106,7 +123,6 @@ def test_panels_are_not_fetched_ahead_where_the_last_round_is_shorter():
 
 
 CUDA = replace(UNITS, cores=132, shared_bytes=227 << 10)
-M16 = 1 << 24
 
 
 def rms_norm(x: Any, scale: Any) -> Any:

@@ -102,7 +102,8 @@ def _target(number: int, physical: Physical) -> Target:
         cores=physical.cores or _GPU_CORES,
         threads_per_workgroup=physical.threads_per_workgroup,
         shared_bytes=physical.shared_bytes,
-        scratch_bytes=1 << 12,
+        # A processor reads and writes an array of a thread lane by lane, as it does memory.
+        scratch_bytes=1 << 12 if physical.cores is None else 0,
         routines=frozenset(),
         launch_groups=physical.launch_groups,
         float_controls=_float_controls(physical.float_controls),
@@ -128,6 +129,8 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
         + [dtypes.i64, dtypes.u64] * ("shaderBufferInt64Atomics" in features)
         + [dtypes.f32] * ("VK_EXT_shader_atomic_float" in extensions),
         atomic_min=words,
+        # Of processors, whose subgroups are known to be threads that are neighbours.
+        shuffle=[dtypes.f32] * (physical.shuffles and physical.cores is not None),
         matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
     )
 

@@ -263,6 +263,7 @@ class Physical:
     launch_groups: int  # along one dimension
     cores: int | None  # of a processor; how many a GPU has is not said
     subgroup_threads: int
+    shuffles: bool  # whether threads of a subgroup can have each other's values
     largest_allocation_bytes: int  # and of one buffer
     most_allocations: int
     atom_bytes: int  # what of mapped memory is flushed is a multiple
@@ -365,6 +366,7 @@ def _physical(instance: Instance, handle: object) -> Physical:
         launch_groups=min(list(properties.limits.maxComputeWorkGroupCount)[:2]),
         cores=os.cpu_count() if properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else None,
         subgroup_threads=subgroup.subgroupSize,
+        shuffles=bool(subgroup.subgroupSupportedOperations & vk.VK_SUBGROUP_FEATURE_SHUFFLE_BIT),
         largest_allocation_bytes=_largest_bytes(handle, properties.apiVersion, subgroup.maxMemoryAllocationSize),
         most_allocations=properties.limits.maxMemoryAllocationCount,
         atom_bytes=properties.limits.nonCoherentAtomSize,

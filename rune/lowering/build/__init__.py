@@ -149,7 +149,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         return Schedule(turn=turn)
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)
     vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
-    if vectors is None and choice.row_lanes > 1:
+    if vectors is None and choice.access_bytes:
         vectors = choose_neighbours(flat, choice.access_bytes, target.cores * choice.full_threads // 2)
     if vectors is not None:
         return Schedule(vectors=vectors)

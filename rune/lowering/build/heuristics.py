@@ -32,6 +32,7 @@ class Choices:
     row_threads: int = 0  # threads that share a row and take neighbours of it, at most
     row_lanes: int = 1  # neighbours that a thread takes at a time, of a row or of points
     access_bytes: int = 0  # of neighbours that a thread reads or writes at once
+    rounds: int = 1  # of an inner loop that walks along neighbours, in one round, at most
     full_threads: int = 0  # threads that a processor holds, which hide each other's waits
     stages: bool = False  # groups of threads read operands of a dot into shared memory
     shares_rows: bool = False  # points that walk along rows are shared, however many there are
@@ -52,13 +53,30 @@ GPU = Choices(
     full_threads=2048,
     stages=True,
 )
-# Processors behind a driver. Mesa's runs the threads of a group in lanes, and pays for their waits;
+# Processors behind a driver, which run the threads of a group in lanes, and pay for their waits.
 LANES = replace(GPU, shares_rows=False, stages=False, turned_side=0)
 # PoCL's compiler puts what a point does for neighbours into vectors: columns, and parts of a sum
 # of floats, which it may not reorder itself. Measured on AVX-512: sums of rows take a tenth of the
 # time, of columns an eighth.
 VECTORS = replace(
     LANES, dot_registers=160, columns_apart=False, block_bytes=64, columns=8, column_lanes=1, column_points=2, parts=8
+)
+# Mesa's makes an access of a subgroup lane by lane: 32 cycles for one or two elements of each of
+# eight threads, as long as 32 products take. So a tile has the rows that 32 registers of sums allow
+# and the two columns of one access; what all threads need is read by them together
+# (codegen/subgroups.py). Memory of a thread's own is no cheaper. Measured on Mesa 22.3, AVX-512.
+LANE_BY_LANE = replace(
+    LANES,
+    dot_rows=16,
+    dot_columns=2,
+    columns_apart=False,
+    columns=16,
+    column_lanes=1,
+    column_points=16,
+    block_bytes=32,
+    access_bytes=16,
+    full_threads=64,
+    rounds=16,
 )
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
@@ -76,4 +94,6 @@ def choices(target: Target) -> Choices:
     table = LANGUAGES.get(target.language, Choices())
     if not table.shares_rows or not target.is_processor:
         return table
+    if target.language == "spirv":
+        return LANE_BY_LANE
     return VECTORS if target.subgroup_threads == 1 else LANES

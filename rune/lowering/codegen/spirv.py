@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.spirv_body import Body, Functions, needs_zero, write_function
+from rune.lowering.codegen.spirv_body import Body, Functions, Subgroup, needs_zero, write_function
 from rune.lowering.codegen.spirv_index import index_kind
 from rune.lowering.codegen.spirv_module import Module, width
 from rune.lowering.codegen.spirv_scalar import NATIVE, resized
@@ -38,6 +38,7 @@ from rune.lowering.codegen.spirv_words import (
     instruction,
 )
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Writer
+from rune.lowering.codegen.subgroups import loops_alike
 from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
 from rune.lowering.kernel.rewrite import Body as Statements
@@ -178,9 +179,20 @@ class _Renderer:
             address = self.own_pointer(p, type, self.member(table, k, type, 8))
             space = StorageClass.PhysicalStorageBuffer
             self.body.arrays[p.name] = Pointer(address, self.stored(p), space, in_block=True)
+        self.body.paired = self.paired()
         for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
             size_id = self.member(table, k, module.type(kind), width(kind) // 8)
             self.body.bind(name, Value(self.writer, kind, size_id), dtypes.u64)
+
+    def paired(self) -> frozenset[str]:
+        """The buffers whose neighbours one access may have; not those that barriers are about."""
+        has_barrier = self.has_barrier
+        return frozenset(p.name for p in self.code.params if p.access is Access.READ or not has_barrier)
+
+    @property
+    def has_barrier(self) -> bool:
+        """Whether threads wait for what others have written."""
+        return any(isinstance(s, Barrier) for s in walk(self.code.body))
 
     def stored(self, p: Param) -> str:
         """The type of an element in memory."""
@@ -192,8 +204,7 @@ class _Renderer:
         if p.access is Access.READ:
             return self.module.buffer(kind, (Decoration.NonWritable,))
         # What one thread writes and another one reads after a barrier has to be seen.
-        has_barrier = any(isinstance(s, Barrier) for s in walk(self.code.body))
-        return self.module.buffer(kind, (Decoration.Coherent,) if has_barrier else ())
+        return self.module.buffer(kind, (Decoration.Coherent,) if self.has_barrier else ())
 
     def pushed(self, type: int) -> tuple[int, Value]:
         """The address of the table, and the first group's number: the low word, if it is enough."""
@@ -246,6 +257,8 @@ class _Renderer:
         if not shape.nest:
             position = position * shape.threads + resized(thread, dtypes.u32, kind)
 
+        self.body.subgroup = self.subgroup()
+
         def write() -> None:
             self.unfold(shape.grid, position)
             self.body.body(shape.before)
@@ -253,6 +266,16 @@ class _Renderer:
             self.body.body(shape.innermost)
 
         self.writer.either(position < self.body.size(shape.points, kind), write)
+
+    def subgroup(self) -> Subgroup | None:
+        """The threads of a subgroup, where they have values for each other and points together."""
+        shape, threads = self.shape, self.target.subgroup_threads
+        is_whole = shape.threads % threads == 0 and dims.divides(threads, shape.points) is True
+        if shape.nest or not is_whole or ("shuffle", dtypes.f32) not in self.target.native:
+            return None
+        lane, alike = self.builtin(BuiltIn.SubgroupLocalInvocationId), loops_alike(shape.grid, threads)
+        self.module.need(Capability.GroupNonUniform)
+        return Subgroup(lane, threads, alike.union(self.code.sizes))
 
     @property
     def is_folded(self) -> bool:
@@ -282,9 +305,12 @@ class _Renderer:
 
     def thread(self) -> Value:
         """The number of this thread in its workgroup."""
+        return self.builtin(BuiltIn.LocalInvocationIndex)
+
+    def builtin(self, builtin: BuiltIn) -> Value:
+        """A built-in number."""
         word = self.module.type("i32")
-        place = self.module.input(BuiltIn.LocalInvocationIndex, word)
-        return Value(self.writer, "i32", self.read(word, place))
+        return Value(self.writer, "i32", self.read(word, self.module.input(builtin, word)))
 
     def unfold(self, loops: Sequence[For], position: Value) -> None:
         """Bind the variables of a nest by the number of a point, the last varying fastest."""

@@ -7,7 +7,9 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
+from functools import partial
 from typing import TypeGuard
 
 import numpy as np
@@ -16,9 +18,11 @@ from rune import dtypes
 from rune.dims import Size
 from rune.lowering.codegen import spirv_index as index
 from rune.lowering.codegen import spirv_scalar as scalar
+from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.spirv_module import KINDS, Module
 from rune.lowering.codegen.spirv_words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv_writer import Pointer, Value, Variable, Writer
+from rune.lowering.codegen.subgroups import Alike, is_alike, with_alike
 from rune.lowering.codegen.target import Native
 from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
@@ -77,6 +81,19 @@ class Functions:
         return self.ids[name]
 
 
+@dataclass(frozen=True, slots=True)
+class Subgroup:
+    """Threads that are all at work: this one's number, and the names that mean the same to all."""
+
+    lane: Value
+    threads: int
+    names: frozenset[str]
+
+    def within(self, loop: For) -> Subgroup | None:
+        """The same in a loop; None where threads may do different numbers of rounds."""
+        return replace(self, names=self.names | {loop.var}) if is_alike(loop.extent, self.names) else None
+
+
 @dataclass(slots=True)
 class Body:
     """Renders statements into a writer. `symbols`: what an index may mention, and its dtype.
@@ -89,19 +106,82 @@ class Body:
     symbols: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     arrays: dict[str, Pointer] = field(default_factory=dict)
+    paired: frozenset[str] = frozenset()  # buffers whose neighbours one access may have
+    subgroup: Subgroup | None = None  # None: its threads may differ, or be idle
+    pieces: dict[str, Callable[[], Value]] = field(default_factory=dict)  # read when first used
     zero: Value | None = None  # an integer 0 that no compiler recognises, where one is needed
 
     def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
         """A name for a value; one that a sibling had gives way."""
         self.variables.pop(name, None)
+        self.pieces.pop(name, None)
         self.symbols[name] = (value, dtype)
 
     # --- statements --------------------------------------------------------------------------
 
     def body(self, body: Statements) -> None:
-        """Statements in order."""
-        for stmt in body:
-            self.stmt(stmt)
+        """Statements in order; neighbours that stand side by side are one access."""
+        for item in self.items(body):
+            match item:
+                case Alike():
+                    self.read_together(item)
+                case LoadRun():
+                    self.load_run(item)
+                case StoreRun():
+                    self.store_run(item)
+                case _:
+                    self.stmt(item)
+
+    def items(self, body: Statements) -> Iterator[Stmt | Alike | LoadRun | StoreRun]:
+        """The statements in order, where one access does for several as one."""
+        if self.subgroup is None:
+            yield from with_runs(body, neighbours, self.paired)
+            return
+        for item in with_alike(body, self.subgroup.names, self.paired, self.subgroup.threads):
+            if isinstance(item, Alike):
+                yield item
+            else:
+                yield from with_runs(item, neighbours, self.paired)
+
+    def read_together(self, alike: Alike) -> None:
+        """Neighbours that all threads of a subgroup read: a piece for each thread."""
+        assert self.subgroup is not None
+        array, size = self.arrays[alike.buffer], 2 if alike.in_pairs else 1
+        # Threads beyond the last piece read that one.
+        last = len(alike.lets) // size - 1
+        lane = self.subgroup.lane
+        lane = lane if last + 1 == self.subgroup.threads else self.writer.select(lane < last, lane, last)
+        kind = index.index_kind(alike.index + len(alike.lets))
+        at = self.size(alike.index, kind) + scalar.resized(lane * size, dtypes.u32, kind)
+        if alike.in_pairs:
+            values = self.writer.halves(self.writer.load_pair(array, at), array.kind)
+        else:
+            values = (self.writer.load(array, at),)
+        for number, let in enumerate(alike.lets):
+            self.variables.pop(let.name, None)
+            self.pieces[let.name] = partial(self.writer.of_lane, values[number % size], number // size)
+
+    def settle(self) -> None:
+        """Have all pieces read, before threads part: none may ask another that is idle."""
+        for name, read in self.pieces.items():
+            self.symbols[name] = (read(), dtypes.f32)
+        self.pieces.clear()
+
+    def load_run(self, run: LoadRun) -> None:
+        """Two elements by one access; where the guard does not hold, zeros."""
+        array = self.arrays[run.buffer]
+
+        def read() -> Value:
+            return self.writer.load_pair(array, self.size(run.index))
+
+        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard), read)
+        for let, value in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
+            self.bind(let.name, value, run.dtype)
+
+    def store_run(self, run: StoreRun) -> None:
+        """Two elements by one access."""
+        first, second = map(self.expr, run.values)
+        self.writer.store_pair(self.arrays[run.buffer], self.size(run.index), (first, second))
 
     def stmt(self, stmt: Stmt) -> None:
         """One statement."""
@@ -119,9 +199,8 @@ class Body:
                 self.variables[name].write(self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract))
             case Store():
                 self.store(stmt)
-            case If(condition=condition, body=body, orelse=orelse):
-                otherwise = (lambda: self.body(orelse)) if orelse else None
-                self.writer.either(self.expr(condition), lambda: self.body(body), otherwise)
+            case If():
+                self.branch(stmt)
             case For():
                 self.loop(stmt)
             case Alloc():
@@ -156,9 +235,18 @@ class Body:
             value = scalar.convert(value, dtypes.bool_, dtypes.u8)
         self.writer.store(array, at, value)
 
+    def branch(self, stmt: If) -> None:
+        """Statements where a condition holds, or others where it does not."""
+        condition, subgroup = self.expr(stmt.condition), self.subgroup
+        self.settle()
+        otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
+        self.subgroup = None
+        self.writer.either(condition, lambda: self.body(stmt.body), otherwise)
+        self.subgroup = subgroup
+
     def loop(self, loop: For) -> None:
         """Iterations in order, whatever the kind."""
-        kind = index.index_kind(loop.extent)
+        kind, subgroup = index.index_kind(loop.extent), self.subgroup
         extent = self.size(loop.extent, kind)
 
         def inside(i: Value) -> None:
@@ -166,7 +254,12 @@ class Body:
             self.body(loop.body)
 
         control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
+        self.subgroup, pieces = subgroup and subgroup.within(loop), self.pieces
+        if self.subgroup is None:
+            self.settle()
+        self.pieces = dict(self.pieces)
         self.writer.count_up(extent, inside, control)
+        self.subgroup, self.pieces = subgroup, pieces
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""
@@ -210,6 +303,8 @@ class Body:
 
     def local(self, name: str) -> Value:
         """What a name stands for now."""
+        if name in self.pieces:
+            return self.pieces[name]()
         variable = self.variables.get(name)
         return self.symbols[name][0] if variable is None else variable.read()
 
@@ -270,6 +365,11 @@ class Body:
         """A call of a function that gives `dtype`."""
         id = self.functions.id(name)
         return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
+
+
+def neighbours(dtype: np.dtype) -> int:
+    """How many elements of a buffer one access may have: two of 32 bits are an integer of 64."""
+    return 2 if dtype.itemsize == 4 else 1
 
 
 # Mesa's CPU driver makes 0.0 of x * 0.0 and x of x + 0.0, whatever x is and what the module says.

@@ -161,6 +161,10 @@ class Module:
         """The type of a pointer."""
         return self.declare(Op.TypePointer, space, pointed)
 
+    def vector(self, kind: str, count: int) -> int:
+        """Several values of a type."""
+        return self.declare(Op.TypeVector, self.type(kind), count)
+
     def array(self, element: int, count: int) -> int:
         """An array whose layout is visible to this kernel alone."""
         return self.declare(Op.TypeArray, element, self.constant("i32", count))

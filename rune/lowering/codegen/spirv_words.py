@@ -50,6 +50,8 @@ class Op(IntEnum):
     AccessChain = 65
     Decorate = 71
     MemberDecorate = 72
+    CompositeConstruct = 80
+    CompositeExtract = 81
     ConvertFToU = 109
     ConvertFToS = 110
     ConvertSToF = 111
@@ -114,6 +116,7 @@ class Op(IntEnum):
     BranchConditional = 250
     Return = 253
     ReturnValue = 254
+    GroupNonUniformShuffle = 345
 
 
 class Capability(IntEnum):
@@ -125,6 +128,8 @@ class Capability(IntEnum):
     Int64 = 11
     Int16 = 22
     Int8 = 39
+    GroupNonUniform = 61
+    GroupNonUniformShuffle = 65
     StorageBuffer16BitAccess = 4433
     StorageBuffer8BitAccess = 4448
     DenormPreserve = 4464
@@ -172,6 +177,7 @@ class BuiltIn(IntEnum):
     NumWorkgroups = 24
     WorkgroupId = 26
     LocalInvocationIndex = 29
+    SubgroupLocalInvocationId = 41
 
 
 class Glsl(IntEnum):
@@ -191,7 +197,7 @@ PHYSICAL_STORAGE_BUFFER_64 = 5348
 MEMORY_MODEL_GLSL450 = 1
 MODEL_GLCOMPUTE = 5
 ALIGNED = 0x2  # a memory operand; the alignment in bytes follows
-DEVICE_SCOPE, WORKGROUP_SCOPE = 1, 2
+DEVICE_SCOPE, WORKGROUP_SCOPE, SUBGROUP_SCOPE = 1, 2, 3
 RELAXED = 0  # semantics of an atomic operation that orders nothing else
 # Acquire and release; buffers and shared memory. Visible to all of the workgroup.
 BARRIER_SEMANTICS = 0x8 | 0x40 | 0x100

@@ -21,7 +21,9 @@ from rune.lowering.codegen.spirv_words import (
     DEVICE_SCOPE,
     NO_CONTROL,
     RELAXED,
+    SUBGROUP_SCOPE,
     WORKGROUP_SCOPE,
+    Capability,
     Decoration,
     Glsl,
     Op,
@@ -94,6 +96,13 @@ class Writer:
         semantics = self.module.constant("i32", BARRIER_SEMANTICS)
         self.do(Op.ControlBarrier, scope, scope, semantics)
 
+    def of_lane(self, value: Value, lane: int) -> Value:
+        """The value that a thread of the subgroup has. All threads of it must be at work."""
+        for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
+            self.module.need(capability)
+        scope, number = (self.module.constant("i32", n) for n in (SUBGROUP_SCOPE, lane))
+        return self.emit(Op.GroupNonUniformShuffle, value.kind, scope, value.id, number)
+
     # --- memory ------------------------------------------------------------------------------
 
     def variable(self, pointed: int) -> int:
@@ -125,6 +134,30 @@ class Writer:
     def store(self, array: Pointer, index: Value, value: Value) -> None:
         """Write an element."""
         self.do(Op.Store, self.element(array, index), value.id, *array.alignment)
+
+    def load_pair(self, array: Pointer, index: Value) -> Value:
+        """Read two neighbours of 32 bits as one integer; the first is its low half."""
+        return self.effect(Op.Load, "i64", self.pair(array, index), ALIGNED, 8)
+
+    def store_pair(self, array: Pointer, index: Value, values: tuple[Value, Value]) -> None:
+        """Write two neighbours of 32 bits as one integer."""
+        vector = self.module.new_id()
+        self.lines += instruction(
+            Op.CompositeConstruct, self.module.vector(array.kind, 2), vector, *(v.id for v in values)
+        )
+        self.do(Op.Store, self.pair(array, index), self.emit(Op.Bitcast, "i64", vector).id, ALIGNED, 8)
+
+    def pair(self, array: Pointer, index: Value) -> int:
+        """A pointer to an element and the next one."""
+        type, pair_id = self.module.pointer(array.space, self.module.type("i64")), self.module.new_id()
+        self.lines += instruction(Op.Bitcast, type, pair_id, self.element(array, index))
+        return pair_id
+
+    def halves(self, pair: Value, kind: str) -> tuple[Value, Value]:
+        """The two values of 32 bits in an integer, the low half first."""
+        vector = self.module.new_id()
+        self.lines += instruction(Op.Bitcast, self.module.vector(kind, 2), vector, pair.id)
+        return self.emit(Op.CompositeExtract, kind, vector, 0), self.emit(Op.CompositeExtract, kind, vector, 1)
 
     def atomic(self, op: Op, array: Pointer, index: Value, value: Value) -> None:
         """Change an element atomically."""

@@ -93,7 +93,8 @@ class Target:
     loose: frozenset[str] = frozenset()
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
     # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
-    # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: unknown.
+    # "atomic_add", "atomic_min", "matrix" (units for small matrix products), "shuffle" (threads
+    # of a subgroup are neighbours, and have each other's values). Empty: unknown.
     # "multiply", "multiply_together", "fetch": what MatrixProduct, of one subgroup and of four, and
     # Fetch say (kernel/nodes.py), in its language; unless they are here they are written out.
     native: frozenset[tuple[str, np.dtype]] = frozenset()

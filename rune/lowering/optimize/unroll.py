@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rune.dims import symbols
+from rune.dims import Size, symbols
 from rune.lowering.kernel.expr import Index, Op
 from rune.lowering.kernel.nodes import For, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import (
@@ -75,15 +75,17 @@ def _reads(comparison: Op, name: str) -> bool:
 
 def copy_of_round(loop: For, number: int, used_names: set[str]) -> Body:
     """The body of a round; the names that it binds are new, and join those that are used."""
-    body = loop.body
     # The first copy keeps the names, so unrolling one round renames nothing.
-    if number:
-        names = {}
-        for name in sorted(names_bound(body)):
-            names[name] = fresh(name, used_names)
-            used_names.add(names[name])
-        body = rename(body, names)
-    return replace_symbols(body, {loop.var: number})
+    return round_at(loop, number, used_names) if number else replace_symbols(loop.body, {loop.var: 0})
+
+
+def round_at(loop: For, at: Size, used_names: set[str]) -> Body:
+    """The body of the round at an index; the names that it binds are new, and join the others."""
+    names = {}
+    for name in sorted(names_bound(loop.body)):
+        names[name] = fresh(name, used_names)
+        used_names.add(names[name])
+    return replace_symbols(rename(loop.body, names), {loop.var: at})
 
 
 PASS = Pass("unroll", "write UNROLLED loops out", unroll)

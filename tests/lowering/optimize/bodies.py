@@ -12,6 +12,7 @@ from rune.lowering.optimize import (
     eliminate_common,
     eliminate_dead,
     hoist_invariant,
+    join_rounds,
     simplify_index,
     sum_in_blocks,
     unroll,
@@ -20,6 +21,7 @@ from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, run_passes
 
 CPU = replace(TARGET, threads_per_workgroup=1, vector_bytes=16)
+MESA = replace(TARGET, language="spirv", is_processor=True)  # whose accesses are made lane by lane
 PASSES = [
     simplify_index.PASS,
     hoist_invariant.PASS,
@@ -29,6 +31,7 @@ PASSES = [
     sum_in_blocks.PASS,
     vectorize(TARGET),
     vectorize(CPU),
+    join_rounds.join_rounds(MESA),
 ]
 HEAD = "code f(x: read f32[64], k: read i32[64], y: write f32[64]) sizes n in 1..8"
 

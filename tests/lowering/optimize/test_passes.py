@@ -36,7 +36,7 @@ def test_any_sequence_of_passes_keeps_the_answer_bit_for_bit(seed):
 
 @given(st.integers(0, 10**6))
 def test_rewrites_together_reach_a_fixpoint(seed):
-    together = fixpoint(*PASSES[:-1])
+    together = fixpoint(*PASSES[:-2])
     once = together.run(random_code(seed))
 
     assert together.run(once) == once

@@ -1,0 +1,88 @@
+"""Reads of a subgroup: what all of its threads read alike, each of them reads a piece of.
+
+    a: f32 = x[16*k]            p = two elements at x[16*k + 2 * lane]
+    b: f32 = x[16*k + 1]   ->   a = low half of p in lane 0;  b = its high half
+    ...                         ...
+    h: f32 = x[16*k + 15]       h = the high half of p in lane 7
+
+For devices whose reads cost as much for one address as for many. Threads of a subgroup are
+neighbours, and they are all at work: not within an If, nor in a loop whose rounds differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from rune import dims, dtypes
+from rune.dims import Dim, Size
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import For, Let, Stmt
+from rune.records import dataclass
+
+LEAST = 3  # neighbours: fewer are read by every thread
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Neighbours of f32 that all threads read, the first at `index`; pairs: two for a thread."""
+
+    lets: tuple[Let, ...]
+    buffer: str
+    index: Size
+    in_pairs: bool
+
+
+def loops_alike(grid: Sequence[For], threads: int) -> frozenset[str]:
+    """The variables of a grid that are the same for all threads of a subgroup."""
+    inside: Size = 1
+    names = set[str]()
+    for loop in reversed(grid):
+        if dims.divides(threads, inside) is True:
+            names.add(loop.var)
+        inside = inside * loop.extent
+    return frozenset(names)
+
+
+def is_alike(size: Size, names: Collection[str]) -> bool:
+    """Whether an index is made of such names alone."""
+    return not isinstance(size, Dim) or all(symbol.name in names for symbol in dims.symbols(size))
+
+
+def with_alike(
+    body: Sequence[Stmt], names: Collection[str], buffers: Collection[str], threads: int
+) -> Iterator[Alike | tuple[Stmt, ...]]:
+    """The statements in order: those that read alike as one, and what stands between them."""
+    plain: list[Stmt] = []
+    position = 0
+    while position < len(body):
+        alike = _alike(body[position : position + 2 * threads], names, buffers, threads)
+        if alike is None:
+            plain.append(body[position])
+            position += 1
+            continue
+        yield tuple(plain)
+        yield alike
+        plain, position = [], position + len(alike.lets)
+    yield tuple(plain)
+
+
+def _alike(body: Sequence[Stmt], names: Collection[str], buffers: Collection[str], threads: int) -> Alike | None:
+    """The longest run that begins with the first statement."""
+    lets, loads = list[Let](), list[Load]()
+    for stmt in body:
+        if not isinstance(stmt, Let) or not isinstance(stmt.value, Load):
+            break
+        load = stmt.value
+        is_plain = load.guard is None and load.dtype == dtypes.f32 and load.buffer in buffers
+        if not is_plain or not is_alike(load.indices[0], names):
+            break
+        if loads and (load.buffer != loads[0].buffer or load.indices[0] - loads[0].indices[0] != len(loads)):
+            break
+        lets.append(stmt)
+        loads.append(load)
+    if len(loads) < LEAST:
+        return None
+    first = loads[0].indices[0]
+    in_pairs = dims.divides(2, first) is True and len(loads) > threads
+    count = len(loads) & ~1 if in_pairs else min(len(loads), threads)
+    return Alike(tuple(lets[:count]), loads[0].buffer, first, in_pairs)

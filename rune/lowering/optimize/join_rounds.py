@@ -1,0 +1,112 @@
+"""Join rounds: an inner loop that walks along neighbours does several rounds in one.
+
+Before   for j in 513 serial { s add= x[514*i + j] * t }
+After    for j in 256 serial {
+           x_element: f32 = x[514*i + 2*j]
+           x_element_2: f32 = x[514*i + 2*j + 1]
+           s add= x_element * t
+           s add= x_element_2 * t
+         }
+         s add= x[514*i + 512] * t
+
+For devices whose compiler neither joins rounds nor accesses: Mesa's for processors makes eight
+accesses of one by a subgroup, one lane after the other, and keeps what an inner loop changes apart
+for lanes that have left it. Two neighbours that stand side by side are one access there
+(codegen/runs.py).
+
+Invariant: the same statements run in the same order; only reads come earlier, and writes later.
+Cost:      linear in the code that comes out.
+Not done:  loops of symbolic extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.build.accesses import apart
+from rune.lowering.build.heuristics import choices
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, KernelCode, Kind, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    expressions,
+    loop_symbol,
+    map_stmts,
+    unique_names,
+    walk,
+    walk_expr,
+)
+from rune.lowering.optimize.unroll import round_at
+from rune.lowering.passes import Pass
+
+APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
+MOST_STATEMENTS, MOST_ACCESSES = 768, 320  # of a joined round: more take long to compile
+
+
+def join_rounds(target: Target) -> Pass[KernelCode]:
+    """The pass for a target, which does nothing where compilers do better themselves."""
+    most = choices(target).rounds
+
+    def joined(code: KernelCode) -> KernelCode:
+        # Threads that wait for each other keep all that they know in memory between two waits.
+        if most < 2 or any(isinstance(s, Barrier) for s in walk(code.body)):
+            return code
+        unique = unique_names(code)
+        names = all_names(unique)
+
+        def join(stmt: Stmt) -> Body:
+            return _joined(stmt, _rounds(stmt, most), names) if isinstance(stmt, For) else (stmt,)
+
+        result = replace(unique, body=apart(map_stmts(join, unique.body), names))
+        return code if result == code else result
+
+    return Pass("join-rounds", "do several rounds of a loop in one", joined)
+
+
+def _rounds(loop: For, most: int) -> int:
+    """How many rounds to do in one: all of a short loop, or a power of two; 1: as it is."""
+    inside = tuple(walk(loop.body))
+    is_inner = not any(isinstance(s, Alloc | Fetch | For | MatrixProduct) for s in inside)
+    if not is_inner or loop.kind not in (Kind.SERIAL, Kind.VECTOR):
+        return 1
+    if not isinstance(loop.extent, int) or loop.extent < 2:
+        return 1
+    places = _places(loop.body)
+    fitting = min(MOST_STATEMENTS // max(1, len(inside)), MOST_ACCESSES // max(1, len(places)))
+    count = min(most if _has_pairs(places, loop) else APART, most, fitting)
+    return loop.extent if loop.extent <= count else 1 << max(0, count.bit_length() - 1)
+
+
+def _places(body: Body) -> set[tuple[str, Size]]:
+    """What some statements read and write."""
+    loads = (e for s in walk(body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
+    stores = (s for s in walk(body) if isinstance(s, Store))
+    return {(e.buffer, e.indices[0]) for e in loads} | {(s.buffer, s.index) for s in stores}
+
+
+def _has_pairs(places: Iterable[tuple[str, Size]], loop: For) -> bool:
+    """Whether two rounds touch neighbours, the first of which is where an access may begin."""
+    step = loop_symbol(loop)
+    return any(dims.coefficient(index, loop.var) == 1 and dims.divides(2, index - step) is True for _, index in places)
+
+
+def _joined(loop: For, count: int, names: set[str]) -> Body:
+    """A loop of fewer rounds, and those that are left over."""
+    if count == 1:
+        return (loop,)
+    assert isinstance(loop.extent, int), "a loop of symbolic extent is not joined"
+    extent, over = divmod(loop.extent, count)
+    first = dims.symbol(loop.var, 0, extent - 1) * count if extent > 1 else 0
+    rounds = _rounds_at(loop, [first + number for number in range(count)], names)
+    wide = (replace(loop, extent=extent, body=rounds),) if extent > 1 else rounds
+    return (*wide, *_rounds_at(loop, [extent * count + number for number in range(over)], names))
+
+
+def _rounds_at(loop: For, places: Iterable[Size], names: set[str]) -> Body:
+    """The statements of some rounds, one after the other."""
+    return tuple(statement for at in places for statement in round_at(loop, at, names))
