@@ -33,8 +33,8 @@ from gpu_workloads import WORKLOADS, Workload
 import rune
 from rune.backends import device_named
 from rune.lowering.kernelize.cost import estimate
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, all_steps
+from rune.lowering.stages import stages
 
 BURST_S, BURSTS = 0.03, 5
 LEAST, MOST = 2, 200  # calls of a burst
