@@ -58,7 +58,7 @@ from rune.ops import convert, eq, le, max, min, reduce_or, select
 from rune.ops.branch import cond_as_branch
 from rune.ops.family import fit, not_linear, zeros_of
 from rune.records import dataclass
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
