@@ -14,7 +14,7 @@ from functools import partial
 from rune.core.lower import Rule
 from rune.core.primitive import Primitive
 from rune.core.program import Program
-from rune.lowering import extremes, factorisations, host_calls, live, messages, scatters
+from rune.lowering import call_order, extremes, factorisations, live, messages, scatters
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
 from rune.lowering.kernel.nodes import KernelCode
@@ -58,7 +58,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         # Before they get an order, which would keep them apart.
         messages.PASS,
         # Before anything moves: what has side effects gets an order.
-        host_calls.PASS,
+        call_order.PASS,
         # Before anything is simplified: real programs are all that later passes know.
         parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.

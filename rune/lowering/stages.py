@@ -27,7 +27,7 @@ from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Kernel, KernelProgram
-from rune.lowering.legalize import parts, storage
+from rune.lowering.legalize import slot_types
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import run_passes
@@ -75,7 +75,7 @@ def stages(
         codes = {name: optimised(b.code, target, check=check) for name, (b, _) in built.items()}
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
-        plan = storage.kernel_types(parts.outer_types(plan, program))
+        plan = slot_types.kernel_types(slot_types.outer_types(plan, program))
         if check:
             check_types(plan)
             check_overlap(plan)

@@ -79,5 +79,25 @@ def test_few_files_are_long():
     assert statistics.quantiles(lengths, n=10)[-1] <= 350
 
 
+def passes() -> list[Source]:
+    """The files that have a pass."""
+    lists = ("rune.lowering.passes", "rune.lowering.pipeline")
+    return [s for s in sources("rune/lowering") if re.search(r"\bPass\(", s.text) and s.name not in lists]
+
+
+def test_few_passes_are_long():
+    lengths = [len(s.text.splitlines()) for s in passes()]
+
+    assert statistics.quantiles(lengths, n=10)[-1] <= 250
+
+
+def test_a_pass_shows_before_and_after_and_says_its_invariant_and_its_cost():
+    parts = ("Before ", "After ", "Invariant: ", "Cost: ")
+    docstrings = {str(s): ast.get_docstring(s.tree) or "" for s in passes()}
+
+    assert len(docstrings) > 20
+    assert not {s: [p for p in parts if p not in d] for s, d in docstrings.items() if not all(p in d for p in parts)}
+
+
 def test_the_order_of_the_passes_is_one_page():
     assert len((ROOT / "rune/lowering/pipeline.py").read_text().splitlines()) <= 150

@@ -19,7 +19,7 @@ from rune.lowering.kernel.nodes import KernelCode, Let
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernels import Buffer, Invoke, Kernel, KernelProgram, Value, inner_lets
 from rune.lowering.kernels_text import kernel_symbols
-from rune.lowering.legalize import storage
+from rune.lowering.legalize.slot_types import kernel_types
 from rune.lowering.memory import plan_memory
 from rune.lowering.plan import Plan
 
@@ -38,7 +38,7 @@ def plan_of(kernel: Kernel, code: KernelCode, target: str) -> Plan:
     types = tuple(b.type for b in kernel.outputs)
     steps = (Invoke(kernel.name, outputs, inputs),)
     program = KernelProgram(kernel.name, inputs, steps, outputs, types, {kernel.name: kernel})
-    return storage.kernel_types(plan_memory(program, {kernel.name: code}, target))
+    return kernel_types(plan_memory(program, {kernel.name: code}, target))
 
 
 def types_at(buffers: Sequence[Buffer], sizes: Mapping[str, int]) -> list[ArrayType]:
