@@ -321,7 +321,7 @@ def _read(node: ast.expr, symbols: Mapping[str, Dim]) -> Size:
             return symbols[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_read(operand, symbols)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_read(left, symbols), _read(right, symbols))
+        case ast.BinOp(left=a, op=op, right=b) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_read(a, symbols), _read(b, symbols))
     known = ", ".join(sorted(symbols)) or "none"
     raise DimensionError(f"parse: cannot read {ast.unparse(node)!r} (symbols: {known})")

@@ -321,7 +321,7 @@ class Jitted(Generic[P, R]):
         def flat(*values: Value) -> list[Value]:
             writer = current()
             assert isinstance(writer, Stage)
-            writer.kept = True  # the trace is stored: work on it pays
+            writer.is_stored = True  # the trace is stored: work on it pays
             scopes.set_scope("")  # and serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording, references.closed("jit"):
