@@ -191,7 +191,7 @@ def scale_and_translate(
 
     shape:         of the result
     spatial_dims:  K axes; the others have the size they have
-    scale, translation: [K], also traced ones; coordinates are of pixels, whose centres are at 0.5,
+    scale, translation: [K], also traced ones; coordinates count pixels, whose centres are at 0.5,
                    1.5, …
     antialias:     where the image becomes smaller, low-pass filter it
     precision:     taken as JAX's; products are computed in the precision of their dtype

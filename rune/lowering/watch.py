@@ -175,7 +175,7 @@ class _Watch(Stage):
         return outs
 
     def staged(self, types: Sequence[ArrayType], name: str, run: Run) -> Program:
-        """A program within, whose sites are of the whole."""
+        """A program within; its sites are counted with those of the whole."""
         return _staged(self.wanted, self.sites, types, name, run)
 
     # --- what is looked at --------------------------------------------------------------------

@@ -453,7 +453,7 @@ def fresh(base: str, names: Collection[str]) -> str:
 
 
 def unique_names(code: KernelCode) -> KernelCode:
-    """The code with every name bound once: what moves statements between bodies asks for it."""
+    """The code with every name bound once: passes that move statements need this."""
     bound = [name for name in map(bound_name, walk(code.body)) if name is not None]
     used_names = {p.name for p in code.params} | set(code.sizes)
     if len(set(bound)) == len(bound) and not used_names & set(bound):

@@ -144,7 +144,7 @@ def _is_passed_on(leaf: object) -> bool:
 
 
 def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
-    """The leaves with bools in the place of float0, which has no bytes; and where those are."""
+    """The leaves with bools in place of float0, which has no bytes; and where those are."""
     voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
     return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
 

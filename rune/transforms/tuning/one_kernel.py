@@ -63,7 +63,7 @@ def _values(rng: np.random.Generator, type: ArrayType, limit: int) -> np.ndarray
 
 
 def _index_limits(kernel: Kernel) -> dict[str, int]:
-    """For each input of which indices are computed the size of the smallest range of these."""
+    """For each input that holds computed indices, the size of their smallest range."""
     symbols, limits = kernel_symbols(kernel), {}
     for let, inputs in _lets(kernel):
         size = _range(symbols.get(let.name))
