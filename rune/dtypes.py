@@ -493,8 +493,3 @@ def default_float(dtype: np.dtype) -> np.dtype:
     ('f32', 'f64')
     """
     return f64 if dtype in (i64, u64) else f32
-
-
-def is_differentiable(dtype: np.dtype) -> bool:
-    """True where a tangent space exists: floating and complex types."""
-    return dtype in INEXACT

@@ -37,7 +37,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body, all_names, expressions, fresh, map_bodies, walk, walk_expr
+from rune.lowering.kernel.rewrite import Body, all_names, expressions, map_bodies, reserve, walk, walk_expr
 from rune.lowering.legalize.formats import FORMATS, bits_of, decode, encode, next_after, operation, to_odd
 from rune.lowering.passes import Pass
 from rune.lowering.scalar.table import OPERATIONS
@@ -90,8 +90,7 @@ class _Writer:
         """A name for the expression."""
         if isinstance(expr, Const | Local):
             return expr
-        name = fresh("bits" if expr.dtype == dtypes.u32 else "number", self.bound_names)
-        self.bound_names.add(name)
+        name = reserve("bits" if expr.dtype == dtypes.u32 else "number", self.bound_names)
         self.lets.append(Let(name, expr))
         return Local(name, expr.dtype)
 

@@ -28,9 +28,9 @@ from rune.lowering.kernel.rewrite import (
     all_names,
     bodies,
     expressions,
-    fresh,
     map_bodies,
     map_parts,
+    reserve,
     symbols_used,
     unique_names,
     with_operands,
@@ -135,8 +135,7 @@ class _Sharer:
         # A value read once gets no Let: renderers write it in place.
         if entry.wanted == 1:
             return value
-        name = fresh("common", self.used_names)
-        self.used_names.add(name)
+        name = reserve("common", self.used_names)
         front.append(Let(name, value))
         entry.local = Local(name, expr.dtype)
         return entry.local
