@@ -1,1 +1,1 @@
-"""The language: types, programs, primitives, tracing, interpreters. It knows no operation by name."""
+"""The language: types, programs, primitives, tracing, interpreters. It knows no operation."""

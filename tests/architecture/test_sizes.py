@@ -13,6 +13,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.sources import ROOT, Source, sources, statements
 
 FILE_LINES, FUNCTION_LINES = 500, 60
@@ -97,6 +99,18 @@ def test_a_pass_shows_before_and_after_and_says_its_invariant_and_its_cost():
 
     assert len(docstrings) > 20
     assert not {s: [p for p in parts if p not in d] for s, d in docstrings.items() if not all(p in d for p in parts)}
+
+
+INTERPRETERS = {"rune/transforms/derivatives/jvp.py": "Jvp", "rune/transforms/batching/batch.py": "Batch"}
+
+
+@pytest.mark.parametrize(("path", "name"), INTERPRETERS.items())
+def test_an_interpreter_is_a_page_and_its_class_a_screen(path: str, name: str):
+    text = (ROOT / path).read_text()
+    (node,) = (n for n in ast.parse(text).body if isinstance(n, ast.ClassDef) and n.name == name)
+
+    assert len(text.splitlines()) <= 180
+    assert (node.end_lineno or 0) - node.lineno + 1 <= 40
 
 
 def test_the_order_of_the_passes_is_one_page():

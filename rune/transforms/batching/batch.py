@@ -6,7 +6,7 @@ A value without lanes stays as it is, so what does not depend on the lane is com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from rune.array import Array
 from rune.core import axes
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.primitive import Collective, Primitive
+from rune.core.primitive import Collective, Primitive, Rule
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.values import Value
@@ -84,7 +84,7 @@ class Batch(Interpreter):
         return self.join(out, is_batched)
 
 
-def _rule(batch: Batch, primitive: Primitive, mentions_axis: bool) -> Callable[..., Any]:
+def _rule(batch: Batch, primitive: Primitive, mentions_axis: bool) -> Rule:
     """What the primitive means on lanes."""
     # A collective that does not mention the axis of the lanes is batched like any operation.
     if mentions_axis and isinstance(primitive, Collective):
@@ -95,7 +95,7 @@ def _rule(batch: Batch, primitive: Primitive, mentions_axis: bool) -> Callable[.
 
 
 def _over_lanes(
-    batch: Batch, primitive: Collective, batched: Sequence[bool], size: Size, *values: Value, **params: Any
+    batch: Batch, primitive: Collective, batched: Sequence[bool], size: Size, *values: Value, **params: Hashable
 ) -> tuple[Value, bool]:
     """A collective over the axis of the lanes."""
     if batch.axis is None or batch.axis.devices == 1:
