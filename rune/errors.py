@@ -314,9 +314,9 @@ class EscapedTracerError(TracerError, RuntimeError):
     """A traced value used after its transformation had ended.
 
     >>> import rune
-    >>> kept = []
-    >>> rune.jit(kept.append)(1.0)
-    >>> kept[0] + 1  # doctest: +ELLIPSIS
+    >>> escaped = []
+    >>> rune.jit(escaped.append)(1.0)
+    >>> escaped[0] + 1  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.EscapedTracerError: tracer: cannot use a traced value f32*[] after its ...
     """

@@ -6,11 +6,12 @@ A participle says what happened to a value, never what it is, so a reader has to
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.sources import Source, sources
+from tests.architecture.sources import ROOT, Source, sources
 
 FORBIDDEN = frozenset("found made given own kept rest whole taken moved told seen left".split())
 
@@ -101,6 +102,33 @@ ROOMS = rooms()
 )
 def test_every_way_to_name_a_value_is_seen(code: str):
     assert [name for _, name in forbidden(ast.parse(code))] == ["seen"]
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """The code that users read, with its place: that of pages, and the examples of docstrings."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for block in re.findall(r"^```python[^\n]*\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            yield str(page.relative_to(ROOT)), block
+    for source in sources("rune"):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and ">>> " in node.value:
+                lines = re.findall(r"^ *(?:>>>|\.\.\.) ?(.*)$", node.value, re.MULTILINE)
+                yield f"{source}:{node.lineno}", "\n".join(lines)
+
+
+def parsed(code: str) -> ast.Module:
+    """Code as a tree; nothing where a page shows a part of a program."""
+    try:
+        return ast.parse(code)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def test_code_that_users_read_names_its_values_by_nouns():
+    pages = [(place, parsed(code)) for place, code in examples() if place != "docs/plan_scalars.md"]
+
+    assert len([tree for _, tree in pages if tree.body]) > 1500
+    assert [(place, name) for place, tree in pages for _, name in forbidden(tree)] == []
 
 
 @pytest.mark.parametrize("name", sorted(ROOMS))
