@@ -5,9 +5,8 @@ compiled call takes a fraction of one. But compiling takes as long as hundreds o
 for as many, all alike: in settings, types and places of arrays, and all other arguments by value.
 
 Nobody can tell by the results: code is compiled where it has the bits of eager evaluation
-(exact.py), other programs become a straight line of the functions that eager evaluation calls.
-Those that can be neither, that are watched or on a device, and calls under a transformation run as
-before.
+(exact.py), other programs become a straight line of the functions that eager evaluation calls. What
+is neither, watched or on a device, goes on as it did, as do calls under a transformation.
 """
 
 from __future__ import annotations
