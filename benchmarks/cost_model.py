@@ -31,7 +31,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.costs import cost
 from rune.lowering.explain import Lowered
 from rune.lowering.kernels import Kernel
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.profiling import aligned
 
 ROUNDS, BURST_S, MOST_CALLS = 7, 1e-3, 20

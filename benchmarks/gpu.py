@@ -33,8 +33,8 @@ from gpu_workloads import WORKLOADS, Workload
 import rune
 from rune.backends import device_named
 from rune.lowering.kernelize.cost import estimate
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, all_steps
+from rune.lowering.stages import stages
 
 BURST_S, BURSTS = 0.03, 5
 LEAST, MOST = 2, 200  # calls of a burst
@@ -98,13 +98,19 @@ def by_rune(name: str, device: str) -> Line:
     start = perf_counter()
     result = rune.block_until_ready(function(*arrays))
     first = perf_counter() - start
-    taken = seconds(lambda: function(*arrays), rune.block_until_ready)
-    profiled = PROFILED if taken < SLOW_S else 1
+    seconds_per_call = seconds(lambda: function(*arrays), rune.block_until_ready)
+    profiled = PROFILED if seconds_per_call < SLOW_S else 1
     with rune.debug.profile() as profile:
         for _ in range(profiled):
             function(*arrays)
     steps = [(s.name, s.calls / profiled, s.seconds / profiled) for plan in profile.plans for s in plan.steps]
-    return {"first": first, "seconds": taken, "steps": steps, "probe": probe(result), **predicted(workload, device)}
+    return {
+        "first": first,
+        "seconds": seconds_per_call,
+        "steps": steps,
+        "probe": probe(result),
+        **predicted(workload, device),
+    }
 
 
 def predicted(workload: Workload, device: str) -> Line:
@@ -126,8 +132,8 @@ def by_jax(name: str, _: str) -> Line:
     start = perf_counter()
     result = jax.block_until_ready(function(*arrays))
     first = perf_counter() - start
-    taken = seconds(lambda: function(*arrays), jax.block_until_ready)
-    return {"first": first, "seconds": taken, "probe": probe(result), "device": str(jax.devices()[0])}
+    seconds_per_call = seconds(lambda: function(*arrays), jax.block_until_ready)
+    return {"first": first, "seconds": seconds_per_call, "probe": probe(result), "device": str(jax.devices()[0])}
 
 
 LIBRARIES = {"rune": by_rune, "jax": by_jax}
@@ -172,10 +178,10 @@ def row(line: Line, peer: Line) -> str:
     name = f"{line['name']:26}"
     if "error" in line:
         return f"{name}{line['error'][:300]}"
-    taken, best = 1e6 * line["seconds"], EVERY[line["name"]].best
+    microseconds, best = 1e6 * line["seconds"], EVERY[line["name"]].best
     kernels = 1e6 * sum(s for _, _, s in line["steps"])
-    text = f"{name}{taken:10.1f}{kernels:10.1f}{1e6 * line['predicted']:11.1f}"
-    text += f"{best:8.0f}{best / taken:7.0%}" if best else f"{'':15}"
+    text = f"{name}{microseconds:10.1f}{kernels:10.1f}{1e6 * line['predicted']:11.1f}"
+    text += f"{best:8.0f}{best / microseconds:7.0%}" if best else f"{'':15}"
     if "seconds" in peer:
         text += f"{1e6 * peer['seconds']:10.1f}{line['seconds'] / peer['seconds']:7.2f}"
         text += f"  {difference(line['probe'], peer['probe']):.0e}"

@@ -44,8 +44,8 @@ from rune.lowering.costs.table import A100, H100
 from rune.lowering.explain import Lowered
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernelize.cost import estimate
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, Loop, Plan, inner_plans
+from rune.lowering.stages import stages
 
 NORESERVE = 0x4000  # MAP_NORESERVE of Linux: pages that are never touched take no memory
 DEVICES: Mapping[str, tuple[DeviceRecord, int]] = {"sm_90": (H100, 227 << 10), "sm_80": (A100, 163 << 10)}

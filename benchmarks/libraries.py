@@ -117,8 +117,8 @@ def mlp_step(jit: Any, value_and_grad: Any, xp: Any, nn: Any) -> Callable[..., A
 
     def step(weights: Any, images: Any, labels: Any) -> Any:
         value, grads = value_and_grad(loss)(weights, images, labels)
-        moved = tuple(w - LEARNING_RATE * g for w, g in zip(weights, grads))
-        return value, moved
+        updated_weights = tuple(w - LEARNING_RATE * g for w, g in zip(weights, grads))
+        return value, updated_weights
 
     return jit(step)
 
@@ -180,8 +180,8 @@ def convolving(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Cal
 
     def gradient(s: Sizes) -> Call:
         both = core.jit(core.grad(lambda x, w: xp.sum(conv(x, w) ** 2), argnums=(0, 1)))
-        given = arrays(s)
-        return lambda: wait(both(*given)[1])
+        operands = arrays(s)
+        return lambda: wait(both(*operands)[1])
 
     return {"conv": forward, "conv_grad": gradient}
 
@@ -307,8 +307,8 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         u, v, x = s.units, np.float32(s.units**-0.5), normal((s.steps, RNN_BATCH, s.units), 1)
         weights = normal((u, u), 2) * v, normal((u, u), 3) * v, np.zeros(u, np.float32)
         gradient = core.jit(core.grad(rnn_loss(xp, scan)))
-        given = tuple(map(xp.asarray, weights)), xp.asarray(x)
-        return lambda: wait(gradient(*given)[0])
+        operands = tuple(map(xp.asarray, weights)), xp.asarray(x)
+        return lambda: wait(gradient(*operands)[0])
 
     def long_scan(s: Sizes) -> Call:
         def step(c: Any, x: Any) -> Any:

@@ -63,13 +63,13 @@ class Row:
 
     def median(self, library: str) -> float | None:
         """Median seconds of a library."""
-        found = [r[library] for r in self.rounds if library in r]
-        return statistics.median(found) if found else None
+        values = [r[library] for r in self.rounds if library in r]
+        return statistics.median(values) if values else None
 
     def ratio(self, peer: str) -> float | None:
         """Median of rune's time over the peer's, round by round."""
-        found = [r["rune"] / r[peer] for r in self.rounds if peer in r]
-        return statistics.median(found) if found else None
+        values = [r["rune"] / r[peer] for r in self.rounds if peer in r]
+        return statistics.median(values) if values else None
 
     def held(self) -> bool | None:
         """Whether the bar holds; None where its peer is missing."""
@@ -144,11 +144,11 @@ def measure(case: Case, libraries: Sequence[str], workers: Mapping[str, Worker],
             _seconds(case, name, workers, options, checks)
     for number in range(options.rounds):
         turn = number % len(taking)
-        found = {}
+        seconds = {}
         for name in (*taking[turn:], *taking[:turn]):
             time.sleep(SETTLE)
-            found[name] = _seconds(case, name, workers, options, checks)
-        row.rounds.append(found)
+            seconds[name] = _seconds(case, name, workers, options, checks)
+        row.rounds.append(seconds)
     _compare(case, checks)
     return row
 
@@ -166,11 +166,11 @@ def _seconds(
 
 
 def _compare(case: Case, checks: Mapping[str, float]) -> None:
-    for name, found in checks.items():
-        if abs(found - checks["rune"]) > TOLERANCE * abs(found):
+    for name, check in checks.items():
+        if abs(check - checks["rune"]) > TOLERANCE * abs(check):
             raise SystemExit(
                 f"benchmarks: {case.name}: rune's result differs from {name}'s "
-                f"(mean size {checks['rune']} against {found})"
+                f"(mean size {checks['rune']} against {check})"
             )
 
 
@@ -225,13 +225,13 @@ def processor() -> str:
 
 def installed() -> list[str]:
     """The libraries that are there; says loudly which are not."""
-    found = [n for n in NAMES if importlib.util.find_spec(n) is not None]
+    present = [n for n in NAMES if importlib.util.find_spec(n) is not None]
     for name in NAMES:
-        if name not in found:
+        if name not in present:
             print(f"NOT INSTALLED: {name}. Its column is empty and its bars are not measured.")
-    if "rune" not in found:
+    if "rune" not in present:
         raise SystemExit("benchmarks: rune itself is not importable (set PYTHONPATH)")
-    return found
+    return present
 
 
 def use_threads(count: int) -> None:

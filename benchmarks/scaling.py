@@ -24,7 +24,7 @@ import numpy as np
 import rune
 from rune.backends import Device, device_of
 from rune.core.program import Program
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.sharding import Mesh, P
 from rune.transforms.placement.curves import Curve
 from rune.transforms.placement.predict import computation

@@ -30,7 +30,7 @@ from rune.backends import Device, device_named
 from rune.lowering.build.schedule import parse
 from rune.lowering.build.space import candidates
 from rune.lowering.kernels import Kernel
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.lowering.steps import step_costs
 from rune.transforms.tuning.report import TunedKernel
 from rune.transforms.tuning.search import Budget, search

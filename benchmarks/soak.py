@@ -76,11 +76,11 @@ def entries(folder: str) -> int | None:
 def read_counts(step: int, device: str) -> Reading:
     """Count what is alive."""
     gc.collect()
-    found = [x for x in gc.get_objects() if isinstance(x, rune.Array) and not x.is_deleted()]
+    arrays = [x for x in gc.get_objects() if isinstance(x, rune.Array) and not x.is_deleted()]
     held = rune.memory_stats(device).live_bytes
-    live = sum(x.nbytes for x in found)
+    live = sum(x.nbytes for x in arrays)
     process = resident_bytes(), entries("fd"), entries("task")
-    return Reading(step, len(found), live, held, *process)
+    return Reading(step, len(arrays), live, held, *process)
 
 
 def training(device: str) -> Iterator[None]:
@@ -165,15 +165,15 @@ def growth(resident: Sequence[int]) -> int:
 
 def complaints(readings: Sequence[Reading], growth_bytes: int) -> list[str]:
     """What is not flat."""
-    found = []
+    failures = []
     for name, slack in (("live_bytes", 0), ("device_bytes", 0), ("handles", LATE), ("threads", LATE)):
-        seen = [getattr(r, name) for r in readings if getattr(r, name) is not None]
-        if seen and max(seen) - min(seen) > slack:
-            found.append(f"{name} went from {min(seen)} to {max(seen)}")
+        values = [getattr(r, name) for r in readings if getattr(r, name) is not None]
+        if values and max(values) - min(values) > slack:
+            failures.append(f"{name} went from {min(values)} to {max(values)}")
     resident = [r.resident_bytes for r in readings if r.resident_bytes is not None]
     if growth(resident) > growth_bytes:
-        found.append(f"the process grew by {growth(resident)} bytes besides its largest jump")
-    return found
+        failures.append(f"the process grew by {growth(resident)} bytes besides its largest jump")
+    return failures
 
 
 def report(name: str, device: str, steps: int, warm_up: int) -> list[str]:
@@ -206,13 +206,13 @@ def _main(argv: Sequence[str] | None) -> int:
     parser.add_argument("--warm-up", type=int, default=WARM_UP)
     parser.add_argument("--device", choices=here, action="append")
     options = parser.parse_args(argv)
-    found: list[str] = []
+    failures: list[str] = []
     for name in options.work or WORK:
         default = ["cpu:0"] if name == "training" else here
         for device in options.device or default:
-            found += report(name, device, options.steps or STEPS[name], options.warm_up)
-    print(*(f"NOT FLAT: {c}" for c in found) if found else ["flat"], sep="\n")
-    return int(bool(found))
+            failures += report(name, device, options.steps or STEPS[name], options.warm_up)
+    print(*(f"NOT FLAT: {c}" for c in failures) if failures else ["flat"], sep="\n")
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

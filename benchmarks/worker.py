@@ -51,11 +51,11 @@ def answer(library: Library, call: Callable[[], Any], length: float) -> dict[str
     gc.collect()
     gc.disable()
     try:
-        found = burst(call, library.wait, length)
+        seconds = burst(call, library.wait, length)
     finally:
         gc.enable()
     sizes = np.abs(library.to_numpy(call()))
-    return {"seconds": found, "check": float(np.mean(sizes, dtype=np.float64))}
+    return {"seconds": seconds, "check": float(np.mean(sizes, dtype=np.float64))}
 
 
 def first_call(call: Callable[[], Any]) -> dict[str, Any]:
@@ -68,12 +68,12 @@ def first_call(call: Callable[[], Any]) -> dict[str, Any]:
 def serve(library: Library, size: str, length: float) -> None:
     """Answer requests until standard input ends."""
     print(json.dumps({"version": library.version}), flush=True)
-    made: dict[str, Callable[[], Any]] = {}
+    calls: dict[str, Callable[[], Any]] = {}
     for line in sys.stdin:
         name = line.strip()
-        if name not in made:
-            made[name] = library.calls[name](SIZES[size])
-        print(json.dumps(answer(library, made[name], length)), flush=True)
+        if name not in calls:
+            calls[name] = library.calls[name](SIZES[size])
+        print(json.dumps(answer(library, calls[name], length)), flush=True)
 
 
 def main() -> None:

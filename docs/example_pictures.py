@@ -103,7 +103,7 @@ def kalman_filter(names: Names) -> Figure:
 def deconvolution(names: Names) -> Figure:
     """The truth, the picture as taken, and the ways back."""
     divided = names["divided"]
-    images = {"truth": names["sharp"], "as taken": names["taken"], "divided": divided(1e-9)}
+    images = {"truth": names["sharp"], "as taken": names["blurred"], "divided": divided(1e-9)}
     images |= {"Tikhonov": divided(0.02), "few edges": names["restored"]}
     figure, places = side_by_side(5, 1.9)
     for axes, (title, image) in zip(places, images.items()):
@@ -218,8 +218,8 @@ def hidden_markov(names: Names) -> Figure:
     """The series and the hidden states, and the posterior of each state."""
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     series, shares = figure.subplots(2, 1, sharex=True)
-    means, hours = names["params"]["mean"], np.arange(len(names["seen"]))
-    series.plot(hours, names["seen"], "o", ms=2.5, color=ORANGE, label="seen")
+    means, hours = names["params"]["mean"], np.arange(len(names["observations"]))
+    series.plot(hours, names["observations"], "o", ms=2.5, color=ORANGE, label="seen")
     series.step(hours, means[names["hidden"]], where="mid", color=GREY, lw=1, label="mean of the hidden state")
     course = np.asarray(names["best"](names["params"], names["scores"])).argmax(axis=1)
     series.step(hours, means[course], where="mid", color=BLUE, lw=1.2, label="likeliest course")

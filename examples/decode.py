@@ -109,24 +109,24 @@ def decode(
     step: Callable[..., Any], weights: Weights, count: int, prompt: np.ndarray = PROMPT
 ) -> tuple[np.ndarray, np.ndarray]:
     """`count` tokens, the prompt and then the likeliest ones, and the logits behind each."""
-    cache, tokens, found = empty_cache(), prompt.tolist(), []
+    cache, tokens, logits_of_steps = empty_cache(), prompt.tolist(), []
     for t in range(1, count + 1):
         cache, logits = step(weights, cache, np.asarray(tokens[:t], np.int32))
-        found.append(np.asarray(logits))
+        logits_of_steps.append(np.asarray(logits))
         if t == len(tokens):
-            tokens.append(int(found[-1].argmax()))
-    return np.asarray(tokens[:count], np.int32), np.stack(found)
+            tokens.append(int(logits_of_steps[-1].argmax()))
+    return np.asarray(tokens[:count], np.int32), np.stack(logits_of_steps)
 
 
 @functools.partial(rune.jit, static_argnames="count")
 def whole(weights: Weights, prompt: Any, count: int) -> tuple[Any, Any]:
     """What `decode` gives, as one program: a loop over positions that carries the cache."""
-    given = rnp.zeros(count, "int32").at[: len(prompt)].set(prompt)
+    padded_prompt = rnp.zeros(count, "int32").at[: len(prompt)].set(prompt)
     places = rnp.arange(CAPACITY)
 
     def body(carry: tuple[Cache, Any], position: Any) -> tuple[tuple[Cache, Any], tuple]:
         cache, chosen = carry
-        token = rnp.where(position < len(prompt), given[position], chosen)
+        token = rnp.where(position < len(prompt), padded_prompt[position], chosen)
         cache, logits = decode_token(weights, cache, token, position, lambda rows: rows, places <= position)
         return (cache, rnp.argmax(logits).astype("int32")), (token, logits)
 
@@ -149,10 +149,10 @@ def main(count: int = CAPACITY) -> None:
         "whole": lambda: whole(weights, PROMPT, count=count),
     }
     for name, way in ways.items():
-        with rune.counting() as seen:
+        with rune.counting() as counts:
             tokens, _ = way()
         shown = " ".join(map(str, np.asarray(tokens)[:12]))
-        print(f"{name:10} {seen.compiles} compiled, {seen.runs} runs: {shown} ...")
+        print(f"{name:10} {counts.compiles} compiled, {counts.runs} runs: {shown} ...")
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ def train(model: Model, digits: Digits, epochs: int) -> Trained:
             params, state, loss = step(params, state, batch.images, batch.labels)
             losses.append(float(loss))
             ends.append(time.perf_counter())
-    first_call, rest = ends[1] - ends[0], ends[-1] - ends[1]
-    rate = (len(losses) - 1) / rest if rest else float("nan")
+    first_call, later_calls = ends[1] - ends[0], ends[-1] - ends[1]
+    rate = (len(losses) - 1) / later_calls if later_calls else float("nan")
     return Trained(make_predict(model, params), np.array(losses), first_call, rate)
 
 
@@ -104,10 +104,10 @@ def report(trained: Trained, digits: Digits, held_out: Digits) -> np.ndarray:
 
 def show_mistakes(out: Path, model: Model, trained: Trained, held_out: Digits) -> Path:
     """Draw the held-out images that the model misreads, with what it took them for."""
-    found = trained.predict(held_out.images)
-    wrong = found != held_out.labels
+    predictions = trained.predict(held_out.images)
+    wrong = predictions != held_out.labels
     mistakes = held_out.take(wrong)
-    captions = [f"{t} read {f}" for t, f in zip(mistakes.labels, found[wrong])]
+    captions = [f"{t} read {f}" for t, f in zip(mistakes.labels, predictions[wrong])]
     title = f"{model.name}: {len(mistakes)} of {len(held_out)} misread"
     file = out / f"mistakes-{model.name.replace(' ', '-')}.png"
     return figures.save_grid(file, title, mistakes, captions, columns=6)

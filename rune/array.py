@@ -60,7 +60,7 @@ def committed_to(device: Device | None) -> Place:
 
 
 def free_on(device: Device | None) -> Place:
-    """The place of what happens to be on `device`."""
+    """The place of arrays that are on `device` without being committed to it."""
     return CPU if device is None else Place(device, False)
 
 
@@ -95,7 +95,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
     @property
     def committed(self) -> bool:
-        """True if the array is on its device because the user put it, or what it is made of, there.
+        """Whether the user put the array, or something it was computed from, on its device.
 
         >>> import rune, rune.numpy as rnp
         >>> rnp.ones(2).committed, (rune.device_put(1.0, "cpu") + rnp.ones(2)).committed
@@ -126,7 +126,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return copied_out(buffer, self.type, self.place.device)
 
     def start_numpy(self) -> Callable[[], np.ndarray]:
-        """Begin to copy the contents to the host; what it gives waits, and is called once."""
+        """Begin to copy the contents to the host; the result waits for them, and is called once."""
         backend = None if self.place.device is None else self.place.device.backend
         if isinstance(backend, ReadsAhead):
             return backend.start_copy_out(self.buffer, self.type)
@@ -182,7 +182,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return self
 
     def item(self, *index: int) -> Any:
-        """The single element as a Python scalar, or the one at an index, of the axes or flat.
+        """The single element as a Python scalar, or the one at an index, by axes or flat.
 
         Errors: ArgumentError for none or several elements without an index; IndexError beyond.
         """
@@ -439,7 +439,7 @@ def _references(array: Array) -> int:
     return sys.getrefcount(array._buffer)
 
 
-# How many of them the interpreter itself adds to that of the slot is different in each release.
+# How many references the interpreter adds to that of the slot differs between releases.
 _REFERENCES_OF_ONE = _references(Array(object(), ArrayType((), dtypes.f32)))
 
 
@@ -486,7 +486,7 @@ def default_place() -> Place:
 
 
 def on(device: str | Device) -> Device | None:
-    """The device (of that name); None for cpu:0, where all arrays are that need no copy."""
+    """The device, given as itself or by its name; None for cpu:0, whose arrays need no copy."""
     resolved = device_of(device)
     return None if resolved.name == "cpu:0" else resolved
 

@@ -1,6 +1,6 @@
 """Settings: what is set for the process, and over it the blocks that change it for themselves.
 
-A statement `rune.configure(check_nans=True)` changes the process, threads that are to come as well;
+A statement `rune.configure(check_nans=True)` changes the process, and threads that start later;
 `with rune.configure(check_nans=True):` changes the block alone, in its own thread or task. Which of
 the two a call is shows only after it: it waits until its thread asks for settings again, or until
 its result is dropped or shown, and only then it is a statement. So no thread ever sees a setting of
@@ -255,7 +255,7 @@ class Setting(Generic[T]):
         _scope.set(_Waiting(_settled(), self))
 
     def act(self) -> None:
-        """Be a statement, unless it is none."""
+        """Act as a statement, unless it is a block."""
         if self._is_open:
             self._is_open, self._acts = False, True
             _process.set(self, self._changes)
@@ -283,7 +283,7 @@ class Setting(Generic[T]):
             _scope.set(_process.opened((*layers[: depths[-1]], *layers[depths[-1] + 1 :])))
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, each call of which runs in a block."""
+        """The function, with each of its calls in a block."""
         self._take_back()
         is_late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         if not callable(function) or any(test(function) for test in is_late):

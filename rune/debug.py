@@ -126,9 +126,9 @@ def callback(
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune
-    >>> seen = []
-    >>> rune.vmap(lambda x: rune.debug.callback(seen.append, x))(rune.numpy.arange(3))
-    >>> [int(x) for x in seen]
+    >>> values = []
+    >>> rune.vmap(lambda x: rune.debug.callback(values.append, x))(rune.numpy.arange(3))
+    >>> [int(x) for x in values]
     [0, 1, 2]
     """
     debug_callback(callback, *args, ordered=ordered, **kw)

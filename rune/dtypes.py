@@ -85,7 +85,7 @@ def short(dtype: np.dtype) -> str:
 
 
 def one_of(dtype: np.dtype) -> np.dtype:
-    """The one object for a dtype; others may equal it, of unpickled arrays and with metadata."""
+    """The one object for a dtype; unpickled arrays and dtypes with metadata have equal ones."""
     return FROM_SHORT.get(SHORT.get(dtype, ""), dtype)
 
 
@@ -96,7 +96,7 @@ def one_of(dtype: np.dtype) -> np.dtype:
 class KeyDtype:
     """The dtype of keys of one generator. It prints as `key<fry>`, and its items have 64 bits.
 
-    It equals the NumPy dtype in which keys are stored, which `numpy.dtype` makes of it.
+    It equals the NumPy dtype in which keys are stored, and `numpy.dtype` turns it into that.
 
     >>> import rune
     >>> rune.random.key(0).dtype, rune.random.key(0).dtype == rune.random.KeyDtype("threefry2x32")
@@ -242,13 +242,13 @@ def named(dtype: object) -> np.dtype:
     """
     if type(dtype) is type and dtype in _PYTHON:
         return canonical(_PYTHON[dtype])
-    if not isinstance(dtype, Hashable):  # an array in the place of a dtype
+    if not isinstance(dtype, Hashable):  # an array in place of a dtype
         raise DtypeError(f"dtype: cannot use {type(dtype).__name__} (not a dtype of rune)")
     return _named(dtype)
 
 
 def available(dtype: np.dtype) -> np.dtype:
-    """The dtype that arrays have which are asked for in this one.
+    """The dtype of an array that is asked for in this one.
 
     >>> short(available(f64))
     'f64'
@@ -272,7 +272,7 @@ def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> Any
 
 
 def itemsize_bits(dtype: object) -> int:
-    """Number of bits of an element: 4 of int4, whatever its storage.
+    """Number of bits of an element: 4 for int4, however it is stored.
 
     Errors: DtypeError for an unknown dtype.
 
@@ -284,7 +284,7 @@ def itemsize_bits(dtype: object) -> int:
 
 
 def scalar_type_of(x: object) -> type:
-    """The Python type whose numbers are of the kind of an array, a number or a dtype.
+    """The Python type for numbers of the same kind as an array, a number or a dtype.
 
     Errors: DtypeError for keys, and for an unknown dtype.
 
@@ -328,7 +328,7 @@ def _named(dtype: Any) -> np.dtype:
 
 
 def native(values: Any) -> Any:
-    """NumPy's values in this machine's order of bytes: files hold them in the other one, too."""
+    """NumPy's values in this machine's byte order; those of files may be in the other one."""
     dtype = values.dtype
     return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
@@ -435,7 +435,7 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     ((dtype('float32'), True), (dtype('float64'), True))
     """
     dtype, weak = _promoted(types, config.current().promotion)
-    # Where 64 bits are truncated none come of 32 either: i8 and u32 meet in i32, as in JAX.
+    # Where 64 bits are truncated, promotion yields none either: i8 and u32 meet in i32, as in JAX.
     if dtype in _NARROW and not any(d in _NARROW for d, _ in types):
         dtype = available(dtype)
     return dtype, weak
@@ -493,8 +493,3 @@ def default_float(dtype: np.dtype) -> np.dtype:
     ('f32', 'f64')
     """
     return f64 if dtype in (i64, u64) else f32
-
-
-def is_differentiable(dtype: np.dtype) -> bool:
-    """True where a tangent space exists: floating and complex types."""
-    return dtype in INEXACT

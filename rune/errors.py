@@ -63,7 +63,7 @@ _line: ContextVar[Frame | None] = ContextVar("rune_line", default=None)
 
 
 def in_copied_context(function: Callable[..., R], *args: Any) -> R:
-    """`function(*args)` in a copy of the context: the variables it sets are the caller's no more.
+    """`function(*args)` in a copy of the context: the caller does not see what it sets there.
 
     Python itself returns to the caller's context, so an interrupt cannot leave a variable set,
     whatever step it arrives at. A `with` block cannot promise that: an interrupt may arrive on
@@ -73,12 +73,12 @@ def in_copied_context(function: Callable[..., R], *args: Any) -> R:
 
 
 def set_line(frame: Frame | None) -> None:
-    """What follows in this context is done for this line of the user's; None: the caller's."""
+    """Attribute what follows in this context to this line of the user's; None: to the caller's."""
     _line.set(frame)
 
 
 class at_line:
-    """Inside the block, what is done is done for this line of the user's; None: for the caller's.
+    """Inside the block, attribute what is done to this line of the user's; None: to the caller's.
 
     So a program that is rewritten keeps the lines that it came from.
     """
@@ -101,7 +101,7 @@ def user_frame() -> Frame | None:
     if line is not None:
         return line
     frame = sys._getframe(1)
-    # The first test decides nearly always, and operations that are traced wait for it.
+    # The first test nearly always decides, and it runs for every operation that is traced.
     while frame is not None and (frame.f_code.co_filename in PASSED_OVER or is_passed_over(frame)):
         frame = frame.f_back
     if frame is not None and frame.f_code.co_filename == threading.__file__:
@@ -137,7 +137,7 @@ class RuneError(Exception):
         super().__init__(with_context(message, hint, self.frame))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # `args` has the message as it is shown; made of it anew, it would show the line twice.
+        # `args` holds the message as shown: an error built from it would show the line twice.
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def restate(self, message: str | None = None, hint: str | None = None) -> None:
@@ -314,16 +314,16 @@ class EscapedTracerError(TracerError, RuntimeError):
     """A traced value used after its transformation had ended.
 
     >>> import rune
-    >>> kept = []
-    >>> rune.jit(kept.append)(1.0)
-    >>> kept[0] + 1  # doctest: +ELLIPSIS
+    >>> escaped = []
+    >>> rune.jit(escaped.append)(1.0)
+    >>> escaped[0] + 1  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.EscapedTracerError: tracer: cannot use a traced value f32*[] after its ...
     """
 
 
 class DepthError(RuneError, RecursionError):
-    """Transformations inside one another, deeper than rune goes.
+    """Transformations nested deeper than rune goes.
 
     >>> import rune
     >>> f = rune.jit(lambda x: f(x))
@@ -348,7 +348,7 @@ class DimensionError(RuneError, ValueError):
 class HostFallbackWarning(UserWarning):
     """An operation that a device leaves to the host: its operands are copied there and back.
 
-    It is given once for each operation. Who knows of it can silence it:
+    It is given once for each operation. To silence it:
 
     >>> import rune, rune.numpy as rnp, warnings
     >>> with warnings.catch_warnings():
@@ -434,7 +434,7 @@ class DataError(RuneError, RuntimeError):
 
 
 class OutOfMemory(RuneError, MemoryError, RuntimeError):
-    """More memory asked than a device has: says asked, used and the limit.
+    """A request for more memory than a device has; it says what was asked, used and allowed.
 
     >>> raise OutOfMemory("opencl: cannot allocate 8 GiB (2 GiB free)")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

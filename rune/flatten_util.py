@@ -29,12 +29,12 @@ class Unravel:
 
     treedef:  the tree
     types:    of its leaves
-    dtype:    of the vector, where leaves are of several dtypes; None where they are of one, and a
+    dtype:    of the vector, where leaves have several dtypes; None where they have one, and a
               vector of any dtype is taken apart
 
     Shapes: [N] -> a tree of arrays of N elements in all.
     Errors: ShapeError for another number of elements; DtypeError for another dtype than the
-            vector had, if leaves are of several.
+            vector had, if leaves have several.
 
     >>> import rune.numpy as rnp
     >>> vector, back = ravel_pytree({"a": rnp.zeros(2), "b": 1.0})

@@ -191,7 +191,7 @@ def scale_and_translate(
 
     shape:         of the result
     spatial_dims:  K axes; the others have the size they have
-    scale, translation: [K], also traced ones; coordinates are of pixels, whose centres are at 0.5,
+    scale, translation: [K], also traced ones; coordinates count pixels, whose centres are at 0.5,
                    1.5, …
     antialias:     where the image becomes smaller, low-pass filter it
     precision:     taken as JAX's; products are computed in the precision of their dtype
@@ -204,8 +204,8 @@ def scale_and_translate(
     Source: as for `resize`.
 
     >>> import rune, rune.numpy as rnp
-    >>> moved = rune.image.scale_and_translate
-    >>> moved(rnp.arange(4.0), (4,), (0,), rnp.ones(1), rnp.array([0.5]), "linear")
+    >>> resampled = rune.image.scale_and_translate
+    >>> resampled(rnp.arange(4.0), (4,), (0,), rnp.ones(1), rnp.array([0.5]), "linear")
     Array([0. , 0.5, 1.5, 2.5], f32[4], cpu:0)
     """
     x, sizes = _image("scale_and_translate", image, shape)

@@ -1,6 +1,6 @@
 """Every lock of the package, and what becomes of it in a forked child.
 
-A child has one thread, that which forked. A lock that another thread held would stay locked for
+A child has one thread, the one that forked. A lock that another thread held would stay locked for
 ever, so there are two kinds:
 
     lock(), reentrant()     guard Python's own objects, which are whole between any two steps of
@@ -87,7 +87,7 @@ def load(name: str) -> ModuleType:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """What modules make stays: to look through it for garbage is a tenth of the time they take."""
+    """What modules create stays: looking through it for garbage takes a tenth of the loading."""
     is_on = gc.isenabled()
     gc.disable()
     try:

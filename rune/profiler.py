@@ -142,7 +142,7 @@ class TraceAnnotation:
         self.name, self.arguments = name, arguments
 
     def __enter__(self):
-        profile = _state.profile or current()  # a trace is of all threads
+        profile = _state.profile or current()  # a trace covers all threads
         self.block = ExitStack()
         self.block.enter_context(within(profile))
         self.block.enter_context(span(self.name, Kind.SPAN, **self.arguments))
@@ -174,7 +174,7 @@ class StepTraceAnnotation(TraceAnnotation):
 def annotate_function(
     func: Callable[P, R] | None = None, name: str | None = None, **decorator_kwargs: object
 ) -> Callable[..., Any]:
-    """The function, each call of which a trace shows under a name.
+    """The function; a trace shows each of its calls under a name.
 
     name:               its own by default
     decorator_kwargs:   numbers and texts that are shown with it

@@ -275,7 +275,7 @@ def _spread(scale: Array, q: Quantized) -> Array:
 
 
 def matmul(x: Any, y: Any) -> Array:
-    """Matrix product of arrays of which one or both are quantised; `x @ q` and `q @ y` for short.
+    """Matrix product of arrays, one or both of them quantised; `x @ q` and `q @ y` for short.
 
     Shapes: [*B, M, K] @ [K, N] -> [*B, M, N]; a quantised side has rank 2 at least.
     Types:  the result has the dtype of the plain side, else that of the first.

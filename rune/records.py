@@ -1,11 +1,11 @@
 """Dataclasses whose methods are written when they are first used.
 
 `dataclasses.dataclass` compiles six methods for each class, 0.3 ms: half the time of `import rune`,
-and of what the first compiled function loads, for hundreds of classes of which a program uses few.
+and of what the first compiled function loads, for hundreds of classes, few of which a program uses.
 Here the standard decorator makes the fields and the slots, and a method is a descriptor that
 puts the function into its place when somebody asks for it. What the methods do is the same.
 
-`order` and InitVar are not there. A class that inherits from one of these is made here too.
+`order` and InitVar are not supported. A class that inherits from one of these is made here too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _record(
     def make(cls: type) -> type:
         wanted = {"__init__": init, "__repr__": repr, "__eq__": eq}
         explicit = dict(vars(cls))
-        # It wants to know that heirs of frozen classes are frozen, which costs two methods.
+        # It checks that subclasses of frozen classes are frozen, which costs two methods.
         is_heir = any(map(dataclasses.is_dataclass, cls.__mro__[1:]))
         standard = dataclasses.dataclass(
             init=False, repr=False, eq=False, frozen=frozen and is_heir, slots=slots, weakref_slot=weakref_slot
@@ -61,7 +61,7 @@ def _record(
         for name in wanted:
             if wanted[name] and name not in explicit:
                 setattr(record, name, _Late(record, name, _METHODS[name, frozen]))
-        # A class that says what is equal has None there, and still gets a hash if it is frozen.
+        # A class with an __eq__ of its own has None there, and still gets a hash if it is frozen.
         if eq and explicit.get("__hash__") is None:
             _put(record, __hash__=_Late(record, "__hash__", _hash) if frozen else None)
         if frozen:
@@ -72,7 +72,7 @@ def _record(
 
 
 def _tell(record: type, **settings: bool) -> None:
-    """Have the class say how it was made, for those that ask a dataclass."""
+    """Note how the class was made where dataclasses note it."""
     parameters = getattr(record, "__dataclass_params__")  # noqa: B009  # which checkers do not know
     for name, value in settings.items():
         setattr(parameters, name, value)

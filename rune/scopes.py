@@ -60,7 +60,7 @@ class named_scope(ContextDecorator):
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """The function, each call of which is in a scope of its name, or of `name`.
+    """The function, with each call in a scope of its name, or of `name`.
 
     Errors: none.
 

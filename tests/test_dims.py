@@ -371,8 +371,8 @@ def plain(tree: object, values: dict[str, int]) -> int:
             return tree
         case str():
             return values[tree]
-        case (operation, left, right):
-            return operation(plain(left, values), plain(right, values))
+        case (operation, a, b):
+            return operation(plain(a, values), plain(b, values))
         case Dim():
             return dims.evaluate(tree, values)
     raise AssertionError(tree)
@@ -384,8 +384,8 @@ def symbolic(tree: object) -> Size:
             return tree
         case str():
             return SYMBOLS[tree]
-        case (operation, left, right):
-            return operation(symbolic(left), symbolic(right))
+        case (operation, a, b):
+            return operation(symbolic(a), symbolic(b))
     raise AssertionError(tree)
 
 

@@ -236,16 +236,16 @@ def test_register_node_gives_children_flat_indices_as_keys():
 def test_register_node_with_keys_names_its_children():
     class Pair:
         def __init__(self, first: Any, second: Any):
-            self.left, self.right = first, second
+            self.x, self.y = first, second
 
     tree.register_node_with_keys(
         Pair,
-        lambda p: ([(tree.GetAttrKey("left"), p.left), (tree.GetAttrKey("right"), p.right)], None),
+        lambda p: ([(tree.GetAttrKey("x"), p.x), (tree.GetAttrKey("y"), p.y)], None),
         lambda _, children: Pair(*children),
     )
 
-    assert [tree.keystr(path) for path, _ in tree.leaves_with_path(Pair(1, [2]))] == [".left", ".right[0]"]
-    assert tree.map(str, Pair(1, [2])).right == ["2"]
+    assert [tree.keystr(path) for path, _ in tree.leaves_with_path(Pair(1, [2]))] == [".x", ".y[0]"]
+    assert tree.map(str, Pair(1, [2])).y == ["2"]
 
 
 def test_register_node_class_uses_the_methods_of_the_class():

@@ -73,10 +73,10 @@ def remez(fit: Fit) -> tuple[list[mpf], mpf]:
     for _ in range(8):
         coefficients, _ = solve(fit, points)
         errors = [w * (f - mp.polyval(coefficients[::-1], x)) for x, f, w in samples]
-        found = extrema(errors, grid, fit.degree + 2)
-        if len(found) < fit.degree + 2 or found == points:
+        extremal_points = extrema(errors, grid, fit.degree + 2)
+        if len(extremal_points) < fit.degree + 2 or extremal_points == points:
             break
-        points = found
+        points = extremal_points
     return coefficients, max(abs(e) for e in errors)
 
 

@@ -80,8 +80,8 @@ def _as_strict(marked: Any) -> Any:
     """SciPy's reasons to skip a backend, without those for rune from which strict is excepted."""
 
     def reasons(*args: Any, **kwargs: Any) -> dict[str, str]:
-        found = marked(*args, **kwargs)
-        return found if STRICT in found else {k: v for k, v in found.items() if k != RUNE}
+        skips = marked(*args, **kwargs)
+        return skips if STRICT in skips else {k: v for k, v in skips.items() if k != RUNE}
 
     return reasons
 

@@ -323,7 +323,7 @@ def decoder(params: Params, config: Config) -> Decoder:
     def compiled(function: Callable[..., Any], *others: None) -> Callable[..., Any]:
         # Parameters that are not arguments need not be looked through in every call.
         return rune.jit(
-            lambda cache, tokens, *rest: function(params, cache, tokens, *rest, config),
+            lambda cache, tokens, *operands: function(params, cache, tokens, *operands, config),
             donate_argnums=0,
             dims={"t": (1, config.max_position_embeddings)},
             in_dims=(None, "t", *others),

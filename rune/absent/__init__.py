@@ -1,8 +1,8 @@
-"""Names that other libraries have and rune has not, with what to use instead.
+"""Names that other libraries have and rune lacks, with what to use instead.
 
 The modules here hold tables: a reason, and the names that it is given for, in one string; a name
 may be a pattern. The pages docs/guide/missing*.md are made from them, and so is what a module says
-of a name that it has not. They are loaded when such an error is shown, and not before: `hasattr`
+of a name that it lacks. They are loaded when such an error is shown, and not before: `hasattr`
 asks for nothing, and `import rune` is as fast as ever.
 """
 
@@ -53,7 +53,7 @@ def of(module: str) -> Callable[[str], NoReturn]:
 
 
 def hint(module: str, name: str) -> str | None:
-    """What to use for a name that the module has not: from a table, another room, or alike.
+    """What to use for a name that the module lacks: from a table, another room, or one alike.
 
     >>> hint("rune", "debug_key_reuse")
     'use rune.configure(check_keys=True)'
@@ -76,7 +76,7 @@ def hint(module: str, name: str) -> str | None:
 
 
 def _speaks_of(pattern: str, name: str) -> bool:
-    """Whether a pattern of a table is of this name: `losses.*` is of the module `losses`, too."""
+    """Whether a pattern of a table covers this name: `losses.*` covers the module `losses`, too."""
     return fnmatchcase(name, pattern) or pattern == f"{name}.*"
 
 

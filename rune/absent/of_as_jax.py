@@ -1,4 +1,4 @@
-"""What jax 0.10.2 has and `rune.as_jax` has not, module by module and object by object.
+"""What jax 0.10.2 has and `rune.as_jax` lacks, module by module and object by object.
 
 MODULES: a reason, and patterns of the modules that it is given for.
 NAMES: by the section of the listing (tests/as_jax/surface), a reason and the names it is given for.
@@ -16,7 +16,7 @@ _LOWER_BY = "which rune has none of: lower by `mlir.lower_fun(f)`, f in operatio
 _MLIR = f"It belongs to MLIR, {_LOWER_BY}"
 _LOWERING = f"It belongs to XLA, {_LOWER_BY}"
 _TRACES = "JAX's interpreters are not rune's: a transformation of one's own reads the program of `jax.make_jaxpr`."
-_INSIDE = "The inside of JAX's tracing, which rune's interpreters have not."
+_INSIDE = "The inside of JAX's tracing, which rune's interpreters do not have."
 _TYPES = "Number types that no executor here has."
 _FLAGS = "It names XLA, its compiler or its devices."
 _PROCESSES = "Written for processes that share arrays; `rune.distributed` has what there is."

@@ -1,4 +1,4 @@
-"""What jax and jax.lax 0.10.2 have and rune and rune.lax have not."""
+"""What jax and jax.lax 0.10.2 have, and rune and rune.lax lack."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What NumPy and jax.numpy 0.10.2 have and rune.numpy has not."""
+"""What NumPy and jax.numpy 0.10.2 have, and rune.numpy lacks."""
 
 from __future__ import annotations
 
 from rune.absent import Table
 
-# Names by reason. What one version of NumPy has and another has not may stand here too.
+# Names by reason. What one version of NumPy has and another lacks may stand here too.
 MISSING: Table = {
     "They write into an array, and arrays are immutable; `x.at[...]` gives a changed copy.": "copyto putmask",
     "They speak of the memory of an array: its order, its sharing, iteration over it. An array of "

@@ -1,4 +1,4 @@
-"""What Optax 0.2.8 has and rune.optim and rune.nn have not."""
+"""What Optax 0.2.8 has, and rune.optim and rune.nn lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules of SciPy have and those of rune.scipy have not."""
+"""What the modules of SciPy have, and those of rune.scipy lack."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ MISSING: Mapping[str, Table] = {
             wasserstein_distance_nd weightedtau yeojohnson yeojohnson_llf yeojohnson_normmax
             yeojohnson_normplot
             """,
-        "Masked arrays, which rune has not.": "mstats",
+        "Masked arrays, which rune does not have.": "mstats",
         OWN: "ConstantInputWarning NearConstantInputWarning test",
     },
     "stats.gaussian_kde": {

@@ -161,7 +161,7 @@ _blocks: ContextVar[Mapping[str, Any]] = ContextVar("rune_as_jax_flags", default
 
 
 def value_of(name: str) -> Any:
-    """The value in force. Errors: AttributeError for an option that JAX has not."""
+    """The value in force. Errors: AttributeError for an option that JAX does not have."""
     if name in ACTING:
         return ACTING[name].value(config.current())
     if name in NOTED:
@@ -182,7 +182,7 @@ def in_block(name: str, value: Any) -> Block:
 def update(name: str, val: Any) -> None:
     """The option for the process.
 
-    Errors: AttributeError for an option that JAX has not; ArgumentError for a value that it cannot
+    Errors: AttributeError for an unknown option; ArgumentError for a value that it cannot
             have here, with the reason.
     """
     if name in ACTING:

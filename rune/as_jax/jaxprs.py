@@ -24,7 +24,7 @@ from rune.core.program import Atom, Equation, OpenProgram, Program, Var
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ConcretizationTypeError
-from rune.transforms.batching.vmap import Batch
+from rune.transforms.batching.batch import Batch
 from rune.transforms.eager import EVALUATE
 from rune.transforms.eval_shape import typeof
 from rune.transforms.programs.make_program import program_maker

@@ -52,7 +52,7 @@ def platform_dependent(
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """The tree, of which every array begins to be copied to the host."""
+    """The tree; its arrays begin to be copied to the host."""
     for leaf in rune.tree.leaves(x):
         if isinstance(leaf, Array):
             leaf.start_numpy()

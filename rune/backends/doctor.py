@@ -21,7 +21,7 @@ from rune.backends.shared.protocol import SaysHowItMeets, SaysWhatItLacks
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from rune.ops import add
 from rune.records import dataclass
 

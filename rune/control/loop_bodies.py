@@ -21,7 +21,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add
 from rune.records import dataclass
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.variation import without_sums

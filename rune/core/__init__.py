@@ -1,0 +1,1 @@
+"""The language: types, programs, primitives, tracing, interpreters. It knows no operation."""

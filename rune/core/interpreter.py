@@ -72,7 +72,7 @@ class Interpreter(InterpreterNames):
         return None
 
     def asked_for_axis(self, name: Hashable, axis: Axis) -> None:
-        """Take notice that a named axis outside this interpreter was asked for."""
+        """Note that a named axis outside this interpreter was asked for."""
 
 
 class Tracer(TracerNames):
@@ -98,7 +98,7 @@ def install_outermost(interpreter: Interpreter) -> None:
 
 
 def dispatch() -> tuple[ContextVar[Interpreter], Interpreter]:
-    """Where the current interpreter stands, and the one that evaluates: for native code."""
+    """The variable with the current interpreter, and the one that evaluates: for native code."""
     return _current, _outermost[0]
 
 

@@ -165,12 +165,12 @@ def always(*types: ArrayType, **params: object) -> bool:
 
 
 def lanes_of_matrices(*types: ArrayType, **params: object) -> tuple[int, ...]:
-    """The axes of a library's operands and results that lead those of matrices."""
+    """The axes of a library's operands and results before the last two."""
     return tuple(range(max(t.ndim for t in types) - 2))
 
 
 def lanes_of_rows(*types: ArrayType, **params: object) -> tuple[int, ...]:
-    """The axes of a library's operands and results that lead the last one."""
+    """The axes of a library's operands and results before the last one."""
     return tuple(range(max(t.ndim for t in types) - 1))
 
 

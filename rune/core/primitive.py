@@ -36,7 +36,7 @@ and one where the axis is of devices: the operands of a group, in order -> a res
 
     among(numpy_arrays, **params) -> list of arrays, in memory of their own
 
-Primitives of several results, and others that wish so, have rules of the whole equation:
+Primitives with several results, and others that need them, have rules for whole equations:
 
     jvp_equation(primals, tangents, params) -> (list of outputs, list of tangents); None is a zero
                                         tangent

@@ -61,7 +61,7 @@ class Literal(AtomNames):
 
     @property
     def operand(self) -> Value:
-        """The value for an operation: a number of Python's where only that says that it is weak.
+        """The value to give to an operation: a Python number where only that shows that it is weak.
 
         Not for one that hands its operands to a user's function, which expects arrays.
         """

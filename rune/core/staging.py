@@ -54,7 +54,7 @@ def install_tracer(tracer: type[StageTracer]) -> None:
 class Stage(Interpreter):
     """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them."""
 
-    __slots__ = ("axes", "captured", "copies", "equations", "inputs", "kept", "tracer")
+    __slots__ = ("axes", "captured", "copies", "equations", "inputs", "is_stored", "tracer")
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
@@ -64,7 +64,7 @@ class Stage(Interpreter):
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of NumPy data, by their id
         self.inputs: list[Var] = []
         self.axes: dict[Hashable, Axis] = {}  # named axes outside that the function asked for
-        self.kept = False  # whether a caller holds the program for as long as it is useful
+        self.is_stored = False  # whether a caller holds the program for as long as it is useful
 
     def inner(self) -> Stage:
         """A stage for a program that an equation of this one holds."""
@@ -204,7 +204,7 @@ def stage(function: FlatFunction, types: Sequence[ArrayType], name: str = "f") -
 def is_kept() -> bool:
     """Whether a program that is written here, or around here, is one that somebody will hold."""
     around = _stage_around(current())
-    while around is not None and not around.kept:
+    while around is not None and not around.is_stored:
         around = _stage_around(around.parent)
     return around is not None
 

@@ -1,13 +1,13 @@
 """Dimensions: integers, or polynomials over named sizes, with floor division and remainder.
 
 One algebra serves the shapes of arrays and the index expressions of kernels: a loop variable is a
-symbol whose bounds may mention other symbols, as i in 0..n-1. A Size is an int or a Dim, and
-Python's own operators work on both; what can be simplified within the bounds, is.
+symbol whose bounds may mention other symbols, as i in 0..n-1. A Size is an int or a Dim.
+Python's own operators work on both, and simplify whatever the bounds allow.
 
     4*i + j  with i in 0..5, j in 0..3       (4*i + j)//4 = i       (4*i + j)//12 = i//3
 
 Comparisons have three values: `less`, `at_most`, `equal` and `divides` say True or False only
-where that holds for all values of the symbols, else None. The operators `<` and its kin raise
+where that holds for all values of the symbols, else None. The operators `<`, `<=`, … raise
 UndecidedComparison for None, and `==` compares structure.
 
 factors.py: the parts, made once. algebra.py: sums, division, bounds. messages.py: what errors say.
@@ -257,7 +257,7 @@ def _rebound(s: Symbol, known: dict[Factor, Size]) -> Dim:
 
 
 def evaluate(x: Size, values: Mapping[str, int]) -> int:
-    """The value of x; whether the values keep the declared bounds is not looked at.
+    """The value of x. The declared bounds of the symbols are not checked.
 
     Errors: DimensionError when a symbol has no value.
 
@@ -321,7 +321,7 @@ def _read(node: ast.expr, symbols: Mapping[str, Dim]) -> Size:
             return symbols[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_read(operand, symbols)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_read(left, symbols), _read(right, symbols))
+        case ast.BinOp(left=a, op=op, right=b) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_read(a, symbols), _read(b, symbols))
     known = ", ".join(sorted(symbols)) or "none"
     raise DimensionError(f"parse: cannot read {ast.unparse(node)!r} (symbols: {known})")

@@ -75,7 +75,7 @@ def _is_from_outside() -> bool:
 
 
 def _is_between(code: CodeType) -> bool:
-    """Whether code is of Python's library, or a method that it wrote for a dataclass."""
+    """Whether code belongs to Python's library, or a method that it wrote for a dataclass."""
     if code.co_filename == "<string>":
         return code.co_name in ("__eq__", "__hash__")
     library = code.co_filename.startswith(("<frozen", _LIBRARY))

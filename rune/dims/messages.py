@@ -96,6 +96,6 @@ def as_symbol(x: Size) -> Symbol | None:
     ('n', None, None)
     """
     match terms_of(x):
-        case ((1, (Symbol() as found,)),):
-            return found
+        case ((1, (Symbol() as symbol,)),):
+            return symbol
     return None

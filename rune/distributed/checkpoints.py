@@ -93,7 +93,7 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
 
     path:   of the folder, which is made. A checkpoint that is there stays until the new one is
             whole, and is removed then.
-    arrays: a tree, of which each process writes the blocks that are its own; what all processes
+    arrays: a tree; each process writes the blocks that are its own; what all processes
             have whole, the first one.
     Errors: OSError if a file cannot be written; ArgumentError if a leaf is not an array;
             DistributedError if another process fails.

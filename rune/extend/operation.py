@@ -31,7 +31,7 @@ from rune.extend.signatures import Docstring, Signature, require_callable, requi
 from rune.ops.movement import repeat_lane
 from rune.records import dataclass
 from rune.transforms.arguments import array_leaves
-from rune.transforms.batching.vmap import batch_flat
+from rune.transforms.batching.batch import batch_flat
 from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
 from rune.transforms.custom.rules import as_arrays

@@ -173,7 +173,7 @@ def _readable(path: str, array: Array) -> Callable[[], Blocks]:
 
 
 def write(path: Path, saved: Saved, metadata: Mapping[str, str]) -> None:
-    """Write a tree in the place of `path`, all or nothing. Errors: OSError."""
+    """Write a tree in place of `path`, all or nothing. Errors: OSError."""
     format = suffix("save", path)
     forms = {name: stored_form(s.leaf.type, NATIVE[format]) for name, s in saved.sources.items()}
     leaves = {name: s.leaf for name, s in saved.sources.items()}

@@ -25,8 +25,6 @@ from rune.ops.jax_forms import GatherDimensionNumbers, ScatterDimensionNumbers, 
 from rune.ops.scatters import multiply_at
 from rune.typing import ArrayLike
 
-Axes = tuple[int, ...]
-
 
 def gather(
     operand: ArrayLike,

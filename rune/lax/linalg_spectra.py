@@ -101,7 +101,7 @@ def eig(
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
-    >>> w, left, right = lax.linalg.eig(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
+    >>> w, vl, vr = lax.linalg.eig(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
     >>> rnp.sort(w.real)
     Array([0., 2.], f32[2], cpu:0)
     """

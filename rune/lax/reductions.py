@@ -23,8 +23,6 @@ from rune.transforms.batching.vmap import vmap
 from rune.tree import TreeDef
 from rune.typing import ArrayLike, DTypeLike
 
-Reduction = Callable[..., Any]
-
 _TEXT = """{doc}
 
     Shapes: [*S] -> [*S] without the axes, which count from the front or the end.

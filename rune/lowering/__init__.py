@@ -1,6 +1,7 @@
 """Lowering: from a program to a plan. The stages in order, each a pure function of values.
 
-    pipeline    all stages and pass lists on one page
+    pipeline    every pass in order, on one page
+    stages      the stages, applied one after the other
     decompose   nested programs inlined, primitives expanded
     simplify/   program passes: constants, laws, common and dead equations
     kernelize/  equations -> kernels (kernels.py; kernels_text, kernels_parse, kernels_check)

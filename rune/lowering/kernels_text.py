@@ -137,9 +137,9 @@ def _step(step: KernelStep) -> str:
     match step:
         case Invoke(kernel=kernel):
             return f"{results} = {kernel} {operands}".rstrip()
-        case Routine(routine=routine, parameters=given):
-            parameters = ", ".join(f"{name}={value}" for name, value in given)
-            return f"{results} = call {routine} {operands} {{{parameters}}}"
+        case Routine(routine=routine, parameters=parameters):
+            settings = ", ".join(f"{name}={value}" for name, value in parameters)
+            return f"{results} = call {routine} {operands} {{{settings}}}"
         case Repeat(count=count, consts=consts):
             times = "while" if count is None else count
             return f"{results} = repeat {times} consts {consts} {operands}".rstrip() + " {"

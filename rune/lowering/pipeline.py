@@ -1,49 +1,31 @@
-"""The pipeline: from a program to a plan, all stages and pass lists on one page.
+"""The pipeline: every pass from a program to loops, in order, each with the reason for its place.
 
-    program -> decompose, simplify -> kernelize -> order -> build, optimise -> plan memory
+    program -> program_passes -> kernelize -> order -> build -> kernel_passes -> plan memory
 
-Every arrow is a pure function between immutable values that print, parse and check themselves.
-With `check`, each stage's value is checked, and after every pass as well: a failure names the
-pass and shows the value before and after it. RUNE_DUMP=program,kernels prints chosen stages.
+Every arrow is a pure function between immutable values that print, parse and check themselves;
+lowering/stages.py applies them. Any order of passes keeps every value: this is the one that pays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
-from time import perf_counter
 
-from rune.core.check import check_program
 from rune.core.lower import Rule
 from rune.core.primitive import Primitive
 from rune.core.program import Program
-from rune.errors import ArgumentError
-from rune.lowering import explain, extremes, factorisations, host_calls, kernels_check, live, memory, messages, scatters
-from rune.lowering.build import Built, build, build_by_default
-from rune.lowering.build.schedule import parse
+from rune.lowering import call_order, extremes, factorisations, live, messages, scatters
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
-from rune.lowering.explain import ASKED, DEFAULT, Lowered
-from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.kernel.rounds import require_few
-from rune.lowering.kernel.text import to_text as code_text
-from rune.lowering.kernelize import kernelize
-from rune.lowering.kernels import Kernel, KernelProgram
 from rune.lowering.legalize import parts, storage, units
 from rune.lowering.legalize.clamps import clamp_upwards_first
 from rune.lowering.legalize.contraction import separate_products
-from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import eliminate_common as common_code
 from rune.lowering.optimize import eliminate_dead as dead_code
 from rune.lowering.optimize import hoist_invariant, join_rounds, short_rows, simplify_index, sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
-from rune.lowering.order import with_steps_ordered
-from rune.lowering.passes import Pass, fixpoint, nested, run_passes
-from rune.lowering.plan import Plan
-from rune.lowering.plan_check import check_overlap
-from rune.lowering.plan_types import check_types
+from rune.lowering.passes import Pass, fixpoint, nested
 from rune.lowering.simplify import (
     chosen_writes,
     eliminate_common,
@@ -54,20 +36,6 @@ from rune.lowering.simplify import (
     simplify_algebra,
 )
 from rune.lowering.sorting import expansions as sorting
-
-# The loops that a search has found, if any, and where a kernel's come from.
-Stored = Callable[[Kernel], tuple[Built | None, str]]
-
-
-def no_winner(kernel: Kernel) -> tuple[Built | None, str]:
-    """No search has found anything for any kernel."""
-    return None, DEFAULT
-
-
-def _expansions(target: Target) -> Mapping[Primitive, Rule]:
-    """What a device does in place of the primitives' own expansions."""
-    rooms = (sorting, extremes, factorisations)
-    return {primitive: rule for room in rooms for primitive, rule in room.expansions(target).items()}
 
 
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
@@ -90,7 +58,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         # Before they get an order, which would keep them apart.
         messages.PASS,
         # Before anything moves: what has side effects gets an order.
-        host_calls.PASS,
+        call_order.PASS,
         # Before anything is simplified: real programs are all that later passes know.
         parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
@@ -132,90 +100,7 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     )
 
 
-def stages(
-    program: Program,
-    target: Target,
-    donated: Sequence[int] = (),
-    *,
-    schedules: Mapping[str, str] | None = None,
-    stored: Stored = no_winner,
-    check: bool = False,
-    reproducible: bool = True,
-) -> Lowered:
-    """Lower a program and keep every stage.
-
-    schedules: how the loops of some kernels are laid out, by name, in the grammar of
-               build/schedule.py
-    stored:    what a search has found for a kernel; where it has nothing there is the default.
-    Errors: ArgumentError for a kernel that there is not, and a schedule that one cannot have.
-    """
-    seconds: dict[str, float] = {}
-    require_dtypes(program, target)
-    with _timed(seconds, "simplified"):
-        passes = program_passes(target, reproducible=reproducible)
-        simplified = run_passes(passes, program, check_program if check else _accept)
-    with _timed(seconds, "kernels"):
-        kernels = with_steps_ordered(kernelize(simplified, target))
-        if check:
-            kernels_check.check(kernels)
-    with _timed(seconds, "code"):
-        built = _built(kernels, target, schedules or {}, stored)
-        codes = {name: optimised(b.code, target, check=check) for name, (b, _) in built.items()}
-    with _timed(seconds, "plan"):
-        plan = memory.plan_memory(kernels, codes, target.name, donated)
-        plan = storage.kernel_types(parts.outer_types(plan, program))
-        if check:
-            check_types(plan)
-            check_overlap(plan)
-    chosen = {name: b.schedule for name, (b, _) in built.items()}
-    origins = {name: origin for name, (_, origin) in built.items()}
-    lowered = Lowered(program, simplified, kernels, chosen, origins, codes, plan, target, seconds)
-    explain.dump(lowered)
-    return lowered
-
-
-def lower(program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False) -> Plan:
-    """The plan of a program. Arguments are its inputs, then its constants.
-
-    donated: numbers of arguments whose memory results may take over.
-    """
-    return stages(program, target, donated, check=check).plan
-
-
-def optimised(code: KernelCode, target: Target, *, check: bool = False) -> KernelCode:
-    """The loops of a kernel after all passes. Errors: DeviceError for too many rounds."""
-    accept = check_code if check else _accept
-    accept(code)
-    code = run_passes(kernel_passes(target), code, accept, code_text)
-    require_few(code, target)
-    return code
-
-
-def _built(
-    kernels: KernelProgram, target: Target, schedules: Mapping[str, str], stored: Stored
-) -> dict[str, tuple[Built, str]]:
-    """The loops of each kernel, and where its schedule comes from."""
-    unknown = [name for name in schedules if name not in kernels.kernels]
-    if unknown:
-        names = ", ".join(kernels.kernels) or "none"
-        raise ArgumentError(f"schedule: cannot find the kernel {unknown[0]!r} of {kernels.name} (it has: {names})")
-    asked = {name: parse(text) for name, text in schedules.items()}
-
-    def built(kernel: Kernel) -> tuple[Built, str]:
-        if kernel.name in asked:
-            return Built(asked[kernel.name], build(kernel, asked[kernel.name], target)), ASKED
-        winner, origin = stored(kernel)
-        return winner or build_by_default(kernel, target), origin
-
-    return {name: built(kernel) for name, kernel in kernels.kernels.items()}
-
-
-def _accept(value: object) -> None:
-    """Check nothing."""
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    start = perf_counter()
-    yield
-    seconds[stage] = perf_counter() - start
+def _expansions(target: Target) -> Mapping[Primitive, Rule]:
+    """What a device does in place of the primitives' own expansions."""
+    rooms = (sorting, extremes, factorisations)
+    return {primitive: rule for room in rooms for primitive, rule in room.expansions(target).items()}

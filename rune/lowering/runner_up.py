@@ -22,7 +22,7 @@ from rune.lowering.build.space import candidates, difference
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import Cost, cost
 from rune.lowering.kernels import Kernel
-from rune.lowering.pipeline import optimised
+from rune.lowering.stages import optimised
 from rune.records import dataclass
 
 MOST = 32  # candidates other than neighbours

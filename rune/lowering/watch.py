@@ -84,7 +84,7 @@ def watched(program: Program, wanted: Wanted) -> Watched:
 
     def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
         # Read only here, because the state changes with every operation.
-        return [*eval_program(flat, inputs), stage.site, stage.found]
+        return [*eval_program(flat, inputs), stage.site, stage.offence]
 
     watched_program = _staged(wanted, sites, flat.input_types, flat.name, run)
     return Watched(watched_program, tuple(sites))
@@ -96,13 +96,13 @@ Run = Callable[["_Watch", Sequence[Any]], list[Any]]
 class _Watch(Stage):
     """Writes equations, and after each one those that watch it."""
 
-    __slots__ = ("found", "site", "sites", "wanted")
+    __slots__ = ("offence", "site", "sites", "wanted")
 
     def __init__(self, wanted: Wanted, sites: list[Site]):
         super().__init__(None)
         self.wanted, self.sites = wanted, sites
         self.site: Value = np.int32(0)
-        self.found: Value = np.int32(0)
+        self.offence: Value = np.int32(0)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The equation, or one of watched programs, and what looks at its operands or result."""
@@ -138,21 +138,21 @@ class _Watch(Stage):
 
         def step(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
             leading, filled = inputs[:first], inputs[first + len(more) :]
-            stage.site, stage.found = inputs[first + len(more) - 2 : first + len(more)]
+            stage.site, stage.offence = inputs[first + len(more) - 2 : first + len(more)]
             outs = eval_program(body, [*leading, *filled])
             # The condition for the next step is evaluated at the end of this one.
             number = ops.add(leading[0], np.int32(1))
             now = [number, *leading[1 : 1 + consts], *outs[:carries]]
             asked = [] if condition is None else stage.asked(condition, now)
-            return [*outs[:carries], *asked, stage.site, stage.found, *outs[carries:]]
+            return [*outs[:carries], *asked, stage.site, stage.offence, *outs[carries:]]
 
         types = (*body.input_types[:first], *more)
         asking = condition and _plain(types, condition.name, lambda inputs: [inputs[first]])
         body_watched = self.staged((*types, *arrays), body.name, step)
         params = replace(form, body=body_watched, condition=asking).params()
-        outs = self.write(loop, [*args, *goes_on, self.site, self.found], params)
+        outs = self.write(loop, [*args, *goes_on, self.site, self.offence], params)
         end = carries + len(more)
-        self.site, self.found = outs[end - 2 : end]
+        self.site, self.offence = outs[end - 2 : end]
         return [*outs[:carries], *outs[end:]]
 
     def asked(self, condition: Program, operands: Sequence[Value]) -> Sequence[Value]:
@@ -164,18 +164,18 @@ class _Watch(Stage):
 
         def watched_branch(program: Program) -> Program:
             def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
-                *operands, stage.site, stage.found = inputs
-                return [*eval_program(program, operands), stage.site, stage.found]
+                *operands, stage.site, stage.offence = inputs
+                return [*eval_program(program, operands), stage.site, stage.offence]
 
             return self.staged((*program.input_types, *STATE), program.name, run)
 
         watched_params = map_programs(params, watched_branch)
-        branch_operands = [*args, self.site, self.found]
-        *outs, self.site, self.found = self.write(branch, branch_operands, watched_params)
+        branch_operands = [*args, self.site, self.offence]
+        *outs, self.site, self.offence = self.write(branch, branch_operands, watched_params)
         return outs
 
     def staged(self, types: Sequence[ArrayType], name: str, run: Run) -> Program:
-        """A program within, whose sites are of the whole."""
+        """A program within; its sites are counted with those of the whole."""
         return _staged(self.wanted, self.sites, types, name, run)
 
     # --- what is looked at --------------------------------------------------------------------
@@ -226,7 +226,7 @@ class _Watch(Stage):
         # Sites count from 1, so 0 says that nothing has failed.
         is_first = ops.logical_and(ops.eq(self.site, np.int32(0)), ops.gt(_count(fails), np.int32(0)))
         self.site = ops.select(is_first, number, self.site)
-        self.found = ops.select(is_first, value, self.found)
+        self.offence = ops.select(is_first, value, self.offence)
 
 
 def _staged(wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run) -> Program:

@@ -49,7 +49,7 @@ def value(name: str, x: Any) -> Any:
 
 
 def type_like(name: str, x: object) -> ArrayType:
-    """The type of an array, or the one that an object without values tells of, which is never weak.
+    """The type of an array, or of an object with only a shape and a dtype, which is never weak.
 
     Errors: ArgumentError for anything else.
     """
@@ -155,7 +155,7 @@ def static_int(name: str, what: str, x: Any) -> int:
 
 
 def static_count(name: str, what: str, x: object, least: int = 0) -> int:
-    """A Python integer for which the machine has room: of numbers, rows or steps on the way.
+    """A Python integer, of numbers, rows or steps for which the machine has room.
 
     Errors: ArgumentError if it is not an integer or is below `least`; OutOfMemory beyond the room.
     """
@@ -220,7 +220,7 @@ def placed(x: Array, device: str | Device | None) -> Array:
 
 
 def laid_out(x: X, sharding: Sharding | None) -> X:
-    """`x` laid out on the devices of a mesh; unchanged where none is said. Errors: ShapeError."""
+    """`x` laid out on the devices of a mesh; unchanged for None. Errors: ShapeError."""
     if is_unsaid(sharding):
         return x
     return put_each("out_sharding", "", x, wheres("out_sharding", "out_sharding", sharding, x))

@@ -196,7 +196,7 @@ def histogram(
     """(how many elements are in each bin, the bins' edges).
 
     Shapes: a any -> [N], [N+1]. Arguments: bins and range as for `histogram_bin_edges`.
-    Types:  counts are floats where the elements are; sums of weights are of their dtype.
+    Types:  counts are floats where the elements are; sums of weights have their dtype.
     density: the counts divided by their sum and the bins' widths.
     Errors: as `histogram_bin_edges`; ShapeError for weights of another shape.
 

@@ -202,7 +202,7 @@ def _abs_jvp(dx: Value, x: Value, y: Value) -> Array:
 
 
 def _or_one(x: Value) -> Array:
-    """x, with 1 in the place of 0."""
+    """x, with 1 in place of 0."""
     return select(eq(x, zero_like(x)), literal_like(1, x), x)
 
 

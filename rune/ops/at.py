@@ -239,7 +239,7 @@ class AtIndex(Generic[A]):
         return self._narrowed(power(self._x, self._factors(values, how)), how)
 
     def apply(self, function: Callable[[A], A], **how: Unpack[How]) -> A:
-        """A copy with function(elements) in the place of the elements; `function` is elementwise.
+        """A copy with function(elements) in place of the elements; `function` is elementwise.
 
         An element named k times is changed k times.
         Errors: MissingRule for more than MOST_TIMES traced indices, which may all be equal.
@@ -278,7 +278,7 @@ class AtIndex(Generic[A]):
         return read(x, self._within(how), mode, 1, how.get("wrap_negative_indices", True))
 
     def _changed(self, function: Callable[[A], A], how: How) -> A:
-        """function(elements) in the place of distinct elements."""
+        """function(elements) in place of distinct elements."""
         return self.set(function(self._elements(self._x, how)), **how)
 
     def _write(

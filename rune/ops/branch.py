@@ -47,7 +47,8 @@ def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-def _branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
+def branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
+    """Each program is run at most once, on the operands behind the number."""
     return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
 
 
@@ -55,7 +56,7 @@ branch = HigherOrder(
     "branch",
     "control",
     _branch_type,
-    calls=_branch_calls,
+    calls=branch_calls,
     multiple_results=True,
     run=_run_branch,
     dead_code=_branch_dead_code,

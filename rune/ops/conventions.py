@@ -44,7 +44,7 @@ Axis = int | Sequence[int] | None
 def entries(x: object) -> tuple[Size, ...]:
     """The members of a sequence or a vector, whatever its class; anything else by itself.
 
-    They may be anything: who uses them sees to it that they are integers.
+    They may be anything: the caller checks that they are integers.
     """
     is_many = isinstance(x, Iterable) and not isinstance(x, str) and getattr(x, "ndim", 1) != 0
     return tuple(x) if is_many else (x,)  # type: ignore[return-value, arg-type]
@@ -260,7 +260,7 @@ def conj(x: Any) -> Any:
 
 
 def ordered(comparison: Primitive, x: Operand, y: Operand) -> Array:
-    """A comparison by order; complex numbers by their real parts, those alike by the imaginary."""
+    """A comparison by order; complex numbers by their real parts, then by the imaginary ones."""
     name, x_type = comparison.name, getattr(x, "type", None)
     if type(x_type) is ArrayType and x_type.dtype.kind != "c" and x_type is getattr(y, "type", None):
         return comparison(x, y)  # the common case

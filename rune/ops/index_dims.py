@@ -4,7 +4,7 @@
 `indices` holds a start for each operand axis in `start_map`; the window spans `slice_sizes`;
 `collapsed` axes (size 1) are dropped from the result, the others appear at `offset` axes of the
 result; `operand_batching` axes go hand in hand with `indices_batching` axes. A scatter has the
-same picture with the updates in the place of the result.
+same picture with the updates in place of the result.
 
 The map from an element of the result to one of the operand is given twice: as index expressions
 for kernels (`piece`), and with NumPy for the references (`positions`).

@@ -266,7 +266,7 @@ def grown(a: V, m: Size, n: Size) -> V:
 
 
 def grown_by_identity(a: V, n: Size) -> V:
-    """Square matrices padded to size n, with ones on what is new of the diagonal."""
+    """Square matrices padded to size n, with ones on the new part of the diagonal."""
     shape = type_of(a).shape
     size = shape[-1]
     if size == n:
@@ -303,7 +303,7 @@ def zeros(like: Value) -> Array:
 
 
 def steps(count: Size, body: Callable[..., Sequence[Value]], *carry: Value) -> list[Any]:
-    """`repeat`, whose body is not even written down for no steps: it may look at what is not."""
+    """`repeat`, but a body that takes no step is not traced: it may index what is not there."""
     return list(carry) if count == 0 else repeat(count, body, *carry)
 
 

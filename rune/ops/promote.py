@@ -171,7 +171,7 @@ def _fit_together(values: Sequence[Operand], kind: str) -> bool:
 
 def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "convert") -> Any:
     """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`; a symbolic
-    size is worked out in `dtype`, so that one that holds it is not passed by.
+    size is computed in `dtype`, never in a narrower one on the way.
 
     name:   the operation that asks.
     Errors: OverflowError for a Python integer that the dtype cannot hold, unless
@@ -198,7 +198,7 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
 
 
 def _kind(dtype: np.dtype) -> int:
-    """Bools, integers, floats, complex numbers: what each kind holds, the next one does."""
+    """0 to 3 for bools, integers, floats, complex numbers: each kind holds those before it."""
     return sum(dtype in above for above in (dtypes.NUMERIC, dtypes.INEXACT, dtypes.COMPLEX))
 
 
@@ -238,18 +238,18 @@ def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:
 
 
 def _wrapped(name: str, number: int, dtype: np.dtype) -> int:
-    """The number modulo the size of a dtype that cannot hold it, where that is set."""
+    """The number modulo the size of a dtype that cannot hold it, if the settings ask for that."""
     default = dtypes.canonical(dtypes.i64)
     if config.current().python_integers == "checked" or not holds(default, number):
         raise unfit(name, number, dtype)
     return wrapped(number, dtype)
 
 
-_TOO_LARGE = 2**1024 - 2**970  # Python makes no float of what is larger
+_TOO_LARGE = 2**1024 - 2**970  # Python cannot convert larger integers to float
 
 
 def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
-    """The error for an integer that is none of `dtype`, and what to do about it."""
+    """The error for an integer that `dtype` cannot hold, and what to do about it."""
     integers = sorted(dtypes.INTEGER, key=lambda d: (int_bounds(d)[1], d.kind))
     wider = [d for d in integers if holds(d, number)]
     shown = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"

@@ -1,6 +1,6 @@
 """The memory of sharded arrays: one buffer for each device of a mesh.
 
-A sharded array is on a `Spread`, which stands in the place of its device. Its backend reads and
+A sharded array is on a `Spread`, which stands in place of its device. Its backend reads and
 writes whole arrays, block by block. Buffers in the host's memory are views of one array where they
 can be, and replicas there are one. A device of another process has its buffer there, and None here.
 """
@@ -171,7 +171,7 @@ def _require_same_everywhere(array: np.ndarray, sharding: NamedSharding) -> None
         "device_put",
         f"{ArrayType(array.shape, array.dtype)} with checksum {zlib.crc32(array.tobytes()):08x} by {sharding.spec!r}",
         {*sharding.mesh.homes},
-        hint="rune.make_array_from_process_local_data is for arrays of which each process has a part",
+        hint="rune.make_array_from_process_local_data is for arrays that each process has a part of",
     )
 
 

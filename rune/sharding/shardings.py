@@ -59,12 +59,12 @@ class Sharding(ABC):
 
     @property
     def addressable_devices(self) -> frozenset[Device]:
-        """Those of this process among them."""
+        """The devices of this process that hold a block."""
         return frozenset(d for d in self.device_set if d.is_local)
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of them belong to this process."""
+        """Whether all devices that hold a block belong to this process."""
         return all(d.is_local for d in self.device_set)
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
@@ -73,7 +73,7 @@ class Sharding(ABC):
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether some of them belong to this process."""
+        """Whether some devices that hold a block belong to this process."""
         return any(d.is_local for d in self.device_set)
 
     @property

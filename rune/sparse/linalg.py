@@ -26,7 +26,7 @@ def spsolve(
     """x with A x = b, of a square matrix by rows: data, its columns, where each row begins.
 
     The matrix is written out and factorised: n² numbers of memory, n³ products. A singular one
-    gives infinities or NaN. `tol` and `reorder` are of another method, and of no effect.
+    gives infinities or NaN. `tol` and `reorder` belong to another method, without effect.
     Shapes: data [N], indices [N], indptr [n + 1], b [n] or [n, K] -> as b.
     Types:  floating or complex; integers become floats.
     Errors: ShapeError for shapes that do not fit.

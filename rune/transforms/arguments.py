@@ -36,7 +36,7 @@ def is_float0(value: object) -> TypeGuard[np.ndarray]:
 
 
 def flatten_values(values: object) -> tuple[list[Value], tree.TreeDef]:
-    """The leaves of a tree, and its structure, of which float0 arrays are a part."""
+    """The leaves of a tree, and its structure, which float0 arrays are part of."""
     leaves, treedef = tree.flatten(values)
     if True in [type(x) is np.ndarray and is_float0(x) for x in leaves]:
         return tree.flatten(tree.map(lambda x: _Void(x.shape) if is_float0(x) else x, values))

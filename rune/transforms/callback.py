@@ -187,12 +187,12 @@ def io_callback(
     Errors:  as pure_callback.
 
     >>> import rune, rune.numpy as rnp
-    >>> seen = []
+    >>> values = []
     >>> def note(x):
-    ...     seen.append(float(x))
+    ...     values.append(float(x))
     ...     return x
     >>> double = rune.jit(lambda x: rune.io_callback(note, rnp.float32(0), x) * 2)
-    >>> float(double(3.0)), seen
+    >>> float(double(3.0)), values
     (6.0, [3.0])
     """
     effect = Effect.ORDERED if ordered else Effect.UNORDERED

@@ -11,7 +11,7 @@ from rune import locks
 @functools.cache
 def compiler() -> ModuleType:
     """The lowering: for the first program that is compiled."""
-    return locks.load("rune.lowering.pipeline")
+    return locks.load("rune.lowering.stages")
 
 
 @functools.cache

@@ -95,7 +95,7 @@ __all__ = [
 
 IsLeaf = Callable[..., bool]
 _MISSING = object()
-_DEEPEST_CALL = 64  # of `_walk`, in trees that are deeper; it is the faster one
+_DEEPEST_CALL = 64  # of `_walk`, which is faster than the stack of `_walk_deep`
 
 
 def flatten(tree: object, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:

@@ -55,7 +55,7 @@ class TreeDef:
     def from_node_data_and_children(
         registry: object, node_data: tuple[type, Any] | None, children: Iterable[TreeDef]
     ) -> TreeDef:
-        """The structure of which `node_data` and `children` speak; all registries know the same.
+        """The structure that `node_data` and `children` describe; all registries know the same.
 
         Errors: ArgumentError if the class is not registered as a node.
         """
@@ -67,7 +67,7 @@ class TreeDef:
         return node_of(kind, tuple(node_data[1]) if kind is DICT else node_data[1], tuple(children))
 
     def compose(self, inner: TreeDef) -> TreeDef:
-        """The structure with `inner` in the place of each leaf.
+        """The structure with `inner` in place of each leaf.
 
         >>> import rune
         >>> rune.tree.structure((0, None)).compose(rune.tree.structure([1, 2]))

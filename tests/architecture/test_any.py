@@ -46,7 +46,7 @@ BUDGETS: dict[str, int] = {
     "rune.sharding": 2,
     "rune.sparse": 28,
     "rune.tracebacks": 3,
-    "rune.transforms": 227,
+    "rune.transforms": 226,
     "rune.tree": 63,
     "rune.tree_files": 2,
     "rune.tree_util": 4,

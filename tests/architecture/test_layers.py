@@ -2,8 +2,8 @@
 
 Imports point down only. Every file belongs to a room, so a new room must be given its place here.
 Imports of the package inside functions would hide a cycle, and so would asking `sys.modules`: there
-are none. Drivers are imported in the backends alone, on first use. Within the backends not even
-types go in a circle.
+are none. Drivers are imported in the backends alone, on first use. Not even types go in a circle,
+but for four groups that are listed, none of them in the backends.
 """
 
 from __future__ import annotations
@@ -77,6 +77,15 @@ LOOKED_UP = {
     "rune/frames.py",
     "rune/tracebacks.py",
 }
+# Rooms whose modules name each other's types in a circle: a size and its factors; a program, the
+# primitives that it applies and the interpreters that apply them; operations and the arrays that
+# they take; an interpreter and the rules of its loops. No others do, and none of the backends.
+CIRCLES_OF_TYPES = (
+    {"rune.dims"},
+    {"rune.core"},
+    {"rune.ops", "rune.array", "rune.typing", "rune.sharding", "rune.tree", "rune.tree_files"},
+    {"rune.transforms"},
+)
 # JAX's modules, which are loaded by the names that they have in JAX.
 STAND_INS = {"jax", "jaxlib"}
 
@@ -160,6 +169,45 @@ def test_the_backends_name_each_other_without_a_circle_even_of_types():
     graph = {s.name: _named(s) & {b.name for b in backends} for s in backends}
 
     assert not circle(graph)
+
+
+def test_circles_of_types_are_those_of_things_that_speak_of_each_other():
+    graph = {s.name: {module_of(i.target, KNOWN) for i in imports(s)} - {s.name, "", "rune"} for s in sources()}
+    for_types = {(s.name, module_of(i.target, KNOWN)) for s in sources() for i in imports(s) if i.for_types_only}
+    rooms = [{room(m) for m in c} for c in circles(graph, for_types)]
+
+    assert all(any(c <= known for known in CIRCLES_OF_TYPES) for c in rooms)
+    assert len(rooms) == len(CIRCLES_OF_TYPES)
+
+
+def circles(graph: dict[str, set[str]], closing: set[tuple[str, str]]) -> set[frozenset[str]]:
+    """The modules that name each other, in groups; each group has one of the closing arrows."""
+    groups = ((behind(graph, b), behind(_reversed(graph), a)) for a, b in sorted(closing) if a in behind(graph, b))
+    return {frozenset(forwards & backwards) for forwards, backwards in groups}
+
+
+def behind(graph: dict[str, set[str]], start: str) -> set[str]:
+    """All that can be reached from a module, itself included."""
+    reached, pending = {start}, [start]
+    while pending:
+        new = graph.get(pending.pop(), set()) - reached
+        reached |= new
+        pending += new
+    return reached
+
+
+def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    arrows: dict[str, set[str]] = {}
+    for module, needs in graph.items():
+        for needed in needs:
+            arrows.setdefault(needed, set()).add(module)
+    return arrows
+
+
+def test_groups_of_a_circle_are_told_apart():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+
+    assert circles(graph, {("c", "b"), ("e", "d"), ("f", "a")}) == {frozenset("bc"), frozenset("de")}
 
 
 def test_a_circle_is_seen():

@@ -6,11 +6,12 @@ A participle says what happened to a value, never what it is, so a reader has to
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.sources import Source, sources
+from tests.architecture.sources import ROOT, Source, sources
 
 FORBIDDEN = frozenset("found made given own kept rest whole taken moved told seen left".split())
 
@@ -27,18 +28,29 @@ PUBLIC = {
     ("rune/random/inverses.py", "triangular", "left"),
 }
 
+FOLDERS = ("rune", "tests", "examples", "benchmarks", "docs", "tools")
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def bound_name(node: ast.AST) -> str | None:
+    """The name that a node gives to a value, if it gives one."""
+    match node:
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+        case ast.MatchAs(name=name) | ast.MatchStar(name=name) | ast.ExceptHandler(name=name):
+            return name
+        case ast.alias(asname=name):
+            return name
+    return None
+
+
 def bound_names(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Every parameter and every name that is assigned, with the innermost function around it."""
+    """Every parameter and every name that gets a value, with the innermost function around it."""
     pending: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
     while pending:
         node, function = pending.pop()
-        if isinstance(node, ast.arg):
-            yield function, node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield function, node.id
+        if name := bound_name(node):
+            yield function, name
         scope = node if isinstance(node, FUNCTIONS) else function
         pending += [(child, scope) for child in ast.iter_child_nodes(node)]
 
@@ -49,9 +61,9 @@ def forbidden(tree: ast.AST) -> set[tuple[ast.AST, str]]:
 
 
 def room(source: Source) -> str:
-    """The folder that a file is counted in: tests, one folder of rune, or one of rune/lowering."""
+    """The folder that a file is counted in: of rune an inner one, of rune/lowering the next."""
     top, *inner = str(source).split("/")[:-1]
-    depth = 0 if top == "tests" else 2 if inner[:1] == ["lowering"] else 1
+    depth = 0 if top != "rune" else 2 if inner[:1] == ["lowering"] else 1
     return "/".join([top, *inner[:depth]])
 
 
@@ -67,12 +79,56 @@ def offences(source: Source) -> list[str]:
 def rooms() -> dict[str, list[Source]]:
     """The files of each room. Collecting these tests parses none of them."""
     by_room: dict[str, list[Source]] = {}
-    for file in (*sources("rune"), *sources("tests")):
+    for file in (file for folder in FOLDERS for file in sources(folder)):
         by_room.setdefault(room(file), []).append(file)
     return by_room
 
 
 ROOMS = rooms()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(seen): pass",
+        "seen = 1",
+        "self.seen = 1",
+        "import math as seen",
+        "with f() as seen: pass",
+        "for seen in x: pass",
+        "match x:\n  case [seen, *_]: pass",
+        "try: pass\nexcept E as seen: pass",
+    ],
+)
+def test_every_way_to_name_a_value_is_seen(code: str):
+    assert [name for _, name in forbidden(ast.parse(code))] == ["seen"]
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """The code that users read, with its place: that of pages, and the examples of docstrings."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for block in re.findall(r"^```python[^\n]*\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            yield str(page.relative_to(ROOT)), block
+    for source in sources("rune"):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and ">>> " in node.value:
+                lines = re.findall(r"^ *(?:>>>|\.\.\.) ?(.*)$", node.value, re.MULTILINE)
+                yield f"{source}:{node.lineno}", "\n".join(lines)
+
+
+def parsed(code: str) -> ast.Module:
+    """Code as a tree; nothing where a page shows a part of a program."""
+    try:
+        return ast.parse(code)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def test_code_that_users_read_names_its_values_by_nouns():
+    pages = [(place, parsed(code)) for place, code in examples() if place != "docs/plan_scalars.md"]
+
+    assert len([tree for _, tree in pages if tree.body]) > 1500
+    assert [(place, name) for place, tree in pages for _, name in forbidden(tree)] == []
 
 
 @pytest.mark.parametrize("name", sorted(ROOMS))

@@ -34,8 +34,8 @@ from rune.errors import ArgumentError, CompileError, DimensionError, OutOfMemory
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import lower
 from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space
+from rune.lowering.stages import lower
 from tests import cuda_emulator
 from tests.backends.cuda import fake as cuda_fake
 from tests.backends.plans import plan_of, run

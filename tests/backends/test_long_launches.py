@@ -22,7 +22,7 @@ from rune.backends.shared.timing import record
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import parse
 from rune.lowering.kernel.work import work
-from rune.lowering.pipeline import lower, stages
+from rune.lowering.stages import lower, stages
 from tests.backends.plans import plan_of, run
 from tests.support.close import same
 

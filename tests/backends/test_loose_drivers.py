@@ -17,7 +17,7 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes
 from rune.backends import vulkan, wgpu
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.lowering.scalar.test_divisions import numbers
 from tests.support.close import same
 

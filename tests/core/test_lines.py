@@ -15,7 +15,7 @@ from rune.core.higher import subprograms
 from rune.core.program import Program
 from rune.errors import Frame, at_line, user_frame
 from rune.frames import pass_over
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 
 X = np.ones(4, np.float32)
 

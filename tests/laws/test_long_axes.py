@@ -25,7 +25,7 @@ from rune.dims import symbol
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import LLVMPIPE_ROUNDS
 from rune.lowering.kernel.rounds import most_rounds
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.close import near, same
 from tests.support.lowering import f32, i32, program_of, target

@@ -16,7 +16,7 @@ import pytest
 import rune
 from rune import ops
 from rune.backends import device_named
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.arrays import array
 from tests.support.work import calls
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import rune
 from rune.core.evaluate import eval_program
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.examples import COMPILING
 from tests.support.lowering import (
     PLAIN,

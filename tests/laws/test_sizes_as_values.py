@@ -16,8 +16,8 @@ import rune
 from rune import numpy as rnp
 from rune.dims import symbol
 from rune.errors import DeviceError, DimensionError
-from rune.lowering.pipeline import stages
 from rune.lowering.plan_text import parse, to_text
+from rune.lowering.stages import stages
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, program_of
 from tests.support.sampling import IS_WHOLE

@@ -19,7 +19,7 @@ from rune.lowering.kernel import text as kernel_text
 from rune.lowering.kernel.nodes import For, KernelCode, Let, Store
 from rune.lowering.kernel.rewrite import Body
 from rune.lowering.kernel.text import to_text
-from rune.lowering.pipeline import optimised
+from rune.lowering.stages import optimised
 from tests.lowering.test_schedules import GPU, kernel_of, of
 from tests.support.lowering import f32
 

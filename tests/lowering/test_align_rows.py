@@ -17,7 +17,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Fetch, MatrixProduct, Store
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernelize.align_rows import align_rows
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.ops.memory import in_memory
 from tests.lowering.test_build import AB, ABT, ATB, dot
 from tests.lowering.test_schedule_defaults import of

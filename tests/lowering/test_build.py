@@ -26,7 +26,7 @@ from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.text import to_text
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels_parse import parse
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.lowering import (
     PLAIN,

@@ -26,7 +26,7 @@ from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Op, const
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.lowering.kernel.examples import TEXTS
 from tests.ops.calls import Sample
 from tests.ops.samples import samples

@@ -16,8 +16,8 @@ from rune import numpy as rnp
 from rune.lowering.codegen.target import Target
 from rune.lowering.explain import Lowered
 from rune.lowering.factorisations.panels import block_of
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Loop
+from rune.lowering.stages import stages
 from tests.backends import plans
 from tests.backends.cuda.fake import TARGET, FakeCuda, opened
 from tests.support.close import near

@@ -17,13 +17,14 @@ from rune.core.higher import subprograms
 from rune.core.primitive import Effect
 from rune.core.program import Program
 from rune.core.side_effects import program_effect
+from rune.lowering.call_order import in_order
 from rune.lowering.decompose import decompose
-from rune.lowering.host_calls import TOKEN, host_call, in_order
-from rune.lowering.pipeline import stages
+from rune.lowering.host_calls import TOKEN, host_call
 from rune.lowering.plan import Call, all_steps
 from rune.lowering.plan_text import to_text
 from rune.lowering.simplify.eliminate_common import eliminate_common
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
+from rune.lowering.stages import stages
 
 F32 = rune.ShapeDtypeStruct((), "f32")
 

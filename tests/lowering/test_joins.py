@@ -13,7 +13,7 @@ from rune import ops
 from rune.lowering.decompose import decompose
 from rune.lowering.joins import MOST
 from rune.lowering.kernelize import cost
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.ops.movement import concatenate
 from tests.support.lowering import PLAIN, f32, program_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from rune import dtypes, ops
 from rune.lowering.kernels import Invoke, Routine
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.lowering import (
     PLAIN,

@@ -28,7 +28,7 @@ from rune.lowering.kernelize.two_step import Parallelism, split_reductions
 from rune.lowering.kernels import Fill, Let, Reduce, Write
 from rune.lowering.kernels_check import check
 from rune.lowering.kernels_text import program_text
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.gpus import H100
 from tests.support.lowering import PLAIN, WITH_DOT, f32, i32, number, only_kernel, program_of, target

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rune import dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.lowering import (
     PLAIN,

@@ -16,7 +16,7 @@ from rune import dtypes, ops
 from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Write
 from rune.lowering.kernels_text import to_text
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.lowering import (
     PLAIN,
     agree,

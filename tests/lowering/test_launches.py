@@ -12,8 +12,8 @@ import rune
 from rune import dtypes, ops
 from rune import numpy as rnp
 from rune.core.types import ArrayType
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Copy, Launch
+from rune.lowering.stages import stages
 from tests.support.lowering import PLAIN, f32, i32
 
 GPU = replace(

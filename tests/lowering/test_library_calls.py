@@ -19,8 +19,8 @@ from rune.core.program import Program
 from rune.errors import CheckError, HostFallbackWarning
 from rune.lowering.decompose import decompose
 from rune.lowering.host_calls import host_call
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Call, all_steps
+from rune.lowering.stages import stages
 from rune.ops.repeat import repeat, repeat_while
 from tests.support.lowering import f32
 

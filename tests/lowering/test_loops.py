@@ -25,11 +25,12 @@ from rune.lowering import kernels_check, kernels_parse, kernels_text, plan_text
 from rune.lowering.decompose import decompose
 from rune.lowering.explain import Lowered
 from rune.lowering.kernels import Repeat
-from rune.lowering.pipeline import program_passes, stages
+from rune.lowering.pipeline import program_passes
 from rune.lowering.plan import Branch, Launch, Loop, Plan, all_steps
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.simplify.eliminate_common import eliminate_common
 from rune.lowering.simplify.hoist_loops import hoist_loops
+from rune.lowering.stages import stages
 from rune.ops.loop import loop
 from tests.support.close import close
 from tests.support.lowering import PLAIN, WITH_DOT, f32

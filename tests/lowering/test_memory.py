@@ -22,9 +22,9 @@ from rune.errors import CheckError, DimensionError
 from rune.lowering import arena
 from rune.lowering.arena import ALIGNMENT, Block, live_peak, place
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import lower, stages
 from rune.lowering.plan import Copy, Launch, Slot, Space
 from rune.lowering.plan_check import check_overlap
+from rune.lowering.stages import lower, stages
 from tests.lowering import models
 from tests.support.lowering import PLAIN, WITH_DOT, agree, evaluate, f32, program_of, random_arguments, run_plan
 from tests.support.random_programs import random_program

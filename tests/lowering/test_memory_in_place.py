@@ -18,8 +18,8 @@ from rune import control, dtypes, ops
 from rune.backends.shared.executor import ConcreteLoop, all_concrete, concrete
 from rune.lowering.kernel.nodes import For
 from rune.lowering.kernelize import cost
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Copy, Plan
+from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.lowering import (
     WITH_DOT,

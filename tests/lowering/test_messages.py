@@ -12,8 +12,8 @@ from rune import numpy as rnp
 from rune.core.check import check_program
 from rune.core.higher import subprograms
 from rune.core.program import Program
+from rune.lowering.call_order import in_order
 from rune.lowering.decompose import decompose
-from rune.lowering.host_calls import in_order
 from rune.lowering.messages import MOST_BYTES, is_collective, merge_all
 from rune.sharding import P, make_mesh
 from rune.transforms.programs.variation import untyped

@@ -18,10 +18,10 @@ from rune.backends import device_named
 from rune.backends.shared.plan_check import check_plan
 from rune.core.sizes import SizeSource
 from rune.errors import CheckError, DimensionError
-from rune.lowering.pipeline import lower
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_sizes
 from rune.lowering.plan_text import parse, to_text
+from rune.lowering.stages import lower
 from tests.support.lowering import PLAIN, f32, program_of
 
 N, M = dims.symbol("n", 1, 9), dims.symbol("m", 0, 9)

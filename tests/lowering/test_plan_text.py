@@ -13,8 +13,9 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import CheckError
 from rune.lowering import explain
-from rune.lowering.pipeline import kernel_passes, lower, program_passes, stages
+from rune.lowering.pipeline import kernel_passes, program_passes
 from rune.lowering.plan_text import parse, to_text
+from rune.lowering.stages import lower, stages
 from tests.lowering import models
 from tests.support.lowering import PLAIN, WITH_DOT, agree, evaluate, f32, program_of, random_arguments, run_plan
 from tests.support.random_programs import random_program

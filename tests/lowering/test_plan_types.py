@@ -15,10 +15,10 @@ from rune.backends import device_named
 from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import CheckError
-from rune.lowering.pipeline import lower, stages
 from rune.lowering.plan import Call, Loop, Plan, Slot, Space, all_steps
 from rune.lowering.plan_text import parse, to_text
 from rune.lowering.plan_types import check_types
+from rune.lowering.stages import lower, stages
 from tests.support.lowering import PLAIN, f32, program_of
 
 TARGET = device_named("cpu").target

@@ -20,7 +20,7 @@ from rune.lowering.codegen.cstyle import render
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.kernel.text import parse
 from rune.lowering.kernelize.product_time import Group, Product, cycles, shortest
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering.test_build import AB, dot
 from tests.lowering.test_schedules import UNITS, kernel_of
 from tests.support.lowering import f32, program_of, random_arguments, run_plan

@@ -7,8 +7,8 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.lowering.build import build
-from rune.lowering.pipeline import optimised, stages
 from rune.lowering.runner_up import Comparison, compared
+from rune.lowering.stages import optimised, stages
 from tests.lowering.costs.kernels import target
 
 PROGRAMS = {

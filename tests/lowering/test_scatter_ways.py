@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rune.core.types import ArrayType
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.gpus import H100
 from tests.support.lowering import program_of
 

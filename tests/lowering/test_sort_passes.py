@@ -9,9 +9,9 @@ import pytest
 
 import rune
 from rune import numpy as rnp
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Launch, all_steps
 from rune.lowering.sorting.radix import Tiles, shared_bytes, tiles
+from rune.lowering.stages import stages
 from tests.support.gpus import H100
 from tests.support.lowering import f32
 

@@ -13,8 +13,8 @@ from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.lowering.kernelize.split_dots import split_dots
-from rune.lowering.pipeline import stages
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
+from rune.lowering.stages import stages
 from tests.lowering.test_build import AB, ABT, ATB, dot
 from tests.support.lowering import agree, evaluate, f32, program_of, random_arguments, run_plan, target
 

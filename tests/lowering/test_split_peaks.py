@@ -17,7 +17,7 @@ import rune
 from rune import nn
 from rune import numpy as rnp
 from rune.lowering.explain import Lowered
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.close import near
 from tests.support.lowering import run_plan, target
 

@@ -20,7 +20,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.split_scans import split_scans
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, program_of

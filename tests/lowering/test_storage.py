@@ -26,7 +26,7 @@ from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse, to_text
 from rune.lowering.legalize.storage import legalize_storage
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.ops.calls import Sample
 from tests.ops.samples import each_primitive, samples
 from tests.support.close import same

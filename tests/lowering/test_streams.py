@@ -36,7 +36,7 @@ from rune.lowering.kernels import Kernel, Reduce, Stream, Sum
 from rune.lowering.kernels_check import check_kernel
 from rune.lowering.kernels_parse import parse, parse_program
 from rune.lowering.kernels_text import program_text, to_text
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.support.attention import Case, attention, gradient, gradient_of_squares
 from tests.support.close import near
 from tests.support.lowering import run_kernel_program, run_plan, target

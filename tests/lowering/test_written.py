@@ -14,9 +14,9 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.lowering.kernels_parse import parse_program
 from rune.lowering.kernels_text import program_text
-from rune.lowering.pipeline import stages
 from rune.lowering.scatters.atomic import scatter_atomically
 from rune.lowering.sorting.radix import digit_counts
+from rune.lowering.stages import stages
 from tests.support.arrays import array
 from tests.support.lowering import i32, program_of
 

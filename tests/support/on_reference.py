@@ -21,8 +21,8 @@ from rune.backends import device_named
 from rune.backends.shared.callbacks import is_callback
 from rune.core.program import Program
 from rune.errors import HostFallbackWarning
-from rune.lowering import pipeline
 from rune.lowering.plan import all_steps
+from rune.lowering.stages import stages
 from rune.transforms.compile import run
 from rune.transforms.compile.executables import buffer_on, execute
 
@@ -72,7 +72,7 @@ def interpret(program: Program, args: Sequence[Any]) -> None:
     """Run the program on `reference`; its counters of compilations are not touched."""
     device = device_named("reference:0")
     with warnings.catch_warnings(action="ignore", category=HostFallbackWarning):
-        plan = pipeline.stages(program, device.target).plan
+        plan = stages(program, device.target).plan
     if any(map(is_callback, all_steps(plan))):
         return
     buffers = [np.array(buffer_on(a, None)) for a in args]

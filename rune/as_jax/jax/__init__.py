@@ -56,7 +56,7 @@ from rune.backends import Device
 from rune.ref import empty_ref, free_ref
 
 config = Configuration()
-export = _export  # the module, in the place of rune's object
+export = _export  # the module, in place of rune's object
 make_mesh = _make_mesh  # of JAX's kind of axes
 host_count, host_id, host_ids = process_count, process_index, process_indices
 

@@ -146,7 +146,7 @@ class MpiWorld:
             self.inbox[bytes(data[start:end]).decode(), source].append(data[end:])
 
     def _forget(self, topic: str, heard: Iterable[int]) -> None:
-        """Drop the empty queues of a topic, of which there is one for each run of a program."""
+        """Drop the empty queues of a topic: there is one for each run of a program."""
         with self._lock:
             for n in heard:
                 if not self.inbox[topic, n]:

@@ -16,10 +16,10 @@ SIZES_KEPT = 64  # choices of sizes for which a plan keeps what it has prepared
 class Bounded(dict[K, V]):
     """A dictionary of at most `limit` entries, for any number of threads.
 
-    >>> kept = Bounded(2)
+    >>> recent = Bounded(2)
     >>> for k in "abc":
-    ...     _ = kept.keep(k, k.upper())
-    >>> list(kept)
+    ...     _ = recent.keep(k, k.upper())
+    >>> list(recent)
     ['b', 'c']
     """
 

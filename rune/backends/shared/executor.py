@@ -1,8 +1,8 @@
 """What executors share: the sizes of one call, and the plan made concrete for them.
 
 A plan may be symbolic; a call is not. `size_values` reads the sizes off the arguments' shapes and
-checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes, and says of
-the plans within loops and branches where in this one's memory they work. `run` walks the steps of
+checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes, and says
+where in this plan's memory the plans within loops and branches work. `run` walks the steps of
 an executor whose host decides what comes next.
 """
 

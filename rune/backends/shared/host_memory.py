@@ -46,7 +46,7 @@ class FreeList:
         self.returned: deque[ctypes.Array] = deque()
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
         self.uses: dict[int, Use] = {}  # of live blocks, by the block's identity
-        self.kept = self.live = self.peak = self.taken = self.fresh = 0
+        self.cached = self.live = self.peak = self.requests = self.fresh = 0
 
     def take(self, nbytes: int, about: About = ()) -> ctypes.Array:
         """A block of that size, a kept one if there is one. Errors: OutOfMemory."""
@@ -55,7 +55,7 @@ class FreeList:
             self.collect()
             blocks = self.blocks.get(nbytes)
             if blocks:
-                self.kept -= nbytes
+                self.cached -= nbytes
                 block = blocks.pop()
             else:
                 data = aligned(nbytes).data
@@ -63,7 +63,7 @@ class FreeList:
                 block = (ctypes.c_char * nbytes).from_buffer(data)
                 self.fresh += 1
             self.uses[id(block)] = use
-            self.taken += 1
+            self.requests += 1
             self.live += nbytes
             self.peak = max(self.peak, self.live)
             return block
@@ -79,17 +79,17 @@ class FreeList:
             block = self.returned.popleft()
             self.live -= len(block)
             del self.uses[id(block)]
-            if self.kept + len(block) > KEPT_BYTES:
+            if self.cached + len(block) > KEPT_BYTES:
                 self.clear()
             if len(block) <= KEPT_BYTES:
-                self.kept += len(block)
+                self.cached += len(block)
                 self.blocks[len(block)].append(block)
 
     def clear(self) -> None:
         """Give all kept blocks back to the system."""
         with self.lock:
             self.blocks.clear()
-            self.kept = 0
+            self.cached = 0
 
 
 _free = FreeList()
@@ -97,7 +97,7 @@ _free = FreeList()
 
 def kept_bytes() -> int:
     """Bytes that wait to be used again."""
-    return _free.kept
+    return _free.cached
 
 
 def clear() -> None:
@@ -117,8 +117,8 @@ def blocks() -> PoolStats:
     """Counts of large blocks until now."""
     with _free.lock:
         _free.collect()
-        counts = _free.live, _free.kept, _free.peak, machine_bytes() or None
-        return PoolStats(*counts, _free.taken, _free.fresh)
+        counts = _free.live, _free.cached, _free.peak, machine_bytes() or None
+        return PoolStats(*counts, _free.requests, _free.fresh)
 
 
 def stats() -> MemoryStats:
@@ -165,7 +165,7 @@ def aligned(nbytes: int) -> np.ndarray:
     try:
         raw = np.empty(nbytes + ALIGNMENT - 1, np.uint8)
     except (MemoryError, OverflowError, ValueError) as error:  # beyond what an address can hold
-        if not _free.kept:
+        if not _free.cached:
             raise out_of_memory(nbytes) from error
         _free.clear()
         return aligned(nbytes)

@@ -6,12 +6,12 @@
 
 Sizes are rounded up to classes, eight to an octave, so that little is wasted and much fits. With
 `slab_bytes`, small blocks are cut from larger raw ones, for drivers that grant only so many. What
-nobody holds any more is kept until the device is full: then all of it is given back, the request
-is tried once more, and fails with the largest live blocks and who made them.
+nobody holds any more is kept until the device is full: then all of it is given back and the request
+is tried once more; the error names the largest live blocks and who made them.
 
 Invariants: live and cached bytes together are what raw_alloc has granted. Nothing is allocated
 ahead. A dying block calls no driver and takes no lock, since the collector may run anywhere: its
-end only comes onto a list, which the next `take` reads.
+end is only noted on a list, which the next `take` reads.
 Not done: a block is free when its last holder goes, though commands that use it may be pending. So
 all commands on the blocks of one pool go through one in-order queue (host writes included), or
 the backend holds the block until they are done, or `share`s it with those whose queue it is not.
@@ -139,7 +139,7 @@ class Block:
 
 
 class _Life(weakref.ref[Block]):
-    """Tells of a block's end, without a function of Python's that an interrupt could stop."""
+    """Notes a block's end without any Python code, which an interrupt could stop."""
 
     __slots__ = ("span",)
     span: _Span

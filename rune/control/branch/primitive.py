@@ -45,7 +45,7 @@ from rune.control.programs import (
 )
 from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
-from rune.core.higher import Calls, HigherOrder, Runs
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
@@ -55,10 +55,10 @@ from rune.core.values import Value
 from rune.core.varying import Params, Variation
 from rune.dims import Size
 from rune.ops import convert, eq, le, max, min, reduce_or, select
-from rune.ops.branch import cond_as_branch
+from rune.ops.branch import branch_calls, cond_as_branch
 from rune.ops.family import fit, not_linear, zeros_of
 from rune.records import dataclass
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
@@ -68,7 +68,6 @@ from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed
 
-NUMBER = ArrayType((), dtypes.i32)
 Branches = tuple[Program, ...]
 
 
@@ -338,10 +337,6 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
     return keep_of_cond(equation, keeps, _sizes(equation.params["branches"], types))
 
 
-def _calls(number: object, *operands: object, branches: Branches) -> tuple[Calls, ...]:
-    return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
-
-
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:
     """A result varies as it does out of any branch, and as the choice of the branch does."""
     number, *operands = axes
@@ -356,7 +351,7 @@ cond = HigherOrder(
     "cond",
     "control",
     _type_rule,
-    calls=_calls,
+    calls=branch_calls,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,

@@ -31,7 +31,7 @@ from rune.ops import neg, sub
 from rune.ops.family import zeros_of
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import require_callable, value_leaves
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.linear_transpose import linear_transpose

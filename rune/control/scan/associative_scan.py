@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from rune import tree
 from rune.core.interpreter import type_of
-from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError, AxisError, TransformError
 from rune.ops import concatenate, reshape, slice_
@@ -61,8 +60,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = Fa
                 hint="return the same containers and keys as the elements",
             )
         values = array_leaves("associative_scan", out_leaves, out_tree)
-        for i, (x, value) in enumerate(zip(a, values, strict=True)):
-            _check_slices(type_of(x), type_of(value), key_path(i, treedef))
+        _check_slices(a, values, treedef)
         return values
 
     elements = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
@@ -87,12 +85,13 @@ def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: tree.TreeDef) -> 
             )
 
 
-def _check_slices(in_type: ArrayType, out_type: ArrayType, path: str) -> None:
-    if out_type.shape != in_type.shape:
-        raise TransformError(
-            f"associative_scan: cannot combine slices {in_type} of elems{path} into {out_type}",
-            hint="fn works on slices side by side, and returns as many as it takes",
-        )
+def _check_slices(elements: Leaves, combined: Leaves, treedef: tree.TreeDef) -> None:
+    for i, (in_type, out_type) in enumerate(zip(map(type_of, elements), map(type_of, combined), strict=True)):
+        if out_type.shape != in_type.shape:
+            raise TransformError(
+                f"associative_scan: cannot combine slices {in_type} of elems{key_path(i, treedef)} into {out_type}",
+                hint="fn works on slices side by side, and returns as many as it takes",
+            )
 
 
 def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequence[int]) -> Any:

@@ -175,7 +175,7 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
 
 @dataclass(frozen=True, slots=True)
 class _SplitScan:
-    """A scan of which the known part has run.
+    """A scan whose known part has run.
 
     known:             the results of the known part
     operands, params:  the equation of the unknown part

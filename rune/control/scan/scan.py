@@ -266,19 +266,19 @@ class _Body:
 
 def _steps(name: str, rows: Sequence[object], treedef: tree.TreeDef, length: Any) -> Size:
     """The number of steps, which all leading axes and `length` must agree on."""
-    axis_sizes = [(f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)]
+    sizes = [_leading(name, x, i, treedef) for i, x in enumerate(rows)]
     if length is not None:
-        axis_sizes.append(("length", _as_length(name, length)))
-    if not axis_sizes:
+        sizes.append(_as_length(name, length))
+    if not sizes:
         raise ArgumentError(
             f"{name}: cannot tell the number of steps (xs has no arrays)",
             hint="pass length=" if name == "scan" else None,
         )
-    first, steps = axis_sizes[0]
-    for other, size in axis_sizes[1:]:
-        if size != steps:
-            raise AxisError(f"{name}: cannot step through {steps} rows of {first} and {size} of {other}")
-    return steps
+    for number, size in enumerate(sizes):
+        if size != sizes[0]:
+            first, other = (f"xs{key_path(i, treedef)}" if i < len(rows) else "length" for i in (0, number))
+            raise AxisError(f"{name}: cannot step through {sizes[0]} rows of {first} and {size} of {other}")
+    return sizes[0]
 
 
 def _leading(name: str, x: object, number: int, treedef: tree.TreeDef) -> Size:

@@ -42,7 +42,7 @@ from rune.dims import Size
 from rune.ops import add, lt
 from rune.ops.movement import move_axis, repeat_lane
 from rune.records import dataclass
-from rune.transforms.batching.vmap import batch_flat
+from rune.transforms.batching.batch import batch_flat
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.memo import per_program

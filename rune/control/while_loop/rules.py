@@ -52,7 +52,7 @@ from rune.ops import reduce_or
 from rune.ops.family import zeros_like
 from rune.ops.movement import repeat_lane
 from rune.records import dataclass
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
 from rune.transforms.programs.memo import per_program

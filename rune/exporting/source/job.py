@@ -20,8 +20,8 @@ from rune.exporting.exported import Exported
 from rune.exporting.storable import writable
 from rune.exporting.trace import exported_function
 from rune.lowering.codegen.target import Target
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Plan
+from rune.lowering.stages import stages
 from rune.records import dataclass
 from rune.transforms.arguments import as_value
 from rune.transforms.eval_shape import described

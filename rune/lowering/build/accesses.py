@@ -27,12 +27,12 @@ from rune.lowering.kernel.rewrite import (
     buffers_read,
     buffers_written,
     expressions,
-    fresh,
     map_bodies,
     map_expr,
     map_parts,
     names_assigned,
     names_in,
+    reserve,
     size_names,
     walk_expr,
 )
@@ -74,7 +74,7 @@ def _in_order(body: Sequence[Stmt], names: set[str], held: Held, reads: Sequence
     places: dict[int, list[Stmt]] = {}
     bound_behind = {bound_name(stmt): number for number, stmt in enumerate(body, 1)}
     for load in reads:
-        let = Let(_named(f"{load.buffer}_element", names), load)
+        let = Let(reserve(f"{load.buffer}_element", names), load)
         held[load] = Local(let.name, load.dtype)
         places.setdefault(_earliest(load, bound_behind), []).append(let)
     done, stores = list(places.get(0, ())), list[Stmt]()
@@ -99,7 +99,7 @@ def _value(store: Store, stores: list[Stmt], names: set[str], changing: frozense
     if is_simple and not names_in(store.value) & changing:
         stores.append(store)
         return
-    name = _named(f"{store.buffer}_value", names)
+    name = reserve(f"{store.buffer}_value", names)
     stores.append(replace(store, value=Local(name, store.value.dtype)))
     yield Let(name, store.value)
 
@@ -134,12 +134,6 @@ def _distance(a: Load, b: Load) -> int | None:
 def _earliest(load: Load, bound_behind: Mapping[str | None, int]) -> int:
     """Behind how many statements everything is known that the index is made of."""
     return max((bound_behind.get(name, 0) for name in size_names(load.indices[0])), default=0)
-
-
-def _named(name: str, names: set[str]) -> str:
-    name = fresh(name, names)
-    names.add(name)
-    return name
 
 
 def _same(x: Size) -> Size:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from rune.lowering.build.schedule import Order
 from rune.lowering.kernels import Kernel
 
-MOST_AXES = 3  # of which every order is tried; of more the ends of the domain change alone
+MOST_AXES = 3  # up to so many, every order is tried; beyond, only the ends of the domain change
 
 
 def reordered(kernel: Kernel, order: Order) -> Kernel:

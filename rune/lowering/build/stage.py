@@ -146,7 +146,7 @@ class Group:
 
 
 def grid(group: Group) -> list[Axis]:
-    """The axes of a kernel, of which those of rows and columns count groups."""
+    """The axes of a kernel; those of rows and columns count groups."""
     counts = dict(zip((a.name for a in group.axes), group.lengths))
     return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in group.kernel.domain]
 

@@ -35,7 +35,7 @@ from rune.lowering.build.team import Team, combined
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Local
 from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If, Kind, Let, Stmt, Var
-from rune.lowering.kernel.rewrite import bodies, fresh, names_bound, rename, replace_symbols, walk
+from rune.lowering.kernel.rewrite import bodies, fresh, names_bound, rename, replace_symbols, reserve, walk
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
 from rune.records import dataclass
@@ -62,7 +62,7 @@ def share_point(point: Point, share: Share, target: Target) -> Shared | None:
     if not _can_share(point) or (share.points > 1 and any(isinstance(s, Alloc) for s in point)):
         return None
     names = set(names_bound(point))
-    team = Team(share.threads, _named("thread", names), share.points, share.across)
+    team = Team(share.threads, reserve("thread", names), share.points, share.across)
     # Before any is written: a search tries many groups, most of which cannot divide some nest.
     if not all(_can_divide(nest, team, share) for nest in point if isinstance(nest, For)):
         return None
@@ -86,12 +86,6 @@ def placed(point: Point, domain: Sequence[Axis], share: Share) -> tuple[list[Axi
     team = Team(share.threads, fresh("thread", names_bound(point)), share.points, share.across)
     block = Axis(last.name, last.size // share.points)
     return [*outer, block], replace_symbols(tuple(point), {last.name: block.symbol * share.points + team.point})
-
-
-def _named(name: str, names: set[str]) -> str:
-    name = fresh(name, names)
-    names.add(name)
-    return name
 
 
 def _can_share(point: Point) -> bool:
@@ -252,7 +246,7 @@ def _is_short(extent: Size, step: int, lanes: int) -> bool:
 
 def _renamed(body: Point, names: set[str]) -> Point:
     """One more copy of some statements."""
-    return rename(tuple(body), {name: _named(name, names) for name in sorted(names_bound(body))})
+    return rename(tuple(body), {name: reserve(name, names) for name in sorted(names_bound(body))})
 
 
 def _divides(count: int, extent: Size) -> bool:

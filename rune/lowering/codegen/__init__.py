@@ -1,0 +1,1 @@
+"""Kernel code as source: a renderer for each language, and what languages and devices have."""

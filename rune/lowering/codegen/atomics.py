@@ -14,7 +14,7 @@ _SPELLED: dict[str, frozenset[tuple[str, np.dtype]]] = {
     # 64 bits are an extension of OpenCL, and a feature of Vulkan that is not asked for.
     "opencl": every(ATOMICS, _WORDS) | every(("add",), (dtypes.i64,)),
     "spirv": every(ATOMICS, _WORDS),
-    # Memory is of u32 there.
+    # Memory consists of u32 there.
     "wgsl": every(("add",), _WORDS) | every(("max", "min"), (dtypes.u32,)),
     "cuda": every(ATOMICS, (*_WORDS, *_LONG)) | every(("add",), (dtypes.f32, dtypes.f64)),
 }

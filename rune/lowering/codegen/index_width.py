@@ -38,7 +38,7 @@ def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
 
 
 def may_be_zero(d: Size) -> bool:
-    """Whether code has to divide by 1 in the place of `d`, which may be a size of 0.
+    """Whether code has to divide by 1 in place of `d`, which may be a size of 0.
 
     Only the index of an element that does not exist is divided by such a size, but code may compute
     that index before the condition that guards the read, and a processor may trap.

@@ -49,7 +49,7 @@ _WORDS: Mapping[str, DeviceRecord] = {
     "nvidia": A100,
 }
 _LANGUAGES: Mapping[str, DeviceRecord] = {"cuda": H100, "llvm": PROCESSOR}
-_PLAIN = IRIS_XE  # of a GPU of which nothing is known: more likely a small one
+_PLAIN = IRIS_XE  # of an unknown GPU: more likely a small one
 # Their drivers tell how many units there are; others' numbers are guesses.
 _COUNTED = frozenset({"cuda", "llvm", "opencl"})
 

@@ -77,7 +77,7 @@ class Samples:
     # --- where ---------------------------------------------------------------------------------
 
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
-        """The samples within a loop, of which so many rounds are lanes."""
+        """The samples within a loop, so many of whose rounds are lanes."""
         steps = np.arange(1, SAMPLES + 1, dtype=np.uint64).reshape(-1, 1)
         salt = np.uint64(2 * len(self.values) + 1)
         with np.errstate(over="ignore"):

@@ -1,0 +1,1 @@
+"""Kernel code, the loop language: nodes, text, parser, check, interpreter and rewrites."""

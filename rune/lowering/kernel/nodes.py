@@ -17,7 +17,7 @@
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
 Buffers are flat; a Load or Store has exactly one index. GRID loops are outermost, perfectly nested
-and independent of each other; their extents are of sizes alone. WORKGROUP loops are the threads of
+and independent of each other; their extents are sizes alone. WORKGROUP loops are the threads of
 one group: only Let and SHARED Alloc stand before them. Iterations of a VECTOR loop are independent
 but for Accumulate. An index may mention an integer Let by a symbol of its name; the bounds of that
 symbol are a promise, and passes rely on it (text.py has the whole grammar, check.py the rules).

@@ -452,8 +452,15 @@ def fresh(base: str, names: Collection[str]) -> str:
     return name
 
 
+def reserve(base: str, names: set[str]) -> str:
+    """A fresh name, which is among `names` from now on."""
+    name = fresh(base, names)
+    names.add(name)
+    return name
+
+
 def unique_names(code: KernelCode) -> KernelCode:
-    """The code with every name bound once: what moves statements between bodies asks for it."""
+    """The code with every name bound once: passes that move statements need this."""
     bound = [name for name in map(bound_name, walk(code.body)) if name is not None]
     used_names = {p.name for p in code.params} | set(code.sizes)
     if len(set(bound)) == len(bound) and not used_names & set(bound):

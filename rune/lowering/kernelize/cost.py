@@ -4,7 +4,7 @@ Units are those of one vectorised addition per element. They need not be exact: 
 "compute it again" from "keep it" by a wide margin in the cases that occur, and the tests pin
 which way each well-known graph goes.
 
-Sizes may be symbolic: `estimate` puts a typical number in the place of each.
+Sizes may be symbolic: `estimate` puts a typical number in place of each.
 """
 
 from __future__ import annotations

@@ -245,7 +245,6 @@ class _Price:
     unpacks: bool = False  # numbers kept in fewer bits are converted on the way
 
 
-_FREE = _Price(0, 0)
 _LOAD = _Price(0, 1)
 
 

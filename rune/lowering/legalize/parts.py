@@ -22,7 +22,7 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,104 +38,36 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
+from rune.lowering.legalize.borders import (
+    AROUND,
+    PART,
+    WITHIN,
+    Border,
+    Parts,
+    from_memory,
+    has_parts,
+    stored_type,
+    to_memory,
+    with_parts,
+)
 from rune.lowering.legalize.complex_products import product_over, running_product
-from rune.lowering.legalize.interleaved import interleave, part
+from rune.lowering.legalize.interleaved import interleave
 from rune.lowering.passes import Pass
-from rune.lowering.plan import Plan
 from rune.lowering.source_calls import source_call
 from rune.ops import arithmetic as a
-from rune.ops.complex_numbers import PART as COMPLEX_PART
 from rune.ops.contraction import Numbers, dot_general
 from rune.ops.family import fit
 from rune.ops.loop import LoopParams, loop, put_row
 from rune.ops.parts import PARTS
 from rune.ops.random import key_of_words, key_word
 from rune.ops.windows import dynamic_update_slice
-from rune.records import dataclass
 
 Params = Mapping[str, Any]
-PART = {**COMPLEX_PART, **dict.fromkeys(dtypes.KEYS, dtypes.u32)}  # the dtype of a part
 BY_PARTS = {
     **PARTS,
     key_of_words: lambda first, second, impl: (first, second),
     key_word: lambda words, number: words[number],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A value of two parts, real and imaginary or the words of keys, each of the whole shape or of
-    rank 0, and the array itself where that is in memory."""
-
-    type: ArrayType
-    first: Value
-    second: Value
-    # Lets an array that passes through unchanged stay as it is, without being split and joined.
-    array: Value | None = None
-
-    @property
-    def pair(self) -> tuple[Value, Value]:
-        """Both parts, of whatever shape."""
-        return self.first, self.second
-
-    def full(self) -> tuple[Any, Any]:
-        """Both parts, of the whole shape."""
-        return fit(self.first, self.type.shape), fit(self.second, self.type.shape)
-
-    def interleaved(self) -> Value:
-        """The array as it lies in memory."""
-        if self.array is not None:
-            return self.array
-        return interleave(*self.full(), axis=self.type.ndim)
-
-
-def has_parts(type: ArrayType) -> bool:
-    """Whether values of a type have two parts."""
-    return type.dtype in PART
-
-
-def stored_type(type: ArrayType) -> ArrayType:
-    """The type in memory: an array of pairs as one of parts, side by side along a last axis."""
-    if not has_parts(type):
-        return type
-    return ArrayType((*type.shape, 2), PART[type.dtype], type.weak)
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """How values enter a program and leave it: as they lie in memory, or as two parts."""
-
-    is_apart: Callable[[ArrayType], bool]
-
-    def types(self, type: ArrayType) -> list[ArrayType]:
-        """The types of the one or two arrays that stand for a value at the border."""
-        if self.is_apart(type):
-            return [type.with_dtype(PART[type.dtype])] * 2
-        return [stored_type(type)]
-
-    def enter(self, type: ArrayType, crossing: Iterator[Value]) -> Value | Parts:
-        """The value that the next one or two arrays stand for."""
-        if self.is_apart(type):
-            return Parts(type, next(crossing), next(crossing))
-        return _from_memory(type, next(crossing))
-
-    def leave(self, values: Iterable[Value | Parts]) -> list[Value]:
-        """The arrays that stand for values at the border."""
-        crossing: list[Any] = []
-        for x in values:
-            crossing += x.full() if isinstance(x, Parts) and self.is_apart(x.type) else [_to_memory(x)]
-        return crossing
-
-
-def _is_single_key(type: ArrayType) -> bool:
-    return type.dtype in dtypes.KEYS and not type.shape
-
-
-# Callers pass and receive arrays as they lie in memory.
-AROUND = Border(lambda type: False)
-# The words of one key stay apart from step to step: a kernel that writes them side by side would
-# compute each of them twice.
-WITHIN = Border(_is_single_key)
 
 
 def split_parts(program: Program) -> Program:
@@ -173,14 +105,6 @@ def _mentions_pairs(program: Program) -> bool:
     return any(_mentions_pairs(p) for e in program.equations for p in subprograms(e))
 
 
-def _from_memory(type: ArrayType, value: Value) -> Value | Parts:
-    return Parts(type, *_with_parts(value, type.ndim)) if has_parts(type) else value
-
-
-def _to_memory(value: Value | Parts) -> Any:
-    return value.interleaved() if isinstance(value, Parts) else value
-
-
 def _read(env: Mapping[Var, Value | Parts], atom: Atom) -> Value | Parts:
     if isinstance(atom, Var):
         return env[atom]
@@ -205,8 +129,8 @@ def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value
         return _call_routine(equation, args)
     if equation.primitive is source_call:
         params = {**equation.params, "results": tuple(map(stored_type, equation.params["results"]))}
-        outs = source_call(*map(_to_memory, args), **params)
-        return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
+        outs = source_call(*map(to_memory, args), **params)
+        return [from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
     types = [v.type for v in equation.results]
     if not any(isinstance(x, Parts) for x in args) and not any(map(has_parts, types)):
         out = equation.primitive(*args, **equation.params)
@@ -224,15 +148,15 @@ def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value 
         "call": AsComplex(equation.params["call"], types, results),
         "results": tuple(map(stored_type, results)),
     }
-    outs = host_call(*map(_to_memory, args), **params)
-    return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
+    outs = host_call(*map(to_memory, args), **params)
+    return [from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
 
 
 def _call_routine(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
     """A routine takes and returns complex matrices as they lie in memory (ops/linalg/dense.py)."""
-    outs = equation.primitive(*map(_to_memory, args), **{**equation.params, "parts": 2})
+    outs = equation.primitive(*map(to_memory, args), **{**equation.params, "parts": 2})
     values = outs if equation.primitive.multiple_results else [outs]
-    return [_from_memory(v.type, x) for v, x in zip(equation.results, values, strict=True)]
+    return [from_memory(v.type, x) for v, x in zip(equation.results, values, strict=True)]
 
 
 def _shaped(type: ArrayType, value: Any) -> Value | Parts:
@@ -279,7 +203,7 @@ def _side(args: Sequence[Value | Parts], number: int) -> list[Value]:
 
 def _at_once(equation: Equation, args: Sequence[Value | Parts], params: Params) -> tuple[Value, Value, Value]:
     """An operation along other axes than the last one of the array as it lies in memory."""
-    primitive, arrays = equation.primitive, list(map(_to_memory, args))
+    primitive, arrays = equation.primitive, list(map(to_memory, args))
     if primitive is dynamic_update_slice:
         # The start on the axis of the parts, in the dtype of the other starts.
         arrays.append(literal(0, dtypes.i32) if len(arrays) == 2 else literal_like(0, arrays[2]))
@@ -288,12 +212,7 @@ def _at_once(equation: Equation, args: Sequence[Value | Parts], params: Params) 
         window = (*dims.offset, equation.operands[primitive.lower.updates].type.ndim)
         sizes = (*params["slice_sizes"], 2)
         params = {**params, "dims": replace(dims, offset=window), "slice_sizes": sizes}
-    return _with_parts(primitive(*arrays, **params), equation.results[0].type.ndim)
-
-
-def _with_parts(array: Value, axis: int) -> tuple[Value, Value, Value]:
-    real, imag = (part(array, number=k, axis=axis) for k in (0, 1))
-    return real, imag, array
+    return with_parts(primitive(*arrays, **params), equation.results[0].type.ndim)
 
 
 def _convert(x: Value | Parts, type: ArrayType) -> tuple[Value, Value]:
@@ -342,26 +261,7 @@ def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Value, Value, Value]:
     matrices = interleave(*columns, axis=n + 1)
     joint = (((*cx, x.type.ndim), (*cy, n + 1)), (bx, by))
     out = dot_general(x.interleaved(), matrices, dimension_numbers=joint)
-    return _with_parts(out, type_of(out).ndim - 1)
+    return with_parts(out, type_of(out).ndim - 1)
 
 
 PASS = Pass("split-parts", "complex arrays and keys as their two parts", split_parts)
-
-
-# --- the plan ---------------------------------------------------------------------------------
-
-
-def outer_types(plan: Plan, program: Program) -> Plan:
-    """The plan with the types of arguments and results that `program` had before the split."""
-    argument_types = (*program.input_types, *(v.type for v, _ in program.constants))
-    if not any(map(has_parts, (*argument_types, *program.output_types))):
-        return plan
-    return replace(
-        plan,
-        arguments=tuple(map(_outer, plan.arguments, argument_types)),
-        results=tuple(map(_outer, plan.results, program.output_types)),
-    )
-
-
-def _outer(inner: ArrayType, outer: ArrayType) -> ArrayType:
-    return outer if has_parts(outer) else inner

@@ -15,7 +15,6 @@ Cost:      linear in the code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 
 import numpy as np
@@ -38,10 +37,9 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import Body, all_names, expressions, fresh, map_bodies, walk, walk_expr
+from rune.lowering.kernel.rewrite import Body, all_names, expressions, map_bodies, reserve, walk, walk_expr
 from rune.lowering.legalize.formats import FORMATS, bits_of, decode, encode, next_after, operation, to_odd
 from rune.lowering.passes import Pass
-from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
 from rune.lowering.scalar.table import OPERATIONS
 from rune.records import dataclass
 
@@ -92,8 +90,7 @@ class _Writer:
         """A name for the expression."""
         if isinstance(expr, Const | Local):
             return expr
-        name = fresh("bits" if expr.dtype == dtypes.u32 else "number", self.bound_names)
-        self.bound_names.add(name)
+        name = reserve("bits" if expr.dtype == dtypes.u32 else "number", self.bound_names)
         self.lets.append(Let(name, expr))
         return Local(name, expr.dtype)
 
@@ -283,29 +280,3 @@ class _Writer:
         if target in self.foreign:
             return self.decoded(x, target)
         return x if x.dtype == target else bits_of(x, target)
-
-
-# --- the plan ---------------------------------------------------------------------------------
-
-
-def kernel_types(plan: Plan) -> Plan:
-    """The plan with every launch's slots in the dtypes that its kernel's parameters have."""
-    return replace(plan, steps=tuple(_with_kernel_types(s, plan.kernels) for s in plan.steps))
-
-
-def _with_kernel_types(step: Step, kernels: Mapping[str, KernelCode]) -> Step:
-    match step:
-        case Launch(kernel=kernel, slots=slots):
-            held = (p.dtype for p in kernels[kernel].params)
-            return replace(step, slots=tuple(map(_with_dtype, slots, held)))
-        case Loop(body=body, condition=condition):
-            tested = condition if condition is None else kernel_types(condition)
-            return replace(step, body=kernel_types(body), condition=tested)
-        case Branch(branches=branches):
-            return replace(step, branches=tuple(map(kernel_types, branches)))
-        case Call() | Copy():
-            return step
-
-
-def _with_dtype(slot: Slot, dtype: np.dtype) -> Slot:
-    return slot if slot.type.dtype == dtype else replace(slot, type=slot.type.with_dtype(dtype))

@@ -15,47 +15,30 @@ Cost:      linear in the code times the depth of its expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
 
 from rune import dims
 from rune.dims import Dim, Size
-from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Assign,
-    Barrier,
-    Fetch,
-    For,
-    KernelCode,
-    Let,
-    MatrixProduct,
-    Stmt,
-    Store,
-)
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
+from rune.lowering.kernel.nodes import KernelCode, Let, Stmt
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
     bodies,
-    buffers_written,
-    expr_sizes,
     expressions,
-    fresh,
     map_bodies,
     map_parts,
-    names_assigned,
-    size_names,
+    reserve,
     symbols_used,
     unique_names,
     with_operands,
     with_sizes,
 )
+from rune.lowering.optimize.expression_keys import Key, Numbers, Versions, versions_of
 from rune.lowering.passes import Pass
 from rune.records import dataclass
-
-# An expression at one place in the code: its number, and how often what it reads has changed.
-Key = tuple[int, tuple[tuple[str, int], ...]]
 
 
 @dataclass(slots=True)
@@ -79,117 +62,6 @@ def _inside(table: _Table) -> Iterator[None]:
         table.popitem()
 
 
-@dataclass(slots=True)
-class _Numbers:
-    """A number for every expression, the same for those that read the same."""
-
-    # By identity: an expression is asked for again by every one around it, and in both walks.
-    known: dict[int, tuple[Expr, int]] = field(default_factory=dict)
-    # By the numbers of their parts: whole trees would be hashed and compared at every level.
-    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
-
-    def of(self, expr: Expr) -> int:
-        entry = self.known.get(id(expr))
-        if entry is None:
-            number = self.numbers.setdefault(self.parts(expr), len(self.numbers))
-            entry = self.known[id(expr)] = (expr, number)
-        return entry[1]
-
-    def parts(self, expr: Expr) -> tuple[object, ...]:
-        match expr:
-            case Op(name=name, args=args, dtype=dtype):
-                return Op, name, dtype, *map(self.of, args)
-            case Cast(arg=arg, dtype=dtype):
-                return Cast, dtype, self.of(arg)
-            case Load(buffer=buffer, indices=indices, dtype=dtype, guard=guard) if guard is not None:
-                return Load, buffer, indices, dtype, self.of(guard)
-            case _:
-                return (expr,)
-
-
-_NOTHING: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True)
-class _Versions:
-    """How often each Var and buffer has changed up to here. Only those that change are listed."""
-
-    of_expressions: _Numbers
-    numbers: dict[str, int]
-    memory: frozenset[str]  # buffers that the kernel writes
-    together: dict[str, frozenset[str]]  # aliases: writing one writes the other
-    # Keyed by identity: every enclosing expression looks its parts up again.
-    known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
-
-    def key(self, expr: Expr) -> Key:
-        number = self.of_expressions.of(expr)
-        if not self.numbers:
-            return number, ()
-        # Sorted, because the key must not depend on the order of a set.
-        return number, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
-
-    def read_by(self, expr: Expr) -> frozenset[str]:
-        """The changing Vars and buffers that an expression reads."""
-        entry = self.known.get(id(expr))
-        if entry is None:
-            entry = self.known[id(expr)] = (expr, self.names_read(expr))
-        return entry[1]
-
-    def names_read(self, expr: Expr) -> frozenset[str]:
-        # By cases, since this runs twice per node and most nodes read nothing that changes.
-        match expr:
-            case Op(args=args):
-                return _NOTHING.union(*filter(None, map(self.read_by, args)))
-            case Cast(arg=arg):
-                return self.read_by(arg)
-            case Local(name=name):
-                return frozenset((name,)) if name in self.numbers else _NOTHING
-            case Const():
-                return _NOTHING
-        names = {n for size in expr_sizes(expr) for n in size_names(size)}
-        if isinstance(expr, Load):
-            names.add(expr.buffer)
-        return frozenset(names & self.numbers.keys()).union(*map(self.read_by, operands(expr)))
-
-    def change(self, names: Iterable[str]) -> None:
-        for name in names:
-            # A name that never changes has no number.
-            for one in self.together.get(name, frozenset((name,))):
-                if one in self.numbers:
-                    self.numbers[one] += 1
-
-    def before(self, stmt: Stmt) -> None:
-        """A loop's first iteration meets what its last one may have changed."""
-        if isinstance(stmt, For):
-            self.change(_changed(stmt.body))
-
-    def after(self, stmt: Stmt) -> None:
-        match stmt:
-            case Assign() | Accumulate() | Store() | Fetch() | MatrixProduct():
-                self.change(_changed((stmt,)))
-            case Barrier():
-                # After a barrier, memory may hold what other threads wrote.
-                self.change(self.memory)
-            case _:
-                for body in bodies(stmt):
-                    self.change(_changed(body))
-
-
-def _changed(body: Body) -> frozenset[str]:
-    return names_assigned(body) | buffers_written(body)
-
-
-def _versions(code: KernelCode, of_expressions: _Numbers) -> _Versions:
-    changing = _changed(code.body)
-    together: dict[str, frozenset[str]] = {}
-    for a, b in code.aliases:
-        # Pairs chain: with a = b and b = c, a write to `a` changes `c`.
-        aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
-        together.update(dict.fromkeys(aliases, aliases))
-    names = changing | {n for c in changing for n in together.get(c, ())}
-    return _Versions(of_expressions, dict.fromkeys(names, 0), buffers_written(code.body), together)
-
-
 # Constants, names and index expressions are as cheap as the local that would hold them.
 def _is_worth(expr: Expr) -> bool:
     match expr:
@@ -201,7 +73,7 @@ def _is_worth(expr: Expr) -> bool:
             return False
 
 
-def _count(code: KernelCode, versions: _Versions) -> list[_Entry]:
+def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
     """First walk: every value in the order of its first place, and how often it is wanted."""
     # The second walk meets the same values in the same order, so a list of entries is enough.
     entries: list[_Entry] = []
@@ -237,7 +109,7 @@ def _count(code: KernelCode, versions: _Versions) -> list[_Entry]:
 class _Sharer:
     """Second walk, over the same places: give repeated values a local."""
 
-    versions: _Versions
+    versions: Versions
     entries: Iterator[_Entry]
     used_names: set[str]
     symbols: dict[str, Dim]
@@ -263,8 +135,7 @@ class _Sharer:
         # A value read once gets no Let: renderers write it in place.
         if entry.wanted == 1:
             return value
-        name = fresh("common", self.used_names)
-        self.used_names.add(name)
+        name = reserve("common", self.used_names)
         front.append(Let(name, value))
         entry.local = Local(name, expr.dtype)
         return entry.local
@@ -320,9 +191,9 @@ class _Sharer:
 def eliminate_common(code: KernelCode) -> KernelCode:
     """The code with equal expressions computed once."""
     unique = unique_names(code)
-    numbers = _Numbers()
-    entries = iter(_count(unique, _versions(unique, numbers)))
-    sharer = _Sharer(_versions(unique, numbers), entries, all_names(unique), symbols_used(unique))
+    numbers = Numbers()
+    entries = iter(_count(unique, versions_of(unique, numbers)))
+    sharer = _Sharer(versions_of(unique, numbers), entries, all_names(unique), symbols_used(unique))
     body = sharer.body(unique.body)
     return code if body == code.body else replace(unique, body=body)
 

@@ -29,11 +29,11 @@ from rune.lowering.kernel.rewrite import (
     buffers_read,
     buffers_written,
     expressions,
-    fresh,
     map_bodies,
     map_expr,
     map_parts,
     map_stmts,
+    reserve,
     unique_names,
     walk,
     walk_expr,
@@ -71,7 +71,7 @@ def _in_registers(row: Alloc, body: Body, names: set[str]) -> Body:
     written_out = tuple(new for stmt in body for new in _rounds(stmt, row, names))
     if not _is_written_once(row, written_out):
         return body
-    locals_ = [Local(_named(f"{row.name}_{k}", names), row.dtype) for k in range(row.size)]
+    locals_ = [Local(reserve(f"{row.name}_{k}", names), row.dtype) for k in range(row.size)]
 
     def read(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.buffer == row.name:
@@ -90,12 +90,6 @@ def _in_registers(row: Alloc, body: Body, names: set[str]) -> Body:
         return (stmt,)
 
     return map_stmts(scalar, written_out)
-
-
-def _named(name: str, names: set[str]) -> str:
-    name = fresh(name, names)
-    names.add(name)
-    return name
 
 
 def _rounds(stmt: Stmt, row: Alloc, names: set[str]) -> Body:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.scalar.number import Number, select
+from rune.lowering.scalar.number import Number, Variable, select
 
 
 def divide(a: Number, b: Number) -> Number:
@@ -108,16 +108,21 @@ def power(x: Number, y: Number) -> Number:
     result, square, exponent = (v.variable() for v in (x.like(1), x, y))
 
     def step() -> None:
-        factor, digits, product = square.get(), exponent.get(), result.get()
-        result.set(select((digits & 1).equals(1), product * factor, product))
-        square.set(factor * factor)
-        exponent.set(digits >> 1)
+        _square(result, square, exponent)
 
     (bits - y.apply("clz")).repeat(bits, step)
     product = result.get()
     if x.dtype in dtypes.UNSIGNED:
         return product
     return select(y < 0, _inverse_power(x, y), product)
+
+
+def _square(result: Variable, square: Variable, exponent: Variable) -> None:
+    """A round of a power: the lowest digit of the exponent is dealt with, and dropped."""
+    factor, digits, product = square.get(), exponent.get(), result.get()
+    result.set(select((digits & 1).equals(1), product * factor, product))
+    square.set(factor * factor)
+    exponent.set(digits >> 1)
 
 
 def _inverse_power(x: Number, y: Number) -> Number:
@@ -169,10 +174,7 @@ def power_by_branches(x: Number, y: Number) -> Number:
     result, square, exponent = (v.convert(wide).variable() for v in (x.like(1), x, y))
 
     def step() -> None:
-        factor, digits, product = square.get(), exponent.get(), result.get()
-        result.set(select((digits & 1).equals(1), product * factor, product))
-        square.set(factor * factor)
-        exponent.set(digits >> 1)
+        _square(result, square, exponent)
 
     def multiply() -> None:
         (8 * wide.itemsize - y.convert(wide).apply("clz")).repeat(8 * wide.itemsize, step)

@@ -91,7 +91,7 @@ class Write:
         return where.offset[window.index(axis)] if is_whole and axis in window else None
 
     def there(self, array: Value) -> Value:
-        """What the array holds in the place of the updates."""
+        """What the array holds in place of the updates."""
         if self.primitive is dynamic_update_slice:
             return dynamic_slice(array, *self.operands[2:], sizes=type_of(self.updates).shape)
         return gather(array, self.operands[1], literal_like(0, array), **self.params)

@@ -41,7 +41,7 @@ class Seen:
         return self.equation.results[0].type
 
     def inner(self, number: int, primitive: Primitive) -> Equation | None:
-        """The equation behind an operand, if it is of this primitive."""
+        """The equation behind an operand, if it applies this primitive."""
         atom = self.operands[number]
         definition = self.definitions.get(atom) if isinstance(atom, Var) else None
         return definition if definition is not None and definition.primitive is primitive else None

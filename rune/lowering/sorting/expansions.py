@@ -134,7 +134,7 @@ def _from_zero(bits: Value, count: int) -> Value:
 
 
 def _value_of(word: Value, bits: int, dtype: np.dtype) -> Value:
-    """The integers of which a word was made."""
+    """The integers that a word was made of."""
     if dtype == dtypes.u32:
         return word
     number = bitcast(word, dtype=dtypes.i32)

@@ -44,8 +44,8 @@ class OdeResult(NamedTuple):
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import solve_ivp
-    >>> found = solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.array([1.0]))
-    >>> found.success, found.status, found.y.shape[0]
+    >>> solution = solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.array([1.0]))
+    >>> solution.success, solution.status, solution.y.shape[0]
     (True, 0, 1)
     """
 
@@ -63,8 +63,8 @@ class OdeSolution:
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import solve_ivp
-    >>> found = solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.array([1.0]), dense_output=True)
-    >>> found.sol(rnp.array([0.0, 0.5])).shape
+    >>> solution = solve_ivp(lambda t, y: -y, (0.0, 1.0), rnp.array([1.0]), dense_output=True)
+    >>> solution.sol(rnp.array([0.0, 0.5])).shape
     (1, 2)
     """
 

@@ -53,8 +53,8 @@ def minimize(
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import minimize
-    >>> found = minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.zeros(2))
-    >>> rnp.round(found.x, 2)
+    >>> result = minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.zeros(2))
+    >>> rnp.round(result.x, 2)
     Array([3., 3.], f32[2], cpu:0)
     """
     require_callable("minimize", fun)
@@ -86,8 +86,8 @@ class LeastSquaresResults(NamedTuple):
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import least_squares
-    >>> found = least_squares(lambda x: x - 3.0, rnp.array([0.0]))
-    >>> found.x, bool(found.success)
+    >>> result = least_squares(lambda x: x - 3.0, rnp.array([0.0]))
+    >>> result.x, bool(result.success)
     (Array([3.], f32[1], cpu:0), True)
     """
 

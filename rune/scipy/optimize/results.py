@@ -17,8 +17,8 @@ class OptimizeResults(NamedTuple):
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import minimize
-    >>> found = minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.array([0.0]), method="BFGS")
-    >>> found.x, bool(found.success)
+    >>> result = minimize(lambda x: rnp.sum((x - 3.0) ** 2), rnp.array([0.0]), method="BFGS")
+    >>> result.x, bool(result.success)
     (Array([3.], f32[1], cpu:0), True)
     """
 
@@ -37,8 +37,8 @@ class RootResults(NamedTuple):
     """The end of a search for a root.
 
     >>> from rune.scipy.optimize import bisect
-    >>> root, found = bisect(lambda x: x * x - 4.0, 0.0, 3.0, full_output=True)
-    >>> bool(found.converged), round(float(found.root), 4)
+    >>> root, report = bisect(lambda x: x * x - 4.0, 0.0, 3.0, full_output=True)
+    >>> bool(report.converged), round(float(report.root), 4)
     (True, 2.0)
     """
 

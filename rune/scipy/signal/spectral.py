@@ -320,7 +320,7 @@ def spectrogram(
     """The spectrum of each segment of a signal.
 
     mode:   "psd": powers;  "complex", "magnitude", "angle", "phase" (without jumps).
-    Result: frequencies, times, and an array with the frequencies in the place of the axis and the
+    Result: frequencies, times, and an array with the frequencies in place of the axis and the
             times behind all others.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
     Types:  as `welch`; of mode "complex" c64, of f64 c128.
@@ -386,7 +386,7 @@ def stft(
     boundary: how the signal is continued by half a segment, so that its ends lie in the middle of
             one: "zeros", "even", "odd", "constant", or None.
     padded: whether zeros complete the last segment.
-    Result: frequencies, times, and an array with the frequencies in the place of the axis and the
+    Result: frequencies, times, and an array with the frequencies in place of the axis and the
             times behind all others.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
     Types:  frequencies and times real in the dtype of x, the transforms c64, of f64 c128.

@@ -1,4 +1,4 @@
-"""rune.scipy.sparse: systems of which only products are known. Matrices are not here."""
+"""rune.scipy.sparse: linear systems that are given by products alone. Matrices are not here."""
 
 import typing as _typing
 

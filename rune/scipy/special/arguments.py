@@ -59,7 +59,7 @@ def as_array(x: ArrayLike) -> Array:
 def points_of(name: str, function: Callable[[Array], Array], *xs: ArrayLike) -> list[Array]:
     """`reals`; Python numbers as precise as what the function gives at them.
 
-    So that `quad` and `brentq` of Python's numbers do not round what a function of f64 works on.
+    Otherwise `quad` and `brentq` with Python's numbers would round the points of a function of f64.
     """
     points = reals(name, *xs)
     if not points[0].type.weak:
@@ -96,7 +96,7 @@ def elementwise(
 def elementwise(function: Callable[..., Result], name: str | None = None) -> Callable[..., Result]:
     """A public function of real arrays, from one of arrays of one floating dtype and shape.
 
-    name: what messages call it, where that is not its own name. Of LARGE arrays it is compiled,
+    name: what messages call it, where that is not its own name. For LARGE arrays it is compiled,
     since each of its many operations would pass over memory by itself.
     """
     known = name or function.__name__
@@ -124,8 +124,8 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
 def undefined(where: Array, value: Array, argument: Array | None = None) -> Array:
     """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0.
 
-    argument: needed if `value` was computed of a number that stood in for the argument there: no
-              cotangent comes back from that number, so the NaN reaches the argument by this one.
+    argument: needed if `value` was computed from a number that stood in for the argument: no
+              cotangent flows back from that number, so the NaN reaches the argument by this one.
     """
     # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
     out = value * rnp.where(where, rnp.nan, 1.0)

@@ -14,151 +14,21 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from rune import dtypes, effects, tree
-from rune.array import Array
 from rune.core import axes
-from rune.core.evaluate import eval_program
-from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.primitive import Collective, Primitive
-from rune.core.program import Program
-from rune.core.staging import stage
+from rune.core.interpreter import current, type_of
 from rune.core.values import Value
 from rune.dims import Size
-from rune.errors import ArgumentError, AxisError, MissingRule
-from rune.ops import convert, iota
+from rune.errors import ArgumentError, AxisError
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
 from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import array_leaves, is_float0, is_object, named, refuse_other
-from rune.transforms.batching.across import numbers, over_lanes_of_devices
+from rune.transforms.batching.batch import Batch, batch_flat, lane_numbers
 from rune.transforms.effect_boundaries import lanes
-from rune.transforms.programs.memo import per_program
-from rune.transforms.tracers import ValueTracer
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class BatchTracer(ValueTracer):
-    """All lanes of a value; the batch axis leads `value` and is absent from `type`."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, interpreter: Interpreter, value: Value):
-        self.interpreter, self.value, self.frame = interpreter, value, None
-
-    @property
-    def type(self):
-        """One lane's type."""
-        # User code sees one lane, so the leading axis is not part of the type.
-        lanes_type = type_of(self.value)
-        return lanes_type.with_shape(lanes_type.shape[1:])
-
-
-class Batch(Interpreter):
-    """Applies the batch rules of primitives, and those of collectives over its own axis."""
-
-    __slots__ = ("axis", "size")
-
-    def __init__(self, parent: Interpreter, size: Size, axis: axes.LaneAxis | None = None):
-        super().__init__(parent)
-        self.size, self.axis = size, axis
-
-    def named_axis(self, name: axes.Name) -> Axis | None:
-        """The axis of the lanes, if that is its name."""
-        return Axis(self.size * self.axis.devices) if self.axis is not None and name == self.axis.name else None
-
-    def numbers(self) -> Value:
-        """The numbers of the lanes, a u32[size]. Bound in the parent."""
-        if self.axis is None or self.axis.devices == 1:
-            return iota(shape=(self.size,), axis=0, dtype=dtypes.u32)
-        return convert(numbers(self.size, self.axis.name), dtype=dtypes.u32, weak=False)
-
-    def split(self, value: Value) -> tuple[Value, bool]:
-        """(value, is batched)."""
-        if isinstance(value, BatchTracer) and value.interpreter is self:
-            return value.value, True
-        return value, False
-
-    def join(self, value: Value, batched: bool) -> Any:
-        """A tracer where there are lanes."""
-        return BatchTracer(self, value) if batched else value
-
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
-        """The primitive's batch rule, in the parent."""
-        values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
-        parent = self.parent
-        assert parent is not None
-        # A collective over this axis means something even on operands without lanes.
-        mentions_axis = self.axis is not None and self.axis.name in axes.mentioned(primitive, args, params)
-        if not (any(batched) or mentions_axis):
-            return parent.process(primitive, values, params)
-        # In the parent, all lanes together are ordinary arrays.
-        with use(parent), axes.batching(self.axis):
-            # A collective that does not mention this axis is batched like any operation.
-            if mentions_axis and isinstance(primitive, Collective):
-                return self.join(*self._over_lanes(primitive, values, batched, params))
-            if primitive.batch is None:
-                raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
-            out, is_batched = primitive.batch(batched, self.size, *values, **params)
-        if primitive.multiple_results:
-            return [self.join(o, b) for o, b in zip(out, is_batched, strict=True)]
-        return self.join(out, is_batched)
-
-    def _over_lanes(
-        self, primitive: Collective, values: Sequence[Value], batched: Sequence[bool], params: Mapping[str, Any]
-    ) -> tuple[Value, bool]:
-        """A collective over this axis."""
-        if self.axis is None or self.axis.devices == 1:
-            return primitive.over_lanes(batched, self.size, *values, **params)
-        return over_lanes_of_devices(primitive, self.axis.devices, batched, self.size, values, params)
-
-
-def batch_flat(
-    function: Callable[..., Sequence[Value]],
-    size: Size,
-    args: Sequence[Value],
-    batched: Sequence[bool],
-    axis: axes.LaneAxis | None = None,
-) -> tuple[list[Any], list[bool]]:
-    """Outputs with leading batch axes, and which of them have one."""
-    interpreter = Batch(current(), size, axis)
-    tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
-    pairs = interpreter.trace(lambda: [interpreter.split(o) for o in function(*tracers)])
-    return [v for v, _ in pairs], [b for _, b in pairs]
-
-
-def batch_program(
-    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...] = ()
-) -> tuple[Program, tuple[bool, ...]]:
-    """The program on all lanes, and which outputs have lanes.
-
-    forced: which outputs have lanes even if all lanes are equal; none by default.
-    """
-    # The axis is part of the memo's key only if the program mentions it.
-    return _batch_program(program, batched, size, forced, axes.batched_axis(program))
-
-
-@per_program
-def _batch_program(
-    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...], axis: axes.LaneAxis | None
-) -> tuple[Program, tuple[bool, ...]]:
-    out_batched: list[bool] = []
-    types = [
-        v.type.with_shape((size, *v.type.shape)) if b else v.type for v, b in zip(program.inputs, batched, strict=True)
-    ]
-
-    def run(*args: Value) -> list[Array]:
-        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis)
-        for i, is_forced in enumerate(forced):
-            if is_forced and not is_batched[i]:
-                # A loop's carry must have the same type in every step, so it is given lanes.
-                outs[i], is_batched[i] = repeat_lane(outs[i], size), True
-        out_batched.extend(is_batched)
-        return outs
-
-    staged = stage(run, types, f"vmap_{program.name}")
-    return staged.closed(), tuple(out_batched)
 
 
 def vmap(
@@ -274,7 +144,7 @@ def _is_passed_on(leaf: object) -> bool:
 
 
 def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
-    """The leaves with bools in the place of float0, which has no bytes; and where those are."""
+    """The leaves with bools in place of float0, which has no bytes; and where those are."""
     voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
     return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
 
@@ -320,7 +190,7 @@ def _each_lane() -> effects.Each:
     batch = current()
     assert isinstance(batch, Batch)
     assert batch.parent is not None
-    return lanes(batch.parent, batch.numbers, lambda value: batch.join(value, True))
+    return lanes(batch.parent, lambda: lane_numbers(batch), lambda value: batch.join(value, True))
 
 
 def _spread_axes(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[int | None]:

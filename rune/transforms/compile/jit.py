@@ -321,7 +321,7 @@ class Jitted(Generic[P, R]):
         def flat(*values: Value) -> list[Value]:
             writer = current()
             assert isinstance(writer, Stage)
-            writer.kept = True  # the trace is stored: work on it pays
+            writer.is_stored = True  # the trace is stored: work on it pays
             scopes.set_scope("")  # and serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording, references.closed("jit"):
@@ -447,32 +447,27 @@ def jit(
     """Compile `function` for the arguments it is called with; composes with every transformation.
 
     static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
-    donate_argnums, donate_argnames:  arguments whose memory the results may reuse; they are
-                                      deleted by the call.
-    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}: one trace
-              and one compilation serve every size in the range. A bound may be another size;
-              an upper bound of None is none.
+    donate_argnums, donate_argnames:  arguments that the call deletes: results may use their bytes.
+    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}; a range
+              may end at None. One trace and one compilation serve every size in the range.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
-              are None or a pattern like "n,_,2*m + 1": an axis is a size, computed from sizes, or
-              as it is; "..." is any number of axes. Axes with one name are equal. Without
-              in_dims the leading axis of every argument that is itself an array is the only
-              size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
-    device:   where to run; by default where the arguments are.
+              are None or a pattern like "n,_,2*m + 1" ("_" is an axis as it is, "..." any number
+              of axes). Axes with one name are equal. Without in_dims the leading axis of every
+              argument that is itself an array is the only size of `dims`.
+              `rune.configure(symbolic="auto")` finds symbolic axes by itself.
+    device, backend:  where to run, by default where the arguments are ("gpu" is CUDA).
     schedule: how the loops of some kernels are laid out, {kernel: schedule}, as text or as
-              `explain` gives it: `rune.explain(f)(x)["schedules"]` shows all. It changes how fast
-              the function is, and in which order sums are added up. What is derived from the
-              function (by grad, vmap, an outer jit, checks) has kernels of its own, with defaults.
+              `rune.explain(f)(x)["schedules"]` has it. It changes speed and the order of sums;
+              what grad, vmap, an outer jit and checks derive from the function has the defaults.
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
               are laid out on the devices of a mesh; None leaves them as they are.
-    keep_unused:      without effect: arguments that nothing reads cost nothing.
-    inline:           in another transformation, write the function's operations there, not a call.
-    backend:          the same as `device`, by the name of a backend ("gpu" is CUDA).
-    compiler_options: None; those of XLA have no meaning here.
-    Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument,
-              static or donated arguments that the function does not take, and a schedule that a
-              kernel cannot have;
-              DimensionError for a size out of range, axes that contradict each other, and while
-              tracing, for a question that the declared sizes leave open.
+    inline:   in another transformation, write the function's operations there, not a call.
+    keep_unused, compiler_options:  without effect, and None: arguments that nothing reads cost
+              nothing, and XLA's options have no meaning here.
+    Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, static
+              or donated arguments that the function does not take, and a schedule that a kernel
+              cannot have; DimensionError for a size out of range, axes that contradict each other,
+              and while tracing, for a question that the declared sizes leave open.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(lambda x: rnp.sum(x * x))(rnp.arange(4.0))
@@ -480,18 +475,20 @@ def jit(
     """
     if compiler_options:
         raise ArgumentError(f"jit: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
-    device = device or platform_name(backend)
-    static = as_set(static_argnums, static_argnames)
-    donated = as_set(donate_argnums, donate_argnames)
-    symbolic = SymbolicAxes.of(dims, in_dims)
-    patterns, treedef = tree.flatten(in_dims)
-    sizes = tuple((dims or {}).items())
+    place = device or platform_name(backend)
+    static, donated = as_set(static_argnums, static_argnames), as_set(donate_argnums, donate_argnames)
     schedules = tuple((name, str(text)) for name, text in (schedule or {}).items())
+    symbolic, options = SymbolicAxes.of(dims, in_dims), (_as_key(dims, in_dims), schedules, inline)
 
-    def made(f: Callable[P, R]) -> Jitted[P, R]:
-        options = (static, donated, device, sizes, tuple(patterns), treedef, schedules, inline)
+    def jitted(f: Callable[P, R]) -> Jitted[P, R]:
         marked = Marked.of(f, static, donated)
         target = laid_out(f, in_shardings, out_shardings, marked)
-        return Jitted(target, marked, symbolic, device, schedules, options, inline)
+        return Jitted(target, marked, symbolic, place, schedules, (static, donated, place, *options), inline)
 
-    return made if function is None else made(function)
+    return jitted if function is None else jitted(function)
+
+
+def _as_key(dims: Mapping[str, object] | None, in_dims: object) -> Hashable:
+    """The declared sizes, as a part of the key of a trace."""
+    patterns, treedef = tree.flatten(in_dims)
+    return tuple((dims or {}).items()), tuple(patterns), treedef

@@ -155,14 +155,14 @@ class _Placed:
         self.home = home
         self.committed: dict[Var, str | None] = dict.fromkeys(v for v, _ in program.constants)
         self.committed.update(zip(program.inputs, committed, strict=True))
-        self.moved: dict[Var, Atom] = {}  # what a move gives, and what it is
+        self.sources: dict[Var, Atom] = {}  # what a move gives, and what it is
         self.devices = [self._place(e) for e in program.equations]  # None: a move
 
     def _place(self, equation: Equation) -> str | None:
         if equation.primitive is to_device:
             (operand,), (result,) = equation.operands, equation.results
             self.committed[result] = equation.params["device"]
-            self.moved[result] = self.origin(operand)
+            self.sources[result] = self.origin(operand)
             return None
         device = self._common(equation)
         self.committed.update(dict.fromkeys(equation.results, device))
@@ -186,7 +186,7 @@ class _Placed:
 
     def origin(self, atom: Atom) -> Atom:
         """The value itself, before it was moved."""
-        return self.moved.get(atom, atom) if isinstance(atom, Var) else atom
+        return self.sources.get(atom, atom) if isinstance(atom, Var) else atom
 
     def device(self, atom: Atom) -> str:
         """The device on which a value ends up."""
@@ -280,7 +280,7 @@ class _Writer:
         results = tuple(v for e in group for v in e.results if v in later)
         self.at.update({v: [device] for v in results})
         body = Program(tuple(inputs), tuple(group), results, name=name)
-        self.steps.append(Segment(device, substitute(body, self.placed.moved, group)))
+        self.steps.append(Segment(device, substitute(body, self.placed.sources, group)))
 
     def _bring(self, value: Var, device: str) -> None:
         places = self.at[value]

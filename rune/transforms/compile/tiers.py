@@ -1,6 +1,6 @@
 """Functions of several operations, compiled once they are called often: tiers.
 
-One operation after the other, gradient of ten numbers takes fourteen of them, each for some µs; a
+The fourteen operations of `gradient` of ten numbers take some µs each, one after the other; a
 compiled call takes a fraction of one. But compiling takes as long as hundreds of calls, so it waits
 for as many, all alike: in settings, types and places of arrays, and all other arguments by value.
 
@@ -66,7 +66,7 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         if not isinstance(known, int):
             try:
                 return known(*arrays)
-            except RuneError:  # the function has the better words for it
+            except RuneError:  # the function itself words the error better
                 return function(*args, **kwargs)
         result = function(*args, **kwargs)
         if len(kinds) >= KINDS:
@@ -111,7 +111,7 @@ def _next(
 
 
 def _is_worth_it(arrays: Sequence[Array]) -> bool:
-    """Whether arrays are small and nothing is watched that single operations tell better."""
+    """Whether arrays are small, and nothing is watched that needs single operations."""
     s = config.current()
     is_watched = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
     is_other = s.device or s.disable_jit or s.checkified or s.profile

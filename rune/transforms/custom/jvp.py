@@ -29,7 +29,7 @@ from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
 from rune.records import dataclass
 from rune.transforms.arguments import array_leaves, key_path, unshared
-from rune.transforms.batching.vmap import batch_flat, batch_program
+from rune.transforms.batching.batch import batch_flat, batch_program
 from rune.transforms.custom.rules import (
     Arguments,
     CustomFunction,

@@ -22,7 +22,7 @@ from rune.errors import MissingRule, TransformError
 from rune.ops.family import zeros_of
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import array_leaves, function_name
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout, tangent_type
 from rune.transforms.programs import call_rules

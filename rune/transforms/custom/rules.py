@@ -43,15 +43,15 @@ class SymbolicZero:
     """A tangent or cotangent that is known to be zero; passed to rules with `symbolic_zeros`.
 
     >>> import rune
-    >>> seen = []
+    >>> kinds = []
     >>> @rune.custom_jvp
     ... def f(x, y):
     ...     return x * y
     >>> def rule(primals, tangents):
-    ...     seen.append([type(t).__name__ for t in tangents])
+    ...     kinds.append([type(t).__name__ for t in tangents])
     ...     return f(*primals), tangents[0] * primals[1]
     >>> _ = f.defjvp(rule, symbolic_zeros=True)
-    >>> float(rune.grad(f)(2.0, 3.0)), seen[0][1]
+    >>> float(rune.grad(f)(2.0, 3.0)), kinds[0][1]
     (3.0, 'SymbolicZero')
     """
 

@@ -24,7 +24,7 @@ from rune.ops import cast, eq, iota, reshape
 from rune.ops.movement import move_axis, repeat_lane
 from rune.records import dataclass
 from rune.transforms.arguments import named, require_callable
-from rune.transforms.batching.vmap import batch_flat
+from rune.transforms.batching.batch import batch_flat
 from rune.transforms.custom.vjp import custom_lin
 from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
 from rune.transforms.derivatives.directional import jvp

@@ -92,7 +92,7 @@ def push(primitive: Primitive, primals: Sequence[Value], tangents: Values, out: 
         term = rule(tangent, *primals, out, **params)
         if term is not None:
             total = term if total is None else add(total, term)
-    # The tangent of a rank-0 operand is of rank 0, even if the operation broadcast it.
+    # The tangent of a rank-0 operand has rank 0, even if the operation broadcast it.
     return None if total is None else fit(total, type_of(out).shape)
 
 

@@ -42,7 +42,8 @@ def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
     """
     expected = tangent_type(primal)
     tangent = host_as(tangent, expected)
-    require_array(name, "tangent", tangent)
+    if not is_array(tangent):
+        raise no_array(name, "tangent", tangent)
     actual = type_of(tangent)
     if not is_layout(actual, expected):
         raise TransformError(
@@ -68,12 +69,14 @@ def host_as(value: object, expected: ArrayType) -> Any:
     return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
 
 
-def require_array(name: str, what: str, value: object) -> None:
-    """Errors: TransformError if the value is neither an array nor a number."""
-    is_array = hasattr(value, "dtype") and hasattr(value, "shape")
-    if not (is_array or dtypes.scalar_type(value) is not None):
-        kind = type(value).__name__
-        raise TransformError(f"{name}: cannot use {kind} as a {what} (an array required)")
+def is_array(value: object) -> bool:
+    """Whether the value is an array, traced or not, or a number."""
+    return (hasattr(value, "dtype") and hasattr(value, "shape")) or dtypes.scalar_type(value) is not None
+
+
+def no_array(name: str, what: str, value: object) -> TransformError:
+    """The error for a tangent or cotangent that is not an array."""
+    return TransformError(f"{name}: cannot use {type(value).__name__} as a {what} (an array required)")
 
 
 def filled(primal: Value, tangent: Value | None) -> Value:
@@ -133,7 +136,9 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
     if type.dtype not in dtypes.INEXACT:
         return None
     ct = host_as(ct, type)
-    require_array(name, f"cotangent{key_path(number, treedef)}", ct)
+    # The path is spelled out for errors alone: it costs a walk through the whole tree.
+    if not is_array(ct):
+        raise no_array(name, f"cotangent{key_path(number, treedef)}", ct)
     actual = type_of(ct)
     if not is_layout(actual, type):
         raise TransformError(

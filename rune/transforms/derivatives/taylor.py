@@ -28,7 +28,7 @@ Terms = Sequence[Any]
 def jet(
     fun: Callable[..., object], primals: Sequence[Operand], series: Sequence[Terms], factorial_scaled: bool = True
 ) -> tuple[Any, Any]:
-    """(f(x), derivatives of f along a curve), for a curve through x of which derivatives are given.
+    """(f(x), derivatives of f along a curve), for a curve through x whose derivatives are given.
 
     primals:  the arguments x, arrays
     series:   for each argument the first, second, … derivative of the curve; as many for all

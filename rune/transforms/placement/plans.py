@@ -14,7 +14,7 @@ from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.values import Value
 from rune.errors import ArgumentError, DeviceError
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.profiling import aligned, time_text
 from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding

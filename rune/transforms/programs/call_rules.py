@@ -22,7 +22,7 @@ from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
 from rune.transforms.programs.captured_arrays import opened
 from rune.transforms.programs.memo import per_program

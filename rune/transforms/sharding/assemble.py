@@ -54,7 +54,7 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: DTypeLike | None = None
 ) -> Array:
-    """The array of which each device has a block already; nothing is copied.
+    """The array whose blocks the devices have already; nothing is copied.
 
     arrays: a block on each device of the sharding that belongs to this process, in any order
     dtype:  that of the blocks, where somebody wants to be sure of it
@@ -123,7 +123,7 @@ def _block_on(device: Device, by_device: Mapping[Device, Array]) -> Array:
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int | None] | None = None
 ) -> Array:
-    """An array of which this process has the part for its own devices.
+    """An array from the part that this process has for its own devices.
 
     local_data:   the blocks of this process, side by side; or all of an axis that is cut
     global_shape: of the whole array; None, for it or for an axis, where the blocks say it

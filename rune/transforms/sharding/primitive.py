@@ -28,7 +28,7 @@ from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.sharding import PartitionSpec
-from rune.transforms.batching.vmap import batch_program
+from rune.transforms.batching.batch import batch_program
 from rune.transforms.checks.nans_and_bounds import is_watching
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial

@@ -1,4 +1,4 @@
-"""Scattered sums: a sum over devices of which each takes a part is sent as parts.
+"""Scattered sums: a sum over devices that each take a part of it is sent as parts.
 
 Before   %1 = psum %0 {'d'};  %2 = mesh_part %1 {'d'}        a gradient of a weight that is cut
 After    %2 = psum_scatter %0 {'d'}                          half the bytes, and no other sum

@@ -19,7 +19,7 @@ from rune.lowering.kernel.nodes import KernelCode, Let
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernels import Buffer, Invoke, Kernel, KernelProgram, Value, inner_lets
 from rune.lowering.kernels_text import kernel_symbols
-from rune.lowering.legalize import storage
+from rune.lowering.legalize.slot_types import kernel_types
 from rune.lowering.memory import plan_memory
 from rune.lowering.plan import Plan
 
@@ -38,7 +38,7 @@ def plan_of(kernel: Kernel, code: KernelCode, target: str) -> Plan:
     types = tuple(b.type for b in kernel.outputs)
     steps = (Invoke(kernel.name, outputs, inputs),)
     program = KernelProgram(kernel.name, inputs, steps, outputs, types, {kernel.name: kernel})
-    return storage.kernel_types(plan_memory(program, {kernel.name: code}, target))
+    return kernel_types(plan_memory(program, {kernel.name: code}, target))
 
 
 def types_at(buffers: Sequence[Buffer], sizes: Mapping[str, int]) -> list[ArrayType]:
@@ -63,7 +63,7 @@ def _values(rng: np.random.Generator, type: ArrayType, limit: int) -> np.ndarray
 
 
 def _index_limits(kernel: Kernel) -> dict[str, int]:
-    """For each input of which indices are computed the size of the smallest range of these."""
+    """For each input that holds computed indices, the size of their smallest range."""
     symbols, limits = kernel_symbols(kernel), {}
     for let, inputs in _lets(kernel):
         size = _range(symbols.get(let.name))

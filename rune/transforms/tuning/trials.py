@@ -29,8 +29,8 @@ from rune.lowering.build.schedule import Schedule
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernels import Kernel
-from rune.lowering.pipeline import optimised
 from rune.lowering.plan import Plan
+from rune.lowering.stages import optimised
 from rune.records import dataclass
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.search import Dropped, Run

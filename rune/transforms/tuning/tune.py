@@ -28,7 +28,7 @@ from rune.lowering.build import has_schedules
 from rune.lowering.build.schedule import Schedule
 from rune.lowering.build.space import candidates
 from rune.lowering.kernels import Kernel
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from rune.options import is_search
 from rune.transforms.compile.executables import Schedules, device_for
 from rune.transforms.compile.jit import Jitted, jit

@@ -23,7 +23,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.explain import DEFAULT, STORED
 from rune.lowering.kernels import Kernel
 from rune.lowering.kernels_text import to_text
-from rune.lowering.pipeline import Stored
+from rune.lowering.stages import Stored
 from rune.records import dataclass
 
 MOST = 10_000  # winners in memory

@@ -25,8 +25,8 @@ from rune.lowering.codegen.cstyle import render
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.pipeline import lower
 from rune.lowering.plan import Plan
+from rune.lowering.stages import lower
 from tests.backends.cuda.fake_calls import memory_calls
 from tests.backends.cuda.fake_kernels import Kernels, in_another_order
 from tests.support.lowering import program_of

@@ -27,7 +27,7 @@ from rune.backends.shared import forks
 from rune.backends.shared.timing import StepMeter
 from rune.errors import DeviceError
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.backends.cuda import fake as cuda_fake
 from tests.backends.cuda.fake import Code, FakeCuda, opened, plan_for
 from tests.backends.plans import plan_of, run

@@ -11,7 +11,7 @@ import pytest
 import rune
 from rune.backends.cuda.gate import Gate
 from rune.backends.shared.timing import StepMeter
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.backends.cuda import fake as cuda_fake
 from tests.backends.cuda.fake import FakeCuda
 from tests.support.lowering import f32, program_of

@@ -21,7 +21,7 @@ from rune.backends.opencl.staging import SIZES
 from rune.backends.shared.join import Join
 from rune.backends.shared.protocol import CopiesAside
 from rune.errors import DeviceError, OutOfMemory
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.backends.opencl.test_staging import at_once
 from tests.support.close import same
 

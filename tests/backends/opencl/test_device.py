@@ -22,7 +22,7 @@ from rune.backends import device_named, opencl
 from rune.backends.opencl import run
 from rune.backends.shared import disk_cache
 from rune.errors import DeviceError, OutOfMemory
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.support import shortage
 from tests.support.close import close
 

@@ -16,7 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune.backends import opencl
 from rune.backends.opencl.staging import MOST, SIZES
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.support.close import same
 
 TARGETS, WHY = opencl.probe()

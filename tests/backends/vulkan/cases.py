@@ -21,8 +21,8 @@ from rune.backends.vulkan.memory_types import CACHED, COHERENT, NEAR, VISIBLE
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import stages
 from rune.lowering.plan import Copy, Launch, Plan, SizeSource, Slot, Space
+from rune.lowering.stages import stages
 
 TARGETS, WHY = vulkan.probe()
 needs_device = pytest.mark.skipif(not TARGETS, reason=f"no Vulkan device: {WHY}")

@@ -16,7 +16,7 @@ from rune.backends import vulkan
 from rune.backends.vulkan.driver import api, compute_family
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.backends.plans import plan_of, run
 from tests.backends.vulkan.cases import CASES, TARGETS, chain, counted, lowered, needs_device, physical
 from tests.support.close import close, same

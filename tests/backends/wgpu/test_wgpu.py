@@ -27,8 +27,8 @@ from rune.backends.wgpu import read, run, script
 from rune.errors import CompileError, DeviceError, DtypeError
 from rune.lowering.codegen.wgsl import render
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import lower
 from rune.lowering.plan import SizeSource
+from rune.lowering.stages import lower
 from rune.transforms.compile import executables
 from tests.backends.plans import plan_of
 from tests.support.close import close, same

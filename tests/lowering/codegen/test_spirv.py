@@ -27,7 +27,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Store
 from rune.lowering.kernel.rewrite import bodies, map_bodies
 from rune.lowering.kernel.text import to_text as to_code
-from rune.lowering.pipeline import lower
+from rune.lowering.stages import lower
 from tests.lowering.codegen.spirv_run import TARGET, complaint, kernel_of, operations, rendered, validated
 from tests.lowering.kernel.examples import TEXTS
 from tests.lowering.kernel.random_code import random_code

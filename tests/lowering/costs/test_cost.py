@@ -20,7 +20,7 @@ from rune.lowering.costs.records import Cache
 from rune.lowering.costs.registers import registers
 from rune.lowering.costs.table import A100, GPUS, H100
 from rune.lowering.kernel.text import parse
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 from tests.lowering.costs.kernels import M16, copy, kernel, loop, on_h100, target
 from tests.lowering.kernel import test_matrices as matrices
 

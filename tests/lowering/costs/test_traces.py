@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rune
-from rune.lowering.pipeline import stages
+from rune.lowering.stages import stages
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

@@ -21,7 +21,7 @@ from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.errors import TracerBoolConversionError, TransformError
-from rune.lowering import pipeline
+from rune.lowering.stages import stages
 from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
 from tests.support.close import near
@@ -213,7 +213,7 @@ def lowered(layer: Any) -> Any:
     """All stages of the gradient of eight layers."""
     ws, x = rnp.ones((8, 16, 16)), rnp.ones((128, 16))
     gradient = rune.jit(rune.grad(lambda ws, x: layers(x, ws, layer)))
-    return pipeline.stages(gradient.program(ws, x), device_named("cpu:0").target, check=True)
+    return stages(gradient.program(ws, x), device_named("cpu:0").target, check=True)
 
 
 def count(program: Program, name: str) -> int:

@@ -35,12 +35,12 @@ def promote_dtypes(*args: ArrayLike) -> list[Array]:
 
 
 def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:
-    """The arguments in their common dtype: f32 in the place of bools and integers."""
+    """The arguments in their common dtype: f32 in place of bools and integers."""
     return _in_common(args, _inexact)
 
 
 def promote_dtypes_numeric(*args: ArrayLike) -> list[Array]:
-    """The arguments in their common dtype: i32 in the place of bools."""
+    """The arguments in their common dtype: i32 in place of bools."""
     return _in_common(args, lambda dtype: dtypes.i32 if dtype == dtypes.bool_ else dtype)
 
 

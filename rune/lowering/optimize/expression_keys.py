@@ -1,0 +1,133 @@
+"""Keys of expressions: two places have the same one when the expression has the same value there.
+
+A key is the number of the expression, equal for expressions that read the same, with how often each
+Var and buffer that it reads has changed up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+
+from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
+from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, Fetch, For, KernelCode, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.rewrite import Body, bodies, buffers_written, expr_sizes, names_assigned, size_names
+from rune.records import dataclass
+
+# An expression at one place in the code: its number, and how often what it reads has changed.
+Key = tuple[int, tuple[tuple[str, int], ...]]
+
+
+@dataclass(slots=True)
+class Numbers:
+    """A number for every expression, the same for those that read the same."""
+
+    # By identity: an expression is asked for again by every one around it, and in both walks.
+    known: dict[int, tuple[Expr, int]] = field(default_factory=dict)
+    # By the numbers of their parts: whole trees would be hashed and compared at every level.
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def of(self, expr: Expr) -> int:
+        """The number of an expression."""
+        entry = self.known.get(id(expr))
+        if entry is None:
+            number = self.numbers.setdefault(self._parts(expr), len(self.numbers))
+            entry = self.known[id(expr)] = (expr, number)
+        return entry[1]
+
+    def _parts(self, expr: Expr) -> tuple[object, ...]:
+        match expr:
+            case Op(name=name, args=args, dtype=dtype):
+                return Op, name, dtype, *map(self.of, args)
+            case Cast(arg=arg, dtype=dtype):
+                return Cast, dtype, self.of(arg)
+            case Load(buffer=buffer, indices=indices, dtype=dtype, guard=guard) if guard is not None:
+                return Load, buffer, indices, dtype, self.of(guard)
+            case _:
+                return (expr,)
+
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Versions:
+    """How often each Var and buffer has changed up to here. Only those that change are listed."""
+
+    of_expressions: Numbers
+    numbers: dict[str, int]
+    memory: frozenset[str]  # buffers that the kernel writes
+    together: dict[str, frozenset[str]]  # aliases: writing one writes the other
+    # Keyed by identity: every enclosing expression looks its parts up again.
+    known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
+
+    def key(self, expr: Expr) -> Key:
+        """The key of an expression at this place."""
+        number = self.of_expressions.of(expr)
+        if not self.numbers:
+            return number, ()
+        # Sorted, because the key must not depend on the order of a set.
+        return number, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
+
+    def read_by(self, expr: Expr) -> frozenset[str]:
+        """The changing Vars and buffers that an expression reads."""
+        entry = self.known.get(id(expr))
+        if entry is None:
+            entry = self.known[id(expr)] = (expr, self._names_read(expr))
+        return entry[1]
+
+    def _names_read(self, expr: Expr) -> frozenset[str]:
+        # By cases, since this runs twice per node and most nodes read nothing that changes.
+        match expr:
+            case Op(args=args):
+                return _NOTHING.union(*filter(None, map(self.read_by, args)))
+            case Cast(arg=arg):
+                return self.read_by(arg)
+            case Local(name=name):
+                return frozenset((name,)) if name in self.numbers else _NOTHING
+            case Const():
+                return _NOTHING
+        names = {n for size in expr_sizes(expr) for n in size_names(size)}
+        if isinstance(expr, Load):
+            names.add(expr.buffer)
+        return frozenset(names & self.numbers.keys()).union(*map(self.read_by, operands(expr)))
+
+    def _change(self, names: Iterable[str]) -> None:
+        for name in names:
+            # A name that never changes has no number.
+            for one in self.together.get(name, frozenset((name,))):
+                if one in self.numbers:
+                    self.numbers[one] += 1
+
+    def before(self, stmt: Stmt) -> None:
+        """A loop's first iteration meets what its last one may have changed."""
+        if isinstance(stmt, For):
+            self._change(_changed(stmt.body))
+
+    def after(self, stmt: Stmt) -> None:
+        """What a statement changes has changed behind it."""
+        match stmt:
+            case Assign() | Accumulate() | Store() | Fetch() | MatrixProduct():
+                self._change(_changed((stmt,)))
+            case Barrier():
+                # After a barrier, memory may hold what other threads wrote.
+                self._change(self.memory)
+            case _:
+                for body in bodies(stmt):
+                    self._change(_changed(body))
+
+
+def _changed(body: Body) -> frozenset[str]:
+    return names_assigned(body) | buffers_written(body)
+
+
+def versions_of(code: KernelCode, of_expressions: Numbers) -> Versions:
+    """The state at the beginning of the code: nothing has changed yet."""
+    changing = _changed(code.body)
+    together: dict[str, frozenset[str]] = {}
+    for a, b in code.aliases:
+        # Pairs chain: with a = b and b = c, a write to `a` changes `c`.
+        aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
+        together.update(dict.fromkeys(aliases, aliases))
+    names = changing | {n for c in changing for n in together.get(c, ())}
+    return Versions(of_expressions, dict.fromkeys(names, 0), buffers_written(code.body), together)
