@@ -19,7 +19,7 @@ from rune.core.lower import Rule
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.errors import ArgumentError
-from rune.lowering import explain, extremes, factorisations, host_calls, kernels_check, live, memory, messages, scatters
+from rune.lowering import explain, extremes, factorisations, host_calls, late_modules, live, memory, messages, scatters
 from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
@@ -42,8 +42,6 @@ from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
-from rune.lowering.plan_check import check_overlap
-from rune.lowering.plan_types import check_types
 from rune.lowering.simplify import (
     chosen_writes,
     eliminate_common,
@@ -156,7 +154,7 @@ def stages(
     with _timed(seconds, "kernels"):
         kernels = with_steps_ordered(kernelize(simplified, target))
         if check:
-            kernels_check.check(kernels)
+            late_modules.kernels_check().check(kernels)
     with _timed(seconds, "code"):
         built = _built(kernels, target, schedules or {}, stored)
         codes = {name: optimised(b.code, target, check=check) for name, (b, _) in built.items()}
@@ -164,8 +162,8 @@ def stages(
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = storage.kernel_types(parts.outer_types(plan, program))
         if check:
-            check_types(plan)
-            check_overlap(plan)
+            late_modules.plan_types().check_types(plan)
+            late_modules.plan_check().check_overlap(plan)
     chosen = {name: b.schedule for name, (b, _) in built.items()}
     origins = {name: origin for name, (_, origin) in built.items()}
     lowered = Lowered(program, simplified, kernels, chosen, origins, codes, plan, target, seconds)
