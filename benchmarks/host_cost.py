@@ -32,7 +32,7 @@ import numpy as np
 
 import rune
 import rune.numpy as rnp
-from rune.backends.cpu import compiler, host_abi
+from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.routines import Code, define
 from rune.backends.shared import call_list
 from rune.lowering.codegen.llvm_text import Value
@@ -61,7 +61,7 @@ class Clock:
                 define(("i64", "readings", "i64 count"), self._readings, ""),
             ]
         )
-        self.code = compiler.compile_module("timed", text, effort=0)
+        self.code = compiler.compile_module("timed", text, conventions.LITTLE)
         timed = call_list.Helpers(inner.renew, inner.fill, self.code.address("timed"), inner.code)
         call_list.helpers = lambda: timed  # lists made from here on are timed
         readings = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(self.code.address("readings"))

@@ -23,7 +23,6 @@ from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernels import KernelProgram
 from rune.lowering.kernels_text import program_text
 from rune.lowering.plan import Plan
-from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
 from rune.profiling import counted
 from rune.records import dataclass
@@ -83,7 +82,7 @@ class Lowered:
             case "code":
                 return "\n".join(map(code_text, self.codes.values()))
             case "plan":
-                return plan_text(self.plan, codes=False)
+                return late_modules.plan_text().to_text(self.plan, codes=False)
             case "costs":
                 return f"{costs_text(self.costs())}\n{steps_text(self.steps())}"
             case "predictions":

@@ -1,4 +1,4 @@
-"""Modules that say what a lowering costs and draw it, loaded when that is asked (decision 0008)."""
+"""Modules of which few programs need any, loaded when one does (decision 0008)."""
 
 from __future__ import annotations
 
@@ -18,3 +18,51 @@ def costs() -> ModuleType:
 def graphs() -> ModuleType:
     """Kernels and plans as graphs: for the first that is drawn."""
     return locks.load("rune.lowering.graphs")
+
+
+@functools.cache
+def streams() -> ModuleType:
+    """Loops of streams, as of attention: for the first that is built."""
+    return locks.load("rune.lowering.build.streams")
+
+
+@functools.cache
+def kernels_check() -> ModuleType:
+    """Checks of kernels: for `check_stages`."""
+    return locks.load("rune.lowering.kernels_check")
+
+
+@functools.cache
+def plan_types() -> ModuleType:
+    """Checks of the types in a plan: likewise."""
+    return locks.load("rune.lowering.plan_types")
+
+
+@functools.cache
+def plan_check() -> ModuleType:
+    """Checks of the memory in a plan: likewise."""
+    return locks.load("rune.lowering.plan_check")
+
+
+@functools.cache
+def plan_text() -> ModuleType:
+    """Plans as text: for the first that is shown."""
+    return locks.load("rune.lowering.plan_text")
+
+
+@functools.cache
+def cholesky() -> ModuleType:
+    """Factorisations by groups of threads: for the first device that has groups."""
+    return locks.load("rune.lowering.factorisations.cholesky")
+
+
+@functools.cache
+def triangular() -> ModuleType:
+    """Solutions by triangles, likewise."""
+    return locks.load("rune.lowering.factorisations.triangular")
+
+
+@functools.cache
+def lu() -> ModuleType:
+    """Eliminations, likewise."""
+    return locks.load("rune.lowering.factorisations.lu")

@@ -16,7 +16,7 @@ from time import perf_counter
 from rune.core.check import check_program
 from rune.core.program import Program
 from rune.errors import ArgumentError
-from rune.lowering import explain, kernels_check, memory, pipeline
+from rune.lowering import explain, late_modules, memory, pipeline
 from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
@@ -32,8 +32,6 @@ from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import run_passes
 from rune.lowering.plan import Plan
-from rune.lowering.plan_check import check_overlap
-from rune.lowering.plan_types import check_types
 
 # The loops that a search has found, if any, and where a kernel's come from.
 Stored = Callable[[Kernel], tuple[Built | None, str]]
@@ -69,7 +67,7 @@ def stages(
     with _timed(seconds, "kernels"):
         kernels = with_steps_ordered(kernelize(simplified, target))
         if check:
-            kernels_check.check(kernels)
+            late_modules.kernels_check().check(kernels)
     with _timed(seconds, "code"):
         built = _built(kernels, target, schedules or {}, stored)
         codes = {name: optimised(b.code, target, check=check) for name, (b, _) in built.items()}
@@ -77,8 +75,8 @@ def stages(
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = slot_types.kernel_types(slot_types.outer_types(plan, program))
         if check:
-            check_types(plan)
-            check_overlap(plan)
+            late_modules.plan_types().check_types(plan)
+            late_modules.plan_check().check_overlap(plan)
     chosen = {name: b.schedule for name, (b, _) in built.items()}
     origins = {name: origin for name, (_, origin) in built.items()}
     lowered = Lowered(program, simplified, kernels, chosen, origins, codes, plan, target, seconds)

@@ -14,7 +14,7 @@ BUDGETS: dict[str, int] = {
     "rune.array_methods": 1,
     "rune.array_state": 7,
     "rune.as_jax": 340,
-    "rune.backends": 165,
+    "rune.backends": 164,
     "rune.checkify": 35,
     "rune.checkpoints": 2,
     "rune.config": 8,

@@ -15,7 +15,7 @@ import pytest
 
 from rune import dtypes
 from rune.backends import Device, device_named, null
-from rune.backends.cpu import compiler
+from rune.backends.cpu import llvm
 from rune.backends.cpu.gemm.library import library
 from rune.backends.shared.callbacks import refuse_routines
 from rune.core.primitive import Primitive
@@ -54,7 +54,7 @@ def device_without_counts() -> Device:
 
 
 NAMES: dict[str, Any] = {
-    "compiler": compiler,
+    "llvm": llvm,
     "library": library,
     "refuse_routines": refuse_routines,
     "passes": passes,
@@ -86,7 +86,7 @@ BACKENDS: list[tuple[str, str]] = [
     ("the memory of a device that does not count it", "rune.memory_stats(other)"),
     ("the work of a device that does not count it", "rune.work_stats(other)"),
     ("a product of f16 by the routine of the CPU", "library(dtypes.f16, cores=1, parallel=1, effort=2, routine='dot')"),
-    ("more memory for LLVM than there is", "compiler._require_room('f', 1 << 62)"),
+    ("more memory for LLVM than there is", "llvm._require_room('f', 1 << 62)"),
     ("a routine where only Python can be called", "refuse_routines(sorting, test)"),
     ("an argument of another dtype on the CPU", "on('cpu')([np.zeros(3)])"),
     ("an argument too many", "on('cpu')([np.zeros(3, np.float32)] * 2)"),

@@ -21,7 +21,6 @@ import numpy as np
 
 from rune.backends.cpu.fft import library as fft
 from rune.backends.cpu.gemm import library as gemm
-from rune.backends.cpu.gemm import strided
 from rune.lowering.kernelize import cost
 from rune.ops.fourier import lengths
 
@@ -67,7 +66,7 @@ KERNELS = (
     *_limits("lowering.codegen.llvm_tiles", LEAST_EXTENT=(2, 8)),
     *_limits("lowering.simplify.hoist_loops", COSTLY=(0,)),
     *_limits("lowering.arena", MOST_COMPARED=(0,)),
-    *_limits("backends.cpu.drafts", MOST_WORK=(-1.0, float("inf"))),
+    *_limits("backends.cpu.costs", MOST_WORK=(-1.0, float("inf"))),
     *_limits("lowering.joins", MOST=(2, 3)),
     *_limits(
         "backends.cpu.steps",
@@ -166,7 +165,8 @@ def _choice(depth: int, height: int, width: int, few: int, others: int) -> tuple
     return (
         Limit("DEPTH", _BLOCKED, (depth,)),
         Limit("HEIGHT", _BLOCKED, (height,)),
-        *_limits("backends.cpu.gemm.tile", BLOCK_BYTES=(width,), FETCHING=(1,)),
+        *_limits("backends.cpu.gemm.shape", BLOCK_BYTES=(width,)),
+        *_limits("backends.cpu.gemm.tile", FETCHING=(1,)),
         *_limits(
             "backends.cpu.gemm.blocks",
             FEW=(few,),
@@ -188,8 +188,7 @@ LIBRARIES = (_choice(16, 16, 256, 1, 0), _choice(32, 16, 512, 4, 1), _choice(16,
 def fresh_libraries() -> Mapping[Any, Mapping[str, Any]]:
     """For each module, functions that find libraries in which nothing has been compiled."""
     return {
-        gemm: {"_kept": functools.cache(gemm._kept.__wrapped__)},
-        strided: {"_compiled": functools.cache(strided._compiled.__wrapped__)},
+        gemm: {name: functools.cache(getattr(gemm, name).__wrapped__) for name in ("_kept", "strided_module")},
         fft: {"library": functools.cache(fft.library.__wrapped__)},
     }
 

@@ -27,7 +27,7 @@ from rune.lowering import kernelize, pipeline
 from rune.lowering.build import build, build_by_default, flat_kernel, has_schedules
 from rune.lowering.build.schedule import PLAIN, Schedule
 from rune.lowering.build.space import shared, walks
-from rune.lowering.codegen.llvm import Machine
+from rune.lowering.codegen.machine import Machine
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernelize import groups

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rune.backends.cpu import drafts
+from rune.backends.cpu import costs
 
 
 @pytest.fixture(autouse=True)
 def _no_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM spends its effort on every plan."""
-    monkeypatch.setattr(drafts, "MOST_WORK", -1.0)
+    monkeypatch.setattr(costs, "MOST_WORK", -1.0)

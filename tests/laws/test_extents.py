@@ -16,7 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes, lax
 from rune.array import Array
-from rune.lowering.codegen.llvm_types import SUPPORTED
+from rune.lowering.codegen.machine import SUPPORTED
 from tests.support.arrays import array
 from tests.support.sampling import one_in
 

@@ -261,10 +261,8 @@ class GuardedMemory:
         names = (f"guarded_{name}" for name in "malloc calloc realloc free".split())
         functions = map(self._code.address, names)
         self._handler = _Handler(b"guarded", 1, None, *functions)
-        engine = self._code.engine
-        self._damaged, self._last_size = (
-            ctypes.c_int64.from_address(engine.get_global_value_address(name)) for name in ("damaged", "last_size")
-        )
+        words = map(self._code.address, ("damaged", "last_size"))
+        self._damaged, self._last_size = map(ctypes.c_int64.from_address, words)
         _set_handler(self._handler)
 
     @property

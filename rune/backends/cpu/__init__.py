@@ -4,52 +4,49 @@ Buffers are NumPy arrays, shared with the user without a copy. Kernels are LLVM 
 (lowering/codegen/llvm.py), compiled together with the loop over the plan's steps; large ones are
 split between the cores by a pool of threads, as are matrix products.
 
-    compiler   LLVM                               plan      a plan as one module: steps, entry
+    compiler   code of modules, made or found     plan      a plan as one module: steps, entry
+    llvm       LLVM                               images/   code that runs without LLVM
     run        a compiled plan                    threads   the pool of threads
     drafts     plans compiled in a hurry at first
     gemm/      matrix products                    calls/    cached calls, made by native code
-    fft/       Fourier transforms
+    fft/       Fourier transforms                 linalg/   factorisations
+
+What writes code is loaded where no earlier process has left it on disk.
 """
 
 from __future__ import annotations
 
 import functools
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from rune import dtypes, locks
-from rune.backends.cpu import blas, compiler, host_abi, steps, threads
-from rune.backends.cpu.clock import Clock
+from rune.backends.cpu import compiler, conventions, host_abi, threads
 from rune.backends.cpu.drafts import DraftExecutable
-from rune.backends.cpu.fft.forms import Form
-from rune.backends.cpu.fft.library import transform_address
-from rune.backends.cpu.gemm import library, strided
-from rune.backends.cpu.host import Host
-from rune.backends.cpu.linalg import library as factor_library
+from rune.backends.cpu.host import ROUTINES, Host
+from rune.backends.cpu.libraries import Libraries
 from rune.backends.cpu.run import CpuExecutable
-from rune.backends.cpu.timed import TimedExecutable
-from rune.backends.shared import callbacks, host_memory, shortage
-from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
+from rune.backends.shared import host_memory
+from rune.backends.shared.executor import static_shape
 from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.protocol import Buffer, Executable
 from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
-from rune.errors import DeviceError, LayoutError, OutOfMemory
-from rune.lowering.codegen.llvm_types import SUPPORTED
+from rune.errors import DeviceError
+from rune.lowering.codegen.machine import SUPPORTED
 from rune.lowering.codegen.target import Target, natively
-from rune.lowering.meetings import Grid
-from rune.lowering.plan import Plan
-from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.backends.cpu.crew.run import Crew
     from rune.backends.shared.timing import Meter
+    from rune.lowering.meetings import Grid
+    from rune.lowering.plan import Plan
 
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
 
@@ -60,7 +57,7 @@ def probe() -> tuple[list[Target], str | None]:
     The setting `cpu_devices` says how many there are; they are fixed from the first question on.
     """
     try:
-        compiler.library()
+        compiler.host()
     except (ImportError, OSError) as error:
         return [], f"llvmlite cannot be imported ({error})"
     if host_abi.abi() is None:
@@ -69,7 +66,7 @@ def probe() -> tuple[list[Target], str | None]:
 
 
 @functools.cache
-def _crew() -> ModuleType:
+def _crews() -> ModuleType:
     """Devices that meet in native code: for the first collective."""
     return locks.load("rune.backends.cpu.crew.run")
 
@@ -80,13 +77,19 @@ def _on_disk() -> ModuleType:
     return locks.load("rune.backends.cpu.on_disk")
 
 
+@functools.cache
+def _timed() -> ModuleType:
+    """Plans that time their steps: for the first profile."""
+    return locks.load("rune.backends.cpu.timed")
+
+
 def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
     """Whether native code makes its calls."""
     return isinstance(executable, CpuExecutable) and executable.runs_natively
 
 
 def _meet_address() -> int:
-    return _crew().meet_address()
+    return _crews().meet_address()
 
 
 @functools.cache
@@ -112,7 +115,7 @@ def _target(share: threads.Share) -> Target:
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
-        routines=frozenset({*steps.ROUTINES, "numpy"}),
+        routines=frozenset({*ROUTINES, "numpy"}),
         subgroup_threads=1,
         native=_native(),
     )
@@ -144,36 +147,16 @@ class CpuBackend:
     def __init__(self, target: Target):
         self.target = target
         self.work = Work()
-        self.host = replace(self._host(compiler.EFFORT), draft=self._host(compiler.HURRY))
+        self.host = replace(self._host(conventions.EFFORT), draft=self._host(conventions.HURRY))
 
     def _host(self, effort: int) -> Host:
         """What plans need to know, with routines that are made by so much effort of LLVM's."""
         target, abi = self.target, host_abi.abi()
         assert abi is not None
-        share = _shares()[int(target.name.split(":")[1])]
-        self.share, parallel = share, partial(threads.parallel_address, share)
-
-        def dot(dtype: np.dtype, products: list[library.Product]) -> int:
-            gemm = blas.find_gemm(dtype)
-            if gemm is not None:
-                return blas.dot_address(gemm, dtype)
-            pool = parallel() if target.cores > 1 else 0
-            return library.gemm_address(dtype, target.cores, pool, effort, products)
-
-        def strided_dot(dtype: np.dtype, products: list[library.Product]) -> int:
-            pool = parallel() if target.cores > 1 else 0
-            return strided.gemm_address(dtype, target.cores, pool, effort, products)
-
-        def transform(dtype: np.dtype, forms: list[Form], form: Form) -> int:
-            pool = parallel() if target.cores > 1 else 0
-            return transform_address(dtype, target.cores, pool, effort, forms, form)
-
-        def factors(dtype: np.dtype) -> factor_library.Library:
-            pool = parallel() if target.cores > 1 else 0
-            return factor_library.library(dtype, target.cores, pool, effort)
-
-        routines, meet = (dot, strided_dot, transform, factors), lambda: _crew().meet_address()
-        return Host(compiler.machine(), abi, target.cores, parallel, *routines, effort, meet=meet)
+        self.share = _shares()[int(target.name.split(":")[1])]
+        pool = partial(threads.parallel_address, self.share)
+        libraries = Libraries(target.cores, effort, pool)
+        return Host(compiler.machine(), abi, target.cores, pool, libraries, meet=_meet_address)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""
@@ -222,7 +205,7 @@ class CpuBackend:
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
         """The executables as a crew of native threads, where they are of the processor."""
-        return _crew().crew_for(executables, grid)
+        return _crews().crew_for(executables, grid)
 
     @property
     def has_clock(self) -> bool:
@@ -231,8 +214,8 @@ class CpuBackend:
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""
-        host = replace(self.host, clock=Clock(plan))
-        return TimedExecutable(plan, host, self.work, meter)
+        timed = _timed()
+        return timed.TimedExecutable(plan, replace(self.host, clock=timed.Clock(plan)), self.work, meter)
 
     @property
     def workers(self) -> threads.Workers | None:

@@ -44,6 +44,12 @@ def find_gemm(dtype: np.dtype) -> Gemm | None:
     return gemm_in(ctypes.CDLL(_ACCELERATE), f"cblas_{_LETTER[dtype]}gemm", "i32")
 
 
+def address(dtype: np.dtype) -> int:
+    """The address of @dot through it, 0 where there is none."""
+    gemm = find_gemm(dtype)
+    return 0 if gemm is None else dot_address(gemm, dtype)
+
+
 def gemm_in(library: ctypes.CDLL, name: str, integer: str) -> Gemm:
     """The routine of that name in a library."""
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value

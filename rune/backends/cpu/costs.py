@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rune import dims
 from rune.lowering.codegen.llvm import Rendered
+from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernelize.walks import SIZES
-from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Step
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Step, all_steps
 
+MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
+FIRST_COST = 1e6  # estimated instructions before a loop first asks for signals, under a millisecond
+_MOST_STEPS = 1 << 40
 _DOT_COST = 1 / 16  # of one product of a matrix product
+_FLOP_COST = 1 / 8  # of products and factorisations in a hurry
 _COPY_COST = 1 / 4  # of one element of a copy
 
 
@@ -47,3 +52,59 @@ def _products(step: Call) -> int:
     """How many products a matrix product adds up."""
     parameters = dict(step.parameters)
     return math.prod(x for x in map(parameters.get, SIZES) if isinstance(x, int))
+
+
+def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
+    """After how many steps a loop first calls: few enough to take no time that one would notice."""
+    inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
+    cost = cost_of((step for plan in inside for step in plan.steps), kernels)
+    return 1 if cost is None else max(1, int(FIRST_COST / max(cost, 1.0)))
+
+
+# --- in a hurry (drafts.py) ---------------------------------------------------------------------
+
+
+def draft_cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float:
+    """What a run costs in a hurry; infinite where sizes or data decide. Units: instructions.
+
+    A loop that its data end costs one step: it gives up in time, and the code that stays begins
+    anew. So it is where nothing but numbers comes of a run, and no step of another loop is one.
+    """
+    return _draft_cost(plan.steps, kernels, can_begin_anew(plan))
+
+
+def can_begin_anew(plan: Plan) -> bool:
+    """Whether a run that was given up leaves nothing behind: none that has called Python."""
+    return not any(isinstance(step, Call) and step.routine == "callback" for step in all_steps(plan))
+
+
+def steps_of_draft(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
+    """After how many steps a loop that data end gives up."""
+    inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
+    cost = _draft_cost([step for plan in inside for step in plan.steps], kernels, False)
+    return max(1, int(min(MOST_WORK / max(cost, 1.0), _MOST_STEPS)))
+
+
+def _draft_cost(steps: Sequence[Step], kernels: Mapping[str, Rendered], can_stop: bool) -> float:
+    return sum(_draft_step_cost(step, kernels, can_stop) for step in steps)
+
+
+def _draft_step_cost(step: Step, kernels: Mapping[str, Rendered], can_stop: bool) -> float:
+    match step:
+        case Loop(condition=None):
+            count = step.count if isinstance(step.count, int) else math.inf
+            return _draft_cost(step.body.steps, kernels, False) * count
+        case Loop(condition=condition) if condition is not None:
+            return _draft_cost([*step.body.steps, *condition.steps], kernels, False) if can_stop else math.inf
+        case Branch():
+            return max(_draft_cost(plan.steps, kernels, can_stop) for plan in step.branches)
+        case Call(routine="dot" | "strided_dot"):
+            sizes = [size for name, size in step.parameters if name in SIZES]
+            return _FLOP_COST * math.prod(n if isinstance(n, int) else math.inf for n in (2, *sizes))
+        case Call() if is_factor(step):
+            return _FLOP_COST * factor_of(step).flops
+        case Call():
+            return 0.0  # code of others, or of transforms, which is as fast
+        case _:
+            cost = cost_of([step], kernels)
+            return math.inf if cost is None else cost

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from rune import dims
-from rune.backends.cpu.gemm.library import Product
 from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
+from rune.backends.cpu.gemm.pieces import Product
 from rune.backends.cpu.watch import Watch
 from rune.dims import Size
 from rune.lowering.codegen.llvm_text import Value, Writer

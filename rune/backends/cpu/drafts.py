@@ -6,57 +6,43 @@ is there in half of the time: the better bargain for a plan that runs for millis
 are called once. The code is made again, with effort, when native code is to make the calls, which
 are many then, or when the calls have taken as long as that may take.
 
-Invariant: only plans whose work is known begin as drafts, since a `while` may run for hours. A plan
-that is measured, or runs beside others, is compiled with effort at once.
+A `while` may run for hours. In a draft it gives up after as many steps as a draft may take, and the
+code that stays begins the run anew, which is right since nothing but numbers comes of it.
+
+Invariant: only plans whose work is known but for that begin as drafts. A plan that is measured, or
+runs beside others, is compiled with effort at once.
 """
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Self
 
 from rune import locks
-from rune.backends.cpu import compiler
-from rune.backends.cpu.costs import cost_of
+from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.plan import Kernels, Rendering, render_kernels
-from rune.backends.cpu.run import CpuExecutable, Form, Prepared, compiled, entry_of
+from rune.backends.cpu.host_abi import GAVE_UP
+from rune.backends.cpu.run import CpuExecutable, Prepared, entry_of, plans
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
-from rune.lowering.factors import factor_of, is_factor
-from rune.lowering.kernelize.walks import SIZES
-from rune.lowering.plan import Branch, Call, Loop, Plan, Step
 
-MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
+if TYPE_CHECKING:
+    from rune.backends.cpu.plan import Rendering
+    from rune.lowering.plan import Plan
+
 PATIENCE = 0.01  # that calls of a draft may take together [s]
-_FLOP_COST = 1 / 8  # of products and factorisations
 
 
-def draft_cost(steps: Sequence[Step], kernels: Kernels) -> float:
-    """What a run costs in a hurry; infinite where sizes or data decide. Units: instructions."""
-    return sum(_step_cost(step, kernels) for step in steps)
-
-
-def _step_cost(step: Step, kernels: Kernels) -> float:
-    match step:
-        case Loop():
-            return draft_cost(step.body.steps, kernels) * (step.count if isinstance(step.count, int) else math.inf)
-        case Branch():
-            return max(draft_cost(plan.steps, kernels) for plan in step.branches)
-        case Call(routine="dot" | "strided_dot"):
-            sizes = [size for name, size in step.parameters if name in SIZES]
-            return _FLOP_COST * math.prod(n if isinstance(n, int) else math.inf for n in (2, *sizes))
-        case Call() if is_factor(step):
-            return _FLOP_COST * factor_of(step).flops
-        case Call():
-            return 0.0  # code of others, or of transforms, which is as fast
-        case _:
-            cost = cost_of([step], kernels)
-            return math.inf if cost is None else cost
+@functools.cache
+def _costs() -> ModuleType:
+    """What plans cost: for the first that is compiled."""
+    return locks.load("rune.backends.cpu.costs")
 
 
 class DraftExecutable(CpuExecutable):
@@ -65,10 +51,11 @@ class DraftExecutable(CpuExecutable):
     when_refined: Callable[[Self], object] | None = None  # is told once
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
-        self._host, kernels = host, render_kernels(plan, host)
-        is_short = not self.talk.messages and draft_cost(plan.steps, kernels) <= MOST_WORK
-        draft = host.of_effort(compiler.HURRY if is_short else compiler.EFFORT)
-        return compiled(plan, replace(draft, call_back=host.call_back), kernels)
+        self._host, kernels = host, plans().render_kernels(plan, host)
+        costs = _costs()
+        is_short = not self.talk.messages and costs.draft_cost(plan, kernels) <= costs.MOST_WORK
+        draft = host.of_effort(conventions.HURRY if is_short else conventions.EFFORT)
+        return plans().compiled(plan, replace(draft, call_back=host.call_back), kernels)
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         super()._begin(form, code, host, work)
@@ -80,16 +67,25 @@ class DraftExecutable(CpuExecutable):
     @property
     def is_draft(self) -> bool:
         """Whether calls run code that was made in a hurry."""
-        return self.code.effort == compiler.HURRY
+        return self.code.effort == conventions.HURRY
 
     def _call(self, *arrays: Buffer) -> int:
         """Run the draft, and replace it when its calls have taken long enough."""
         begin = perf_counter()
         answer = self.native.call(*arrays)
+        if answer == GAVE_UP:
+            self.refine()
+            return self.native.call(*arrays)
         self._seconds += perf_counter() - begin
         if self._seconds > PATIENCE:
             self.refine()
         return answer
+
+    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
+        """Run the plan. Errors: those of any plan; OutOfMemory for the code that stays."""
+        if donated and self.form.gives_up:
+            self.refine()  # a run that gave up might have overwritten what it was lent
+        return super().__call__(arguments, donated)
 
     def for_native_calls(self, arguments: Sequence[Buffer]) -> Prepared | None:
         """The plan for calls by native code, which are many: with the code that stays."""
@@ -97,7 +93,10 @@ class DraftExecutable(CpuExecutable):
         return super().for_native_calls(arguments)
 
     def refine(self) -> None:
-        """Have the code that stays; without the memory to make it, the draft stays."""
+        """Have the code that stays; without the memory to make it, the draft stays.
+
+        Errors: OutOfMemory where the draft might give up.
+        """
         if not self.is_draft:
             return
         with self._refining:
@@ -107,8 +106,10 @@ class DraftExecutable(CpuExecutable):
     def _refine(self) -> None:
         plan, host = self.plan, self._host
         try:
-            _, code = compiled(plan, host, render_kernels(plan, host))
+            _, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
         except OutOfMemory:
+            if self.form.gives_up:
+                raise
             self._seconds = 0.0  # it is tried again later
             return
         # Other threads may be in the draft, which lives as long as this.

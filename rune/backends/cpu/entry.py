@@ -5,7 +5,8 @@
 `@entry` is called with the argument arrays, the result arrays and the arena, as a built-in
 function is. It reads addresses and sizes from the array objects, whose layout is NumPy's ABI
 (host_abi.py checks it once), and lets other Python threads run meanwhile. It returns 0, or
-k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range.
+k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range;
+GAVE_UP where a draft would have run for too long.
 
 What the arguments have to be stands in tables, which functions that serve all plans walk
 (array_checks.py): the code is as long for ten thousand arguments as for one.
@@ -20,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rune.backends.cpu.array_checks import MISCOUNTED, array_checks
-from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.array_checks import array_checks
+from rune.backends.cpu.host_abi import MISCOUNTED, Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen import llvm_index
@@ -29,9 +30,13 @@ from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Plan
 
 
-def entry(plan: Plan, abi: Abi, asks: bool) -> str:
-    """The function `@entry`, behind its tables. asks: whether the plan asks for signals."""
-    return _text("entry", _Entry(plan, abi, Writer(), asks))
+def entry(plan: Plan, abi: Abi, asks: bool, gives_up: bool = False) -> str:
+    """The function `@entry`, behind its tables.
+
+    asks:     whether the plan asks for signals
+    gives_up: whether it may end before all is done, and say so where its seat would be
+    """
+    return _text("entry", _Entry(plan, abi, Writer(), asks, gives_up))
 
 
 def prepare(plan: Plan, abi: Abi) -> str:
@@ -67,8 +72,8 @@ class _Entry:
 
     more = 0  # arrays behind those of the plan
 
-    def __init__(self, plan: Plan, abi: Abi, writer: Writer, asks: bool):
-        self.plan, self.abi, self.writer, self.asks = plan, abi, writer, asks
+    def __init__(self, plan: Plan, abi: Abi, writer: Writer, asks: bool, gives_up: bool = False):
+        self.plan, self.abi, self.writer, self.asks, self.gives_up = plan, abi, writer, asks, gives_up
         self.checks = array_checks(abi)
         self.arguments = writer.constant("i64", len(plan.arguments))
         self.zero = writer.constant("i64", 0)
@@ -98,7 +103,8 @@ class _Entry:
         writer.do(f"call void {function_at(abi.restore_thread)}(ptr {state.text})")
         if self.asks:
             self.raise_waiting()
-        self.answer(self.zero)
+        seat = self.zero.like(int(total.text) + len(sizes))
+        self.answer(writer.load("i64", self.item("i64", words, seat)) if self.gives_up else self.zero)
 
     def fill(self, words: Value, total: Value, sizes: list[Value]) -> None:
         """Put the addresses and the sizes into words."""

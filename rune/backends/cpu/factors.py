@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from rune.backends.cpu.dots import Run
-from rune.backends.cpu.linalg.library import Library, task_of
+from rune.backends.cpu.linalg.library import Library
+from rune.backends.cpu.linalg.tasks import task_of
 from rune.lowering.factors import Factor, factor_of, is_factor
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.ops.complex_numbers import WHOLE

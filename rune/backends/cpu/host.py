@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from rune.backends.cpu import compiler
-from rune.backends.cpu.clock import Clock
-from rune.backends.cpu.dots import Address
-from rune.backends.cpu.factors import Factors
 from rune.backends.cpu.host_abi import Abi
-from rune.backends.cpu.transforms import Transform
-from rune.lowering.codegen.llvm import Machine
-from rune.lowering.plan import Call
+from rune.backends.cpu.libraries import Libraries
+from rune.lowering.codegen.machine import Machine
+from rune.lowering.factors import ROUTINES as FACTORS
 from rune.records import dataclass
+
+if TYPE_CHECKING:
+    from rune.backends.cpu.clock import Clock
+    from rune.lowering.plan import Call
+
+ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +26,17 @@ class Host:
     abi: Abi
     cores: int
     parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
-    dot: Address  # of matrix products of a dtype (gemm/blocks.py), ...
-    strided_dot: Address  # ... and of views (gemm/strided.py)
-    transform: Transform  # of Fourier transforms (fft/library.py)
-    factors: Factors  # of matrices (linalg/library.py)
-    effort: int = compiler.EFFORT  # LLVM's, with which these are made
+    libraries: Libraries  # of products, transforms and factorisations
     draft: Host | None = None  # the same with routines made in a hurry (drafts.py)
     # The Python function of a step, which takes the address of words (callbacks.py).
     call_back: Callable[[Call], Callable[[int], int]] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
     clock: Clock | None = None  # times every step
+
+    @property
+    def effort(self) -> int:
+        """LLVM's, with which plans and routines are made."""
+        return self.libraries.effort
 
     def of_effort(self, effort: int) -> Host:
         """The host whose routines are made by this effort."""

@@ -18,6 +18,11 @@ from rune.records import dataclass
 
 _C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _METH_FASTCALL = 0x0080
+HEAD = ("ptr", "i64", "i64")  # what stands in front of the dtypes in the words of a plan
+MISCOUNTED = 0x7FFF  # the answer to another number of arrays
+GAVE_UP = 0x7FFE  # and of a draft that would have run for too long (drafts.py)
+# Of functions and objects, which are elsewhere in each process.
+ADDRESSES = ("ndarray", "save_thread", "restore_thread", "from_long", "long_value", "error")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rune.backends.cpu import steps
+from rune.backends.cpu import compiler, kinds_of_calls, steps
 from rune.backends.cpu.costs import cost_of
-from rune.backends.cpu.crew.talk import talk_of
-from rune.backends.cpu.dots import compile_dots
+from rune.backends.cpu.crew.messages import SILENT, Talk
 from rune.backends.cpu.entry import entry
-from rune.backends.cpu.factors import compile_factors
+from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.spectra import scratch_of
-from rune.backends.cpu.transforms import compile_transforms
+from rune.backends.cpu.libraries import DOT, STRIDED_DOT
+from rune.backends.cpu.module import Module, task_name
 from rune.dims import Size
 from rune.lowering.codegen.llvm import Rendered, render
 from rune.lowering.codegen.llvm_names import identifier
-from rune.lowering.plan import Branch, Loop, Plan
+from rune.lowering.factors import ROUTINES as FACTORS
+from rune.lowering.plan import Branch, Call, Loop, Plan, all_steps
 from rune.records import dataclass
 
 
@@ -37,10 +37,12 @@ class Rendering:
     kernels: Mapping[str, str]
     cost: float | None = None  # estimated instructions; None where sizes or data decide
     has_entry: bool = True  # or the one of all plans of fixed sizes serves (array_checks.py)
+    gives_up: bool = False  # after some steps of a loop (drafts.py)
     arena_bytes: Size = 0  # with work arrays (spectra.py)
 
 
 Kernels = Mapping[str, Rendered]
+_CALLBACK = "callback"
 
 
 def render_kernels(plan: Plan, host: Host) -> Kernels:
@@ -53,21 +55,63 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
 
     Errors: CompileError for what the cpu does not have.
     """
-    compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
-    compile_transforms(plan, host.transform)
-    compile_factors(plan, host.factors)
-    scratch = scratch_of(plan, host.cores)
-    module = steps.Module(plan, host, kernels, talk_of(plan), scratch)
+    compile_routines(plan, host)
+    scratch = kinds_of_calls.spectra().scratch_of(plan, host.cores) if _CALLBACK in routines_of(plan) else None
+    module = Module(plan, host, kernels, talk_of(plan), scratch)
     steps.write_run(module)
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
     sources = {name: k.text for name, k in kernels.items()}
-    has_entry = bool(plan.size_sources) or module.asks
-    parts = [*module.functions, *([entry(plan, host.abi, module.asks)] if has_entry else [])]
+    has_entry = bool(plan.size_sources) or module.asks or module.gives_up
+    parts = [*module.functions, *([entry(plan, host.abi, module.asks, module.gives_up)] if has_entry else [])]
     parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
     arena_bytes = plan.arena_bytes if scratch is None else scratch.first + scratch.bytes
-    return Rendering(text, sources, _cost(plan, kernels), has_entry, arena_bytes)
+    return Rendering(text, sources, _cost(plan, kernels), has_entry, module.gives_up, arena_bytes)
+
+
+def rendering_of(plan: Plan, host: Host) -> Rendering:
+    """The whole plan as IR, with its kernels. Errors: CompileError."""
+    return render_plan(plan, host, render_kernels(plan, host))
+
+
+def routines_of(plan: Plan) -> frozenset[str]:
+    """What a plan calls."""
+    return frozenset(step.routine for step in all_steps(plan) if isinstance(step, Call))
+
+
+def compile_routines(plan: Plan, host: Host) -> None:
+    """Have all that a plan calls compiled, each kind at once."""
+    called, libraries = routines_of(plan), host.libraries
+    if called & {DOT, STRIDED_DOT}:
+        kinds_of_calls.dots().compile_dots(plan, {DOT: libraries.dot, STRIDED_DOT: libraries.strided_dot})
+    if "line_fft" in called:
+        kinds_of_calls.transforms().compile_transforms(plan, libraries.transform)
+    if called & {*FACTORS}:
+        kinds_of_calls.factors().compile_factors(plan, libraries.factors)
+
+
+def talk_of(plan: Plan) -> Talk:
+    """What a plan says to other devices."""
+    return kinds_of_calls.talks().talk_of(plan) if _CALLBACK in routines_of(plan) else SILENT
+
+
+def calls_python(plan: Plan) -> bool:
+    """Whether a step of the plan is a Python function."""
+    return _CALLBACK in routines_of(plan) and kinds_of_calls.spectra().calls_python(plan)
+
+
+def form_of(plan: Plan, rendering: Rendering) -> Form:
+    """The form of a plan."""
+    sizes = rendering.arena_bytes, plan.size_sources
+    how = rendering.cost, calls_python(plan), rendering.has_entry, rendering.gives_up
+    return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
+
+
+def compiled(plan: Plan, host: Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:
+    """The module of a plan as text and as machine code. Errors: CompileError; OutOfMemory."""
+    rendering = render_plan(plan, host, kernels)
+    return rendering, compiler.compile_module(plan.name, rendering.text, host.effort)
 
 
 def _cost(plan: Plan, kernels: Kernels) -> float | None:
@@ -89,7 +133,7 @@ def _task(plan: Plan, name: str, kernel: Rendered) -> str:
     lines += [f"  %first = load i64, ptr %a{len(types)}"]
     lines += ["  %from = add i64 %first, %begin", "  %to = add i64 %first, %end"]
     operands += ["i64 %from", "i64 %to"]
-    task = steps.task_name(name)
+    task = task_name(name)
     head = f"define internal void @{task}(ptr %words, i64 %begin, i64 %end) #0 {{"
     call = f"  call void @{identifier(kernel.name)}({', '.join(operands)})"
     return "\n".join([head, *lines, call, "  ret void", "}"])

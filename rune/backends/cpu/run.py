@@ -7,34 +7,37 @@ own, kept for the next call.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import call
-from typing import TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, locks
 from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls.code import Code, Memory
-from rune.backends.cpu.crew.talk import talk_of
+from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.plan import Kernels, Rendering, render_kernels, render_plan
-from rune.backends.cpu.spectra import calls_python
-from rune.backends.shared import callbacks, host_memory, shortage
+from rune.backends.shared import host_memory
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
-from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
-from rune.dims import Size
 from rune.errors import LayoutError, OutOfMemory
-from rune.lowering.plan import Plan
 from rune.records import dataclass
+
+if TYPE_CHECKING:
+    from rune.backends.cpu.crew.messages import Talk
+    from rune.backends.cpu.plan import Rendering
+    from rune.backends.shared.callbacks import Callbacks
+    from rune.lowering.plan import Plan
 
 T = TypeVar("T")
 
@@ -43,36 +46,22 @@ KEPT_LAYOUTS = 1024  # distinct symbolic sizes whose shapes are kept
 _NO_ARENA = np.empty(0, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What calls need to know of a plan.
-
-    cost:      estimated instructions; None where sizes or data decide
-    has_entry: whether its code has an entry of its own
-    """
-
-    name: str
-    arguments: tuple[ArrayType, ...]
-    results: tuple[ArrayType, ...]
-    arena_bytes: Size
-    size_sources: tuple[SizeSource, ...]
-    donations: tuple[tuple[int, int], ...]
-    cost: float | None
-    calls_python: bool
-    has_entry: bool
+@functools.cache
+def plans() -> ModuleType:
+    """What writes plans: for the first that no earlier process has left."""
+    return locks.load("rune.backends.cpu.plan")
 
 
-def form_of(plan: Plan, rendering: Rendering) -> Form:
-    """The form of a plan."""
-    sizes = rendering.arena_bytes, plan.size_sources
-    how = rendering.cost, calls_python(plan), rendering.has_entry
-    return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
+@functools.cache
+def _callbacks() -> ModuleType:
+    """Calls of Python: for the first plan that has some."""
+    return locks.load("rune.backends.shared.callbacks")
 
 
-def compiled(plan: Plan, host: Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:
-    """The module of a plan as text and as machine code. Errors: CompileError; OutOfMemory."""
-    rendering = render_plan(plan, host, kernels)
-    return rendering, compiler.compile_module(plan.name, rendering.text, host.effort)
+@functools.cache
+def _shortage() -> ModuleType:
+    """What takes the memory: for the first time that it is short."""
+    return locks.load("rune.backends.shared.shortage")
 
 
 def entry_of(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
@@ -92,17 +81,18 @@ class CpuExecutable:
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
     def __init__(self, plan: Plan, host: Host, work: Work):
-        self.talk, self._callbacks = talk_of(plan), self.callbacks_of(plan)
+        self.talk: Talk = plans().talk_of(plan)
+        self._callbacks = self.callbacks_of(plan)
         rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
-        self._begin(form_of(plan, rendering), code, host, work)
+        self._begin(plans().form_of(plan, rendering), code, host, work)
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
-        return compiled(plan, host, render_kernels(plan, host))
+        return plans().compiled(plan, host, plans().render_kernels(plan, host))
 
-    def callbacks_of(self, plan: Plan) -> callbacks.Callbacks:
+    def callbacks_of(self, plan: Plan) -> Callbacks:
         """The Python functions that the plan calls."""
-        return callbacks.Callbacks(plan)
+        return _callbacks().Callbacks(plan)
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""
@@ -150,7 +140,7 @@ class CpuExecutable:
             self.checked(self._call, arguments, (*results, arena))
             self.give_back(arena)
             if self.calls_python:
-                callbacks.raise_pending()
+                _callbacks().raise_pending()
             return results
         finally:
             self.work.end()
@@ -166,7 +156,7 @@ class CpuExecutable:
             return results, self._take_arena(layout.arena_bytes) if layout.arena_bytes else _NO_ARENA
         except OutOfMemory as error:
             sizes = size_values(self.plan, [a.shape for a in arguments])
-            raise shortage.of_plan(error, self.plan, sizes, self.plan.target) from error
+            raise _shortage().of_plan(error, self.plan, sizes, self.plan.target) from error
 
     def checked(
         self, function: Callable[..., int], arguments: Sequence[Buffer], others: Sequence[Buffer]

@@ -16,22 +16,20 @@ its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from rune import dims
-from rune.backends.cpu import pulse, python_call
+from rune.backends.cpu import conventions, kinds_of_calls, pulse, python_call
+from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
 from rune.backends.cpu.crew.records import SEAT
-from rune.backends.cpu.crew.talk import Talk, message_of, place_of
-from rune.backends.cpu.dots import write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
-from rune.backends.cpu.factors import write_factor
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
-from rune.backends.cpu.host import Host
-from rune.backends.cpu.spectra import Scratch, spectrum_of, write_spectrum
-from rune.backends.cpu.transforms import write_transform
+from rune.backends.cpu.host import ROUTINES
+from rune.backends.cpu.host_abi import GAVE_UP
+from rune.backends.cpu.module import Module, task_name
 from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
 from rune.dims import Size
@@ -40,10 +38,11 @@ from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Rendered
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
-from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
-from rune.records import dataclass
+
+if TYPE_CHECKING:
+    pass
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0
@@ -52,35 +51,9 @@ CHUNKS_PER_CORE = 4
 # Of a part of a kernel that takes long: signals are asked for between its parts.
 PART_COST = 1e8
 HEARD_COST = 1e7  # of a kernel behind which signals are asked for, some milliseconds
-ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 MOST_STEPS = 32  # of one function, with those of the loops and branches in it
+Pulse = tuple[Value, Value | None]  # of a loop: when it asks next, and what is kept of the last time
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
-
-
-def task_name(kernel: str) -> str:
-    """The function that runs a part of a kernel's range for the worker pool."""
-    return identifier(f"task.{kernel}")
-
-
-@dataclass(slots=True)
-class Module:
-    """What all functions of a plan share, and what they come to."""
-
-    plan: Plan
-    host: Host
-    kernels: Mapping[str, Rendered]
-    talk: Talk
-    scratch: Scratch | None  # behind the arena's values, in that of @run
-    split: set[str] = field(default_factory=set)  # kernels that are split somewhere
-    asks: bool = False  # whether signals are asked for, whose handlers may raise
-    declared: set[str] = field(default_factory=set)
-    functions: list[str] = field(default_factory=list)  # each after those it calls
-
-    def add(self, head: str, writer: Writer) -> None:
-        """Add a function that has been written."""
-        lines = [f"define {head} #0 {{", "entry:", *writer.entry, "  br label %start"]
-        self.functions.append("\n".join([*lines, "start:", *writer.lines, "}"]))
-        self.declared |= writer.declared
 
 
 def write_run(module: Module) -> None:
@@ -189,15 +162,15 @@ class _Steps:
             case Copy():
                 self.copy(step)
             case Call(routine="dot"):
-                write_dot(self, step, self.host.dot)
+                kinds_of_calls.dots().write_dot(self, step, self.host.libraries.dot)
             case Call(routine="strided_dot"):
-                write_strided_dot(self, step, self.host.strided_dot)
+                kinds_of_calls.dots().write_strided_dot(self, step, self.host.libraries.strided_dot)
             case Call(routine="line_fft"):
-                write_transform(self, step, self.host.transform)
+                kinds_of_calls.transforms().write_transform(self, step, self.host.libraries.transform)
             case Call() if is_factor(step):
-                write_factor(self, step, self.host.factors)
-            case Call(routine="callback") if (spectrum := spectrum_of(step)) is not None:
-                write_spectrum(self, step, spectrum, self.scratch(), self.host)
+                kinds_of_calls.factors().write_factor(self, step, self.host.libraries.factors)
+            case Call(routine="callback") if (spectrum := kinds_of_calls.spectra().spectrum_of(step)) is not None:
+                kinds_of_calls.spectra().write_spectrum(self, step, spectrum, self.scratch(), self.host)
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):
@@ -382,17 +355,26 @@ class _Steps:
         self.module.asks = True
         self.return_if(is_over(self.writer))
 
-    def begin_pulse(self, step: Loop) -> tuple[Value, Value] | None:
-        """Before a loop: where it keeps the step after which it asks for signals, and its state."""
+    def begin_pulse(self, step: Loop) -> Pulse | None:
+        """Before a loop: where it keeps the step after which it asks for signals, and its state.
+
+        In a draft a loop that its data end has no state: it gives up then.
+        """
+        is_draft = self.host.effort == conventions.HURRY
+        if is_draft and step.condition is not None and can_begin_anew(self.module.plan):
+            self.module.gives_up = True
+            due = self.writer.allocate("i64")
+            self.writer.store(self.writer.constant("i64", steps_of_draft(step, self.kernels)), due)
+            return due, None
         if not pulse.is_available():
             return None
-        self.module.asks, writer, first = True, self.writer, pulse.first_steps(step, self.kernels)
+        self.module.asks, writer, first = True, self.writer, first_steps(step, self.kernels)
         state = in_memory(writer, [writer.constant("i64", k) for k in (first, 0, 0)])
         due = writer.allocate("i64")
         writer.store(writer.constant("i64", first), due)
         return due, state
 
-    def beat(self, done: Value, clock: tuple[Value, Value] | None) -> None:
+    def beat(self, done: Value, clock: Pulse | None) -> None:
         """Behind a step: ask for signals if it is time to. `done` counts the steps."""
         if clock is None:
             return
@@ -401,12 +383,21 @@ class _Steps:
         ask, on = writer.name("ask"), writer.name("on")
         writer.branch(done.equals(writer.load("i64", due)), ask, on)
         writer.label(ask)
+        if state is None:
+            writer.store(writer.constant("i64", GAVE_UP), self.field_of_words(self.seat))
+            writer.do(self.failing)
+            writer.label(on)
+            return
         call = f"call i64 {function_at(pulse.address())}(ptr {state.text})"
         more = writer.effect("i64", call)
         self.return_if(more.equals(0))
         writer.store(done + more, due)
         writer.jump(on)
         writer.label(on)
+
+    def field_of_words(self, number: int) -> Value:
+        """Where one of @run's words lies."""
+        return self.writer.emit("ptr", f"getelementptr i64, ptr {self.words.text}, i64 {number}")
 
     def goes_on(self, step: Loop, t: Value, frame: Values) -> Value:
         """Whether step t is to run."""
@@ -440,7 +431,7 @@ class _Steps:
 
     def call_back(self, step: Call) -> None:
         """A Python function; at a seat, native code does what it would do as a collective."""
-        message, place = message_of(step), place_of(step)
+        message, place = kinds_of_calls.talks().message_of(step), kinds_of_calls.talks().place_of(step)
         if message is not None:
             number = self.module.talk.messages.index(message)
             self.at_seat(lambda seat: self.meet(step, seat, number, len(message.operands)), step)

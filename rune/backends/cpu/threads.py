@@ -23,10 +23,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TypeVar
 
-from rune import config
-from rune.backends.cpu import compiler, threads_code
+from rune import config, locks
+from rune.backends.cpu import compiler, conventions
 from rune.records import dataclass
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ _OF_A_THREAD = 6  # Linux: the clock of one thread (4), which counts what it ran
 
 _X86 = ("void @llvm.x86.sse2.pause()", "@llvm.x86.sse2.pause()")
 _ARM = ("void @llvm.aarch64.hint(i32)", "@llvm.aarch64.hint(i32 1)")
-_FORCED = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+_FORCED = r"--xla_force_host_platform_device_count=(\d+)"
 _PAUSE = {"x86_64": _X86, "amd64": _X86, "arm64": _ARM, "aarch64": _ARM}
 
 
@@ -52,7 +53,7 @@ def device_count() -> int:
     settings = config.current()
     if settings.cpu_devices > 1 or not settings.xla_flags:
         return settings.cpu_devices
-    counts = _FORCED.findall(os.environ.get("XLA_FLAGS", ""))
+    counts = re.findall(_FORCED, os.environ.get("XLA_FLAGS", ""))
     return max(int(counts[-1]), 1) if counts else 1
 
 
@@ -115,9 +116,21 @@ def without_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _text() -> str:
-    system = threads_code.System(*pause(), detached(), STACK_BYTES, SPINS, can_place())
-    return threads_code.text(system)
+@functools.cache
+def _text() -> ModuleType:
+    """The pool as text: where no earlier process has left it."""
+    return locks.load("rune.backends.cpu.threads_code")
+
+
+def _compiled() -> compiler.Code:
+    system = *pause(), detached(), STACK_BYTES, SPINS, can_place()
+
+    def write() -> str:
+        code = _text()
+        return code.text(code.System(*system))
+
+    # Locks and waits gain nothing by more of LLVM's effort, which would cost a first call 9 ms.
+    return compiler.compile_routine("pool", system, {}, write, conventions.HURRY)
 
 
 def can_place() -> bool:
@@ -128,7 +141,7 @@ def can_place() -> bool:
 
 def allow(code: compiler.Code, processors: Iterable[int]) -> None:
     """Tell native code which processors its threads may use."""
-    words = (ctypes.c_uint64 * 16).from_address(code.engine.get_global_value_address("allowed"))
+    words = (ctypes.c_uint64 * 16).from_address(code.address("allowed"))
     for number in processors:
         if number < 1024:
             words[number // 64] |= 1 << number % 64
@@ -136,8 +149,7 @@ def allow(code: compiler.Code, processors: Iterable[int]) -> None:
 
 @functools.cache
 def _pool(share: Share) -> Pool:
-    # Locks and waits gain nothing by more of LLVM's effort, which would cost a first call 9 ms.
-    code = compiler.compile_module("pool", _text(), effort=0)
+    code = _compiled()
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     if can_place():
@@ -159,8 +171,8 @@ class Workers:
     @property
     def ids(self) -> list[int]:
         """What Linux calls them; none in the child of a fork."""
-        count = ctypes.c_int64.from_address(self.code.engine.get_global_value_address("workers")).value
-        ids = (ctypes.c_int32 * count).from_address(self.code.engine.get_global_value_address("ids"))
+        count = ctypes.c_int64.from_address(self.code.address("workers")).value
+        ids = (ctypes.c_int32 * count).from_address(self.code.address("ids"))
         return [thread for thread in ids if thread]
 
     def seconds(self) -> float:

@@ -25,7 +25,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import field
 
-from rune.backends.cpu import compiler, host_abi
+from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm_text import Value
 from rune.records import dataclass
@@ -146,7 +146,7 @@ class Helpers:
 @functools.cache
 def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
-    code = compiler.compile_module("call list", _text(), effort=0)
+    code = compiler.compile_module("call list", _text(), conventions.LITTLE)
     return Helpers(code.address("renew"), code.address("fill"), code.address("play"), code)
 
 

@@ -73,6 +73,11 @@ def store(key: bytes, value: bytes) -> None:
         cache.store(key, value)
 
 
+def is_on() -> bool:
+    """Whether there is a cache, so that keys are worth their making."""
+    return _chosen() is not None
+
+
 def current() -> DiskCache | None:
     """The cache that the settings name; None where it is switched off or cannot be used."""
     cache = _chosen()
@@ -164,6 +169,11 @@ def _parsed_bytes(text: str) -> int | None:
     except (ValueError, OverflowError):
         return None
     return number if number == value and number >= 0 else None
+
+
+def tell(why: str, about: str) -> None:
+    """Warn of something else that is not as it could be, once in a process for what it is about."""
+    _say(why, about)
 
 
 def _say(why: str, about: str = "cache") -> None:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rune.errors import ArgumentError
+from rune.lowering import late_modules
 from rune.lowering.build import loops
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.aliases import alias_pairs
@@ -40,7 +41,6 @@ from rune.lowering.build.share_choice import choose_share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
 from rune.lowering.build.stage_choice import choose_stage
-from rune.lowering.build.streams import build_stream
 from rune.lowering.build.teams import multiplied_together
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
@@ -119,7 +119,7 @@ def _fixed(kernel: Kernel, target: Target) -> KernelCode | None:
         return code_of(kernel)
     # Sums are made while their peak is not known, with barriers of their own.
     flat = flatten(kernel)
-    body = build_stream(flat, target)
+    body = late_modules.streams().build_stream(flat, target)
     return KernelCode(kernel.name, kernel_params(kernel), tuple(kernel_sizes(kernel)), body, alias_pairs(flat))
 
 

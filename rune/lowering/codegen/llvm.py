@@ -26,6 +26,7 @@ from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_range
 from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory
+from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.expr import Cast, Const, Expr, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import expressions, names_assigned, perfect_nest, size_names, walk, walk_expr
@@ -36,15 +37,6 @@ MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
 CHEAP = 24.0  # instructions of a loop body so small that several copies fit the registers
 LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What the renderer must know of the processor."""
-
-    vector_bytes: int
-    masked: bool  # masked loads and stores of any element cost no more than plain ones
-    scalef: frozenset[str] = frozenset()  # vector types that one instruction scales by 2ⁿ
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,11 @@ from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import scalar_of, suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.codegen.machine import SUPPORTED
 from rune.lowering.kernel.expr import Const
 
 _FLOAT_REGISTERS = {dtypes.bf16: "float", dtypes.f16: "float", dtypes.f32: "float", dtypes.f64: "double"}
 _FLOAT_MEMORY = {dtypes.bf16: "i16", dtypes.f16: "half", dtypes.f32: "float", dtypes.f64: "double"}
-_INTEGERS = dtypes.INTEGER - {dtypes.i4, dtypes.u4}
-
-SUPPORTED = frozenset({dtypes.bool_, *_INTEGERS, *_FLOAT_REGISTERS})
 
 
 def require_supported(dtype: np.dtype) -> None:
@@ -139,7 +137,6 @@ def overload(name: str, *types: str) -> str:
 
 
 __all__ = [
-    "SUPPORTED",
     "constant",
     "from_memory",
     "memory_type",

@@ -15,8 +15,9 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.values import Value
 from rune.lowering.codegen.target import Target
+from rune.lowering.factorisations import THREADS
 from rune.lowering.factorisations.elimination import eliminate_columns
-from rune.lowering.factorisations.panels import BLOCKS, THREADS
+from rune.lowering.factorisations.panels import BLOCKS
 from rune.ops.linalg.lu import dense_lu
 from rune.ops.linalg.lu_expand import by_blocks
 from rune.ops.matrix_helpers import is_static

@@ -17,10 +17,10 @@ from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size, product
+from rune.lowering.factorisations import THREADS
 from rune.lowering.written import Loops
 
 BLOCKS = (64, 32)  # columns
-THREADS = 256  # of a group that factors a block
 ROWS = 64  # of a group that solves for them, each of a thread
 
 

@@ -239,7 +239,7 @@ def test_a_wrong_kernel_shows_its_numbered_source(monkeypatch):
     from rune.backends.cpu.plan import Rendering
 
     broken = Rendering("define void @f() {\n  oops\n}", {})
-    monkeypatch.setattr("rune.backends.cpu.run.render_plan", lambda plan, host, kernels: broken)
+    monkeypatch.setattr("rune.backends.cpu.plan.render_plan", lambda plan, host, kernels: broken)
 
     with pytest.raises(CompileError, match="cpu: cannot compile add_one") as caught:
         BACKEND.record(symbolic())
@@ -338,7 +338,7 @@ def test_out_of_memory_names_the_largest_live_arrays_and_who_made_them():
 
 def test_a_dropped_executable_frees_its_code():
     executable = BACKEND.record(symbolic())
-    code = weakref.ref(executable.code.engine)
+    code = weakref.ref(executable.code.linked)
 
     del executable
     gc.collect()

@@ -11,9 +11,10 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.backends.cpu import compiler, drafts
+from rune.backends.cpu import conventions, costs, drafts, plan
 from rune.backends.cpu.drafts import DraftExecutable
 from rune.errors import OutOfMemory
+from rune.lowering.plan import Loop
 from rune.transforms.compile.executables import compiled, device_for
 from rune.typing import Array
 
@@ -90,7 +91,7 @@ def test_code_is_made_with_effort_when_native_code_is_to_make_the_calls():
         f(x)
         efforts.append(f.traced(x).on_cpu.code.effort)  # type: ignore[union-attr]
 
-    assert efforts == [compiler.HURRY, compiler.EFFORT, compiler.EFFORT]
+    assert efforts == [conventions.HURRY, conventions.EFFORT, conventions.EFFORT]
 
 
 def test_code_is_made_with_effort_when_calls_by_python_have_taken_long(monkeypatch):
@@ -117,7 +118,16 @@ def many_steps(x: Array) -> Array:
     return rune.fori_loop(0, 10_000, lambda k, x: rnp.sin(x), x)
 
 
-@pytest.mark.parametrize("function", [long_product, halving, many_steps])
+def counting(x: Array) -> Array:
+    """Inner loops that data end, in a loop."""
+    return rune.while_loop(lambda x: x.sum() > 1, lambda x: halving(x / 2), x)
+
+
+def telling(x: Array) -> Array:
+    return rune.while_loop(lambda x: x.sum() > 1, lambda x: rune.pure_callback(np.negative, x, x), x)
+
+
+@pytest.mark.parametrize("function", [long_product, counting, many_steps, telling])
 def test_work_that_may_be_long_is_compiled_with_effort_at_once(function: Callable[..., object]):
     assert not draft_of(function, X).is_draft
 
@@ -133,7 +143,7 @@ def test_work_of_open_sizes_is_compiled_with_effort_at_once():
 def test_a_recorded_plan_has_the_code_that_stays():
     executable = device_for(None).backend.record(draft_of(rnp.sin, X).plan)
 
-    assert executable.code.effort == compiler.EFFORT  # type: ignore[attr-defined]
+    assert executable.code.effort == conventions.EFFORT  # type: ignore[attr-defined]
 
 
 def test_without_memory_for_better_code_the_draft_stays_and_answers(monkeypatch):
@@ -143,7 +153,7 @@ def test_without_memory_for_better_code_the_draft_stays_and_answers(monkeypatch)
         raise OutOfMemory("cpu: cannot compile cos")
 
     with monkeypatch.context() as patch:
-        patch.setattr(drafts, "compiled", refuse)
+        patch.setattr(plan, "compiled", refuse)
         executable.refine()
 
     assert executable.is_draft
@@ -168,3 +178,117 @@ def test_threads_may_call_while_the_code_is_replaced():
         thread.join()
 
     assert answers == [True] * 200
+
+
+# --- loops that data end --------------------------------------------------------------------------
+
+
+def powers(n: Array, x: Array) -> tuple[Array, Array]:
+    """n steps, each of one multiplication and one addition modulo 2^32."""
+    return rune.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 3 + 1), (rnp.int32(0), x))
+
+
+def expected_power(n: int, x: np.ndarray) -> np.ndarray:
+    y = x.astype(np.uint32)
+    for _ in range(n):
+        y = y * np.uint32(3) + np.uint32(1)
+    return y.view(np.int32)
+
+
+START, SEVEN = np.arange(-3, 8, dtype=np.int32), np.array(7, np.int32)
+
+
+def steps_of_a_draft(executable: DraftExecutable) -> int:
+    """After how many steps the loop gives up."""
+    (loop,) = (step for step in executable.plan.steps if isinstance(step, Loop))
+    return costs.steps_of_draft(loop, plan.render_kernels(executable.plan, executable._host))
+
+
+def test_a_short_loop_that_data_end_runs_in_the_draft():
+    executable = draft_of(powers, SEVEN, START)
+
+    count, y = executable([np.array(7, np.int32), START])
+
+    assert executable.is_draft
+    assert (count, y.tolist()) == (7, expected_power(7, START).tolist())
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 977])
+def test_a_loop_that_goes_on_is_begun_anew_by_the_code_that_stays(more: int):
+    executable = draft_of(powers, SEVEN, START)
+    n = steps_of_a_draft(executable) + more
+
+    count, y = executable([np.array(n, np.int32), START])
+
+    assert executable.is_draft == (more < 0)
+    assert (count, y.tolist()) == (n, expected_power(n, START).tolist())
+
+
+def test_a_loop_in_a_branch_and_behind_many_steps_gives_up_too():
+    def function(n: Array, x: Array) -> Array:
+        for _ in range(40):
+            x = rnp.sort(x * 3)[::-1]
+        return rune.cond(n > 3, lambda: powers(n, x)[1], lambda: x)
+
+    executable = draft_of(function, SEVEN, START)
+    assert executable.is_draft
+    x = START
+    for _ in range(40):
+        x = np.sort(x * np.int32(3))[::-1]
+    for n in (2, 7, 1_000_003):
+        (y,) = executable([np.array(n, np.int32), START])
+        assert y.tolist() == (x if n <= 3 else expected_power(n, x)).tolist()
+    assert not executable.is_draft
+
+
+def test_a_loop_of_products_runs_in_the_draft():
+    executable = draft_of(lambda x: rune.while_loop(lambda x: x.sum() < 1e6, lambda x: x @ x + 1, x), np.eye(5))
+
+    (y,) = executable([np.eye(5, dtype=np.float32)])
+
+    x = np.eye(5, dtype=np.float32)
+    while x.sum() < 1e6:
+        x = x @ x + 1
+    assert executable.is_draft
+    np.testing.assert_array_equal(y, x)
+
+
+def test_lent_memory_is_not_written_to_by_a_run_that_gives_up():
+    program = rune.make_program(powers)(rnp.int32(7), rnp.asarray(START))
+    executable, x = compiled(program, device_for(None), (1,)), START.copy()
+    assert isinstance(executable, DraftExecutable)
+    n = steps_of_a_draft(executable) + 5
+
+    _, y = executable([np.array(n, np.int32), x], (1,))
+
+    assert y is x
+    assert y.tolist() == expected_power(n, START).tolist()
+
+
+def test_threads_that_give_up_at_once_all_get_their_numbers():
+    executable = draft_of(powers, SEVEN, START)
+    n = steps_of_a_draft(executable)
+    answers: dict[int, list[int]] = {}
+
+    def work(k: int) -> None:
+        answers[k] = executable([np.array(n + k, np.int32), START])[1].tolist()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(-2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {k: expected_power(n + k, START).tolist() for k in range(-2, 3)}
+
+
+def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
+    executable = draft_of(powers, SEVEN, START)
+
+    def refuse(*_: object) -> None:
+        raise OutOfMemory("cpu: cannot compile powers")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "compiled", refuse)
+        with pytest.raises(OutOfMemory, match="cannot compile powers"):
+            executable([np.array(10_000_000, np.int32), START])
+    assert executable([np.array(2, np.int32), START])[1].tolist() == expected_power(2, START).tolist()

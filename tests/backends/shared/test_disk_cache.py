@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import rune
 from rune import configure
-from rune.backends.cpu import compiler
+from rune.backends.cpu import compiler, llvm
+from rune.backends.cpu.images import loader
 from rune.backends.shared import disk_cache
 from rune.backends.shared.disk_cache import DiskCache, key_of
 from rune.errors import CacheWarning
@@ -336,17 +337,22 @@ def test_native_code_binds_each_module_to_addresses_of_its_own():
     assert [kind(c.address("f"))() for c in codes] == [4096, 8192, 4096]
 
 
-@pytest.mark.parametrize("stage", ["_optimised", "_target_machine"])  # of making code, of linking it
-def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(stage, monkeypatch):
+@pytest.mark.parametrize(
+    ("room", "stage"),
+    [(llvm, "_optimised"), (llvm, "_target_machine"), (loader, "load")],
+    ids=["made", "begun", "linked"],
+)
+def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(room, stage, monkeypatch):
     text = "define i64 @f() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
-    real, addresses = getattr(compiler, stage), iter([8192])
+    real, addresses = getattr(room, stage), iter([8192])
+    llvm._optimiser.cache_clear()
 
     def interrupted(*args: object) -> object:
         for address in addresses:
             compiler.compile_module("inner", text.format(address))
         return real(*args)
 
-    monkeypatch.setattr(compiler, stage, interrupted)
+    monkeypatch.setattr(room, stage, interrupted)
     with configure(cache_dir=""):
         code = compiler.compile_module("outer", text.format(4096))
 
@@ -358,7 +364,7 @@ def test_an_entry_serves_modules_that_differ_in_addresses_alone(tmp_path, monkey
     text = "define i64 @g() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     with configure(cache_dir=str(tmp_path)):
         compiler.compile_module("g", text.format(4096))
-        monkeypatch.setattr(compiler, "_optimised", None)  # nothing is compiled any more
+        monkeypatch.setattr(llvm, "_optimised", None)  # nothing is compiled any more
         code = compiler.compile_module("g", text.format(8192))
 
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("g"))() == 8192

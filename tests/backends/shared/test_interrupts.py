@@ -15,7 +15,7 @@ import pytest
 
 import rune
 from rune import lax
-from rune.backends.cpu import compiler, pulse
+from rune.backends.cpu import compiler, llvm, pulse
 from rune.backends.shared.interrupts import deferred
 
 ROOT = Path(__file__).parents[3]
@@ -146,7 +146,7 @@ def test_in_other_threads_there_is_nothing_to_put_off():
 
 def test_no_handler_runs_between_two_calls_of_llvm(monkeypatch: pytest.MonkeyPatch):
     flags: list[bool] = []
-    optimised = compiler._optimised
+    optimised = llvm._optimised
 
     def interrupted(*args: Any) -> Any:
         interrupt()
@@ -154,7 +154,7 @@ def test_no_handler_runs_between_two_calls_of_llvm(monkeypatch: pytest.MonkeyPat
         flags.append(True)
         return module
 
-    monkeypatch.setattr(compiler, "_optimised", interrupted)
+    monkeypatch.setattr(llvm, "_optimised", interrupted)
     with pytest.raises(KeyboardInterrupt), rune.configure(cache_dir=""):
         compiler.compile_module("f", "define i64 @f() #0 {\n  ret i64 1\n}")
     assert flags == [True]

@@ -12,7 +12,7 @@ import pytest
 
 from rune import dims, dtypes
 from rune.dims import Size
-from rune.lowering.codegen.llvm_types import SUPPORTED
+from rune.lowering.codegen.machine import SUPPORTED
 from rune.lowering.kernel.expr import Cast, Expr, Index, Load, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
 from rune.lowering.kernel.rewrite import size_names

@@ -11,7 +11,7 @@ import pytest
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm_types import SUPPORTED
+from rune.lowering.codegen.machine import SUPPORTED
 from rune.lowering.kernel.expr import Cast, Load, Op
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
 from rune.lowering.scalar.table import OPERATIONS

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from rune.backends.cpu import compiler, host_abi
+from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.calls import call, match, results
 from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.calls.process import Process
@@ -254,7 +254,7 @@ def method(owner: Owner) -> object:
     process = Process({**host.pointers, **_objects(owner)}, {**_CODES, **host.numbers, **slots})
     text = "\n\n".join(part.text(process) for part in (call, match, results))
     # It is compiled once in a process, and no slower for three times the effort.
-    code = compiler.compile_module("call", text, effort=0)
+    code = compiler.compile_module("call", text, conventions.LITTLE)
     flags = _METH_FASTCALL | _METH_KEYWORDS
     # Its first lines are what `inspect.signature` reads.
     text_signature = "__call__($self, /, *args, **kwargs)\n--\n\n"

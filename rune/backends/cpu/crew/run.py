@@ -19,8 +19,8 @@ import numpy as np
 from rune import locks
 from rune.backends.cpu import compiler, entry, host_abi, threads
 from rune.backends.cpu.crew import moves, native
+from rune.backends.cpu.crew.messages import Message
 from rune.backends.cpu.crew.records import DISAGREE, GROUP, MESSAGE, MOVE, SEAT, TABLE, THREAD, Memory, address
-from rune.backends.cpu.crew.talk import Message
 from rune.backends.cpu.crew.words import Spin
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.shared.protocol import Buffer, Executable

@@ -9,43 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from rune.backends.cpu.crew import moves
+from rune.backends.cpu.crew.messages import Message, Talk
 from rune.backends.cpu.spectra import spectrum_of
 from rune.backends.shared.callbacks import function_of, is_callback
-from rune.core.types import ArrayType
 from rune.lowering.host_calls import AsComplex
 from rune.lowering.meetings import CollectiveCall, PlaceCall
 from rune.lowering.plan import Call, Plan, all_steps
-from rune.records import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A collective, and the types of its operands as the program says them."""
-
-    call: CollectiveCall
-    operands: tuple[ArrayType, ...]
-
-    @property
-    def axis_name(self) -> Hashable:
-        """The axis between whose devices it is."""
-        return self.call.axis_name
-
-    @property
-    def types(self) -> str:
-        """Those of the operands, as errors show them."""
-        return ", ".join(f"{t.dtype}{list(t.shape)}" for t in self.operands)
-
-    def __str__(self) -> str:
-        return str(self.call)
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """The messages of a plan, and the axes along which it asks for its place."""
-
-    messages: tuple[Message, ...]
-    axes: tuple[Hashable, ...]
-    is_native: bool  # no other Python function is called
 
 
 def talk_of(plan: Plan) -> Talk:

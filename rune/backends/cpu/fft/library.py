@@ -14,12 +14,13 @@ from functools import partial
 
 import numpy as np
 
-from rune.backends.cpu import compiler
+from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import lines
 from rune.backends.cpu.fft.forms import Form, groups_of, new_routine, pieces_of, write_groups
 from rune.backends.cpu.fft.stages import prime_function, stage_function
 from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.tile import Shape, maker, shape_for
+from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.tile import maker
 from rune.lowering.codegen.llvm_names import suffix
 from rune.records import dataclass
 
@@ -53,7 +54,7 @@ class Library:
             code = self.compiled([_piece_text(self.shape, name) for name in names], self.effort)
             self.pieces.update((name, code.address(name)) for name in names)
         # Most of what a routine does is to call pieces: it would gain nothing by more effort.
-        code = self.compiled([self.routine_text(form, k) for k, form in enumerate(missing)], compiler.HURRY)
+        code = self.compiled([self.routine_text(form, k) for k, form in enumerate(missing)], conventions.LITTLE)
         self.routines.update((form, code.address(f"transform{k}")) for k, form in enumerate(missing))
 
     def compiled(self, texts: list[str], effort: int) -> compiler.Code:

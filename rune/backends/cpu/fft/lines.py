@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu.gemm.panels import transpose
-from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, maker
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, block_count, maker
 from rune.lowering.codegen.llvm_text import Value
 
 

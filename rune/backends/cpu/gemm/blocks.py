@@ -20,17 +20,8 @@ import functools
 from operator import mul
 
 from rune.backends.cpu.gemm.panels import pack_function
-from rune.backends.cpu.gemm.tile import (
-    ROWS,
-    Maker,
-    Shape,
-    block_count,
-    block_count_of,
-    each_panel,
-    least,
-    maker,
-    widest,
-)
+from rune.backends.cpu.gemm.shape import ROWS, WATCHED_OPERATIONS, Shape
+from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker, widest
 from rune.lowering.codegen.llvm_text import Value
 
 DEPTH = 512  # of p in one block
@@ -40,7 +31,6 @@ FEW = 4  # rows of A up to which contiguous columns of B are not packed
 EVEN = 16  # panels for each core, from which it does not matter that one core has one more
 FEW_PANELS = 2  # by which a transposed A is read as it lies
 PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
-WATCHED_OPERATIONS = 1 << 28  # from which signals are asked for meanwhile, some milliseconds
 
 # What a task of the pool finds behind its pointer.
 _POINTERS = "a b c".split()

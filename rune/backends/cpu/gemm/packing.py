@@ -15,7 +15,8 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, block_count_of, each_panel, least, maker
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 

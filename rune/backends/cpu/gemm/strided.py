@@ -11,17 +11,14 @@ Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 
-import numpy as np
-
-from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm import exchanged, packing
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread, task_words
-from rune.backends.cpu.gemm.library import Product, declarations, library, vector_counts
 from rune.backends.cpu.gemm.packing import place, role_of, word
-from rune.backends.cpu.gemm.tile import ROWS, Shape, block_count, least, maker, widest
+from rune.backends.cpu.gemm.pieces import Product, declarations, vector_counts
+from rune.backends.cpu.gemm.shape import ROWS, Shape
+from rune.backends.cpu.gemm.tile import block_count, least, maker, widest
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
@@ -128,18 +125,13 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     return make.text(signature).replace("define internal", "define", 1)
 
 
-def gemm_address(dtype: np.dtype, cores: int, parallel: int, effort: int, products: Iterable[Product]) -> int:
-    """The address of @dot for f32 or f64, ready for these products.
-
-    Errors: CompileError for another dtype.
-    """
-    pieces = library(dtype, cores, parallel, effort, "strided_dot")
-    pieces.need(set[str]().union(*(pieces_for(pieces.shape, cores, p) for p in products)))
-    return _compiled(dtype, cores, parallel, effort).address("dot")
+def pieces_of(shape: Shape, cores: int, products: Iterable[Product]) -> set[str]:
+    """The pieces that products of views may call."""
+    return set[str]().union(*(pieces_for(shape, cores, p) for p in products))
 
 
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
-    """The pieces that a product of views may call."""
+    """Those that one may call."""
     m, n, k = product.m, product.n, product.k
     every = {*range(1, shape.vectors + 1)}
     walking = {"square", *(f"walk{v}" for v in (every if m is None else exchanged.panel_counts(shape, m)))}
@@ -148,12 +140,6 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     if m is None or n is None or k is None:
         return walking | tiles
     return walking if exchanged.is_exchanged(shape, m, n, k) else tiles
-
-
-@functools.cache
-def _compiled(dtype: np.dtype, cores: int, parallel: int, effort: int) -> compiler.Code:
-    shape = library(dtype, cores, parallel, effort, "strided_dot").shape
-    return compiler.compile_module("strided_gemm", module_text(shape, cores, parallel), effort)
 
 
 def module_text(shape: Shape, cores: int, parallel: int) -> str:

@@ -15,69 +15,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 
-from rune.lowering.codegen.llvm import Machine
+from rune.backends.cpu.gemm.shape import Shape
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.records import dataclass
 
-BLOCK_BYTES = 1536  # of one row of a packed block of B
 FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile
 FETCHED = 3  # rows of C that are fetched at once: what a processor asks for at a time
 LINE_BYTES = 64
-ROWS = 8  # of a tile, at most: each takes an address
-# Pieces of a product besides two kinds of tiles and a copy for each number of vectors.
-PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
-BYTES = {"float": 4, "double": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The tile for one machine and type."""
-
-    scalar: str
-    lanes: int
-    sums: int  # vectors of C in registers
-    vectors: int  # in one panel of B, at most
-    width: int  # columns of a packed block, a multiple of a panel's
-    masked: bool
-    table: int = 0  # address of the addresses of all pieces, in the order of `pieces`
-
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """The names of the functions that are compiled when a product needs them (library.py)."""
-        families = [f"{x}{v}" for x in ("tile", "copy", "walk") for v in range(1, self.vectors + 1)]
-        return (*families, *PIECES)
-
-    @property
-    def vector(self) -> str:
-        """The type of one vector."""
-        return f"<{self.lanes} x {self.scalar}>"
-
-    @property
-    def panel(self) -> int:
-        """Columns of one panel of B."""
-        return self.vectors * self.lanes
-
-    def rows(self, vectors: int) -> int:
-        """Rows of a tile of so many vectors."""
-        return min(ROWS, self.sums // vectors)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of one element, to which everything is aligned."""
-        return BYTES[self.scalar]
-
-
-def shape_for(machine: Machine, scalar: str) -> Shape:
-    """As many sums as the registers hold: 32 of them on AVX-512 and ARM, 16 on AVX2.
-
-    Four vectors of AVX-512 are 64 columns of f32, which divide the usual sizes.
-    """
-    lanes = machine.vector_bytes // BYTES[scalar]
-    sums, vectors = {64: (24, 4), 32: (12, 3), 16: (24, 3)}[machine.vector_bytes]
-    panel = vectors * lanes
-    width = (BLOCK_BYTES // BYTES[scalar]) // panel * panel
-    return Shape(scalar, lanes, sums, vectors, width, machine.masked)
 
 
 @dataclass(frozen=True, slots=True)

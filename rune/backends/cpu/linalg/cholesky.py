@@ -9,7 +9,8 @@ Source: Golub & Van Loan 4e, §4.2.
 
 from __future__ import annotations
 
-from rune.backends.cpu.gemm.tile import Maker, Shape, least
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, least
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm_text import Value

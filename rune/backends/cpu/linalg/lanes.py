@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, least, maker
 from rune.backends.cpu.linalg.cholesky import root_of
 from rune.backends.cpu.linalg.lu import is_greater
 from rune.backends.cpu.linalg.numbers import Number, Numbers

@@ -20,14 +20,15 @@ import numpy as np
 from numpy.linalg import _umath_linalg
 
 from rune import dtypes
-from rune.backends.cpu import compiler
+from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.tile import Shape, maker, shape_for
+from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.tile import maker
 from rune.backends.cpu.linalg import moves
-from rune.backends.cpu.linalg.library import declarations
 from rune.backends.cpu.linalg.moves import by_parts, by_vectors
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
+from rune.backends.cpu.linalg.routines import declarations
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm_text import Value
 from rune.ops.complex_numbers import real_dtype
@@ -329,7 +330,7 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
         entry_function(routine, shape),
     ]
     # LAPACK takes the time: calls are no faster with more of LLVM's effort, 25 ms of it.
-    return compiler.compile_module(routine, "\n\n".join(texts), effort=0)
+    return compiler.compile_module(routine, "\n\n".join(texts), conventions.LITTLE)
 
 
 def padded_to(count: Value, lanes: int) -> Value:

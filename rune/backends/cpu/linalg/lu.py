@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, least, maker
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, block_count, least, maker
 from rune.backends.cpu.linalg.moves import by_vectors, put
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker

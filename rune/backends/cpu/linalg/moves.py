@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu.gemm.panels import transpose
-from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, least, maker
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm_text import Value

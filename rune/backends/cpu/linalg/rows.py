@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rune.backends.cpu.gemm.tile import Maker, Shape, maker
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.lowering.codegen.llvm_text import Value
 from rune.records import dataclass

@@ -11,9 +11,10 @@ import pytest
 from rune import dtypes
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.exchanged import BLOCKS, is_exchanged
-from rune.backends.cpu.gemm.library import SCALARS, Product
+from rune.backends.cpu.gemm.library import SCALARS
+from rune.backends.cpu.gemm.pieces import Product
+from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.gemm.strided import pieces_for
-from rune.backends.cpu.gemm.tile import Shape, shape_for
 from tests.backends.cpu.gemm.test_gemm import LISTED, MACHINES, library, only
 from tests.backends.cpu.gemm.test_strided import ONE, Digits, check, code, image, multiply, plain, total
 

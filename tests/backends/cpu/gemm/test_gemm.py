@@ -16,12 +16,15 @@ import pytest
 
 from rune import dtypes
 from rune.backends.cpu import blas, threads
-from rune.backends.cpu.compiler import EFFORT, Code, compile_module, machine
+from rune.backends.cpu.compiler import Code, compile_module, machine
+from rune.backends.cpu.conventions import EFFORT, HURRY
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.library import SCALARS, Library, Product, gemm_address, new_library, pieces_for
-from rune.backends.cpu.gemm.tile import shape_for
+from rune.backends.cpu.gemm.library import SCALARS, Library, new_library
+from rune.backends.cpu.gemm.pieces import Product, pieces_for
+from rune.backends.cpu.gemm.shape import shape_for
+from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm import Machine
+from rune.lowering.codegen.machine import Machine
 
 MACHINES = {"host": machine(), "avx2": Machine(32, False), "sse": Machine(16, False)}
 SIZES = (0, 1, 2, 5, 8, 17, 50)
@@ -128,7 +131,7 @@ def test_a_nan_stays_in_its_row_and_column():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="dot: cannot multiply i32"):
-        gemm_address(dtypes.i32, 1, 0, EFFORT, [])
+        Libraries(1, EFFORT, int).dot(dtypes.i32, [])
 
 
 @functools.cache
@@ -216,3 +219,14 @@ def test_a_blas_routine_serves_in_the_same_place():
 
     for ta, tb in product((False, True), (False, True)):
         check(module.address("dot"), (2, 3, 4, 5), ta, tb, dtypes.f32)
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
+def test_pieces_made_in_a_hurry_give_the_same_products(dtype, on):
+    hurried = new_library(shape_for(MACHINES[on], SCALARS[dtype]), 1, 0, HURRY)
+    hurried.need(hurried.shape.pieces)
+
+    for extents in ((1, 17, 17, 17), (2, 5, 65, 33), (1, 49, 64, 67), (1, 130, 3, 31)):
+        for ta, tb in product((False, True), repeat=2):
+            check(hurried.address("dot"), extents, ta, tb, dtype)

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from rune import dtypes
-from rune.backends.cpu.compiler import EFFORT, Code, compile_module
+from rune.backends.cpu.compiler import Code, compile_module
+from rune.backends.cpu.conventions import EFFORT
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
-from rune.backends.cpu.gemm.strided import gemm_address, module_text
+from rune.backends.cpu.gemm.strided import module_text
+from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
 from rune.lowering.kernelize.walks import SIZES, extent, strided_product
 from tests.backends.cpu.gemm.test_gemm import MACHINES, library
@@ -152,7 +154,7 @@ def test_nothing_to_sum_is_zero():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="strided_dot: cannot multiply i32"):
-        gemm_address(dtypes.i32, 1, 0, EFFORT, [])
+        Libraries(1, EFFORT, int).strided_dot(dtypes.i32, [])
 
 
 def test_an_index_has_no_more_digits_than_there_are_words():

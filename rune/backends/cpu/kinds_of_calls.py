@@ -1,0 +1,38 @@
+"""What writes the calls of a plan, by kind: for the first plan that has some of that kind."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+
+from rune import locks
+
+
+@functools.cache
+def dots() -> ModuleType:
+    """Matrix products."""
+    return locks.load("rune.backends.cpu.dots")
+
+
+@functools.cache
+def factors() -> ModuleType:
+    """Factorisations."""
+    return locks.load("rune.backends.cpu.factors")
+
+
+@functools.cache
+def transforms() -> ModuleType:
+    """Fourier transforms."""
+    return locks.load("rune.backends.cpu.transforms")
+
+
+@functools.cache
+def spectra() -> ModuleType:
+    """Decompositions by LAPACK."""
+    return locks.load("rune.backends.cpu.spectra")
+
+
+@functools.cache
+def talks() -> ModuleType:
+    """What Python is asked, and other devices."""
+    return locks.load("rune.backends.cpu.crew.talk")

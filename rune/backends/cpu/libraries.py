@@ -1,0 +1,117 @@
+"""The routines that plans call, made by one effort of LLVM's: products, transforms, factorisations.
+
+What a plan needs of them is put into names, under which the next process finds their code without
+what writes it (on_disk.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rune import dtypes, locks
+from rune.backends.cpu.gemm import library as gemm
+from rune.backends.cpu.linalg import library as linalg
+from rune.records import dataclass
+
+if TYPE_CHECKING:
+    from rune.backends.cpu.fft.forms import Form
+    from rune.backends.cpu.gemm.pieces import Product
+
+Word = tuple[str, ...]  # of an address, the same in every process
+DOT, STRIDED_DOT, FACTOR = "dot", "strided_dot", "factor"
+_DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
+
+
+@functools.cache
+def _fft() -> ModuleType:
+    """What writes Fourier transforms: for the first plan that has some."""
+    return locks.load("rune.backends.cpu.fft.library")
+
+
+@functools.cache
+def _blas() -> ModuleType:
+    """Products by the system's BLAS: where it has one."""
+    return locks.load("rune.backends.cpu.blas")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a plan needs of a library: pieces of products, and functions of matrices, by modules."""
+
+    kind: str
+    dtype: str
+    pieces: Sequence[gemm.Group]
+    functions: Sequence[gemm.Group] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """The routines of a device, made by one effort."""
+
+    cores: int
+    effort: int
+    pool: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
+
+    def dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
+        """The address of products, ready for these. Errors: CompileError for another dtype."""
+        address = of_system(dtype)
+        if address:
+            return address
+        pieces = self.pieces(DOT, dtype)
+        pieces.need(gemm.pieces().pieces_of_dots(pieces.shape, self.cores, products))
+        return pieces.address("dot")
+
+    def strided_dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
+        """The address of products of views, likewise."""
+        pieces = self.pieces(STRIDED_DOT, dtype)
+        pieces.need(gemm.strided().pieces_of(pieces.shape, self.cores, products))
+        return gemm.strided_module(dtype, *self._shared).address("dot")
+
+    def transform(self, dtype: np.dtype, forms: Sequence[Form], form: Form) -> int:
+        """The address of the routine of a form, with all of these compiled at once."""
+        return _fft().transform_address(dtype, *self._shared, forms, form)
+
+    def factors(self, dtype: np.dtype) -> linalg.Library:
+        """The functions of matrices."""
+        return linalg.library(dtype, *self._shared)
+
+    @property
+    def _shared(self) -> tuple[int, int, int]:
+        """What all take: the cores, the pool's address where there are several, the effort."""
+        return self.cores, self.pool() if self.cores > 1 else 0, self.effort
+
+    def addresses(self, needs: Iterable[Need]) -> dict[Word, int]:
+        """Where the routines begin that these name, compiled if they are not there."""
+        addresses: dict[Word, int] = {}
+        for need in needs:
+            addresses |= self._addresses_of(need, _DTYPES[need.dtype])
+        return addresses
+
+    def _addresses_of(self, need: Need, dtype: np.dtype) -> dict[Word, int]:
+        if need.kind == FACTOR:
+            library = self.factors(dtype)
+            library.tiles.need_groups(need.pieces)
+            library.need_groups(need.functions)
+            return {(FACTOR, need.dtype, name): place for name, place in library.addresses.items()}
+        address = (of_system(dtype) if need.kind == DOT else 0) or self._product(need, dtype)
+        return {(need.kind, need.dtype): address}
+
+    def pieces(self, kind: str, dtype: np.dtype) -> gemm.Library:
+        """The pieces of products. Errors: CompileError for another dtype."""
+        return gemm.library(dtype, *self._shared, kind)
+
+    def _product(self, need: Need, dtype: np.dtype) -> int:
+        pieces = self.pieces(need.kind, dtype)
+        pieces.need_groups(need.pieces)
+        return pieces.address("dot") if need.kind == DOT else gemm.strided_module(dtype, *self._shared).address("dot")
+
+
+def of_system(dtype: np.dtype) -> int:
+    """The address of products by the system's BLAS, 0 where our own are as fast."""
+    return _blas().address(dtype) if sys.platform == "darwin" else 0

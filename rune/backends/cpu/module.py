@@ -1,0 +1,45 @@
+"""What all functions of a plan's module share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from rune.backends.cpu.crew.messages import Talk
+from rune.backends.cpu.host import Host
+from rune.lowering.codegen.llvm import Rendered
+from rune.lowering.codegen.llvm_names import identifier
+from rune.lowering.codegen.llvm_text import Writer
+from rune.lowering.plan import Plan
+from rune.records import dataclass
+
+if TYPE_CHECKING:
+    from rune.backends.cpu.spectra import Scratch
+
+
+def task_name(kernel: str) -> str:
+    """The function that runs a part of a kernel's range for the worker pool."""
+    return identifier(f"task.{kernel}")
+
+
+@dataclass(slots=True)
+class Module:
+    """What all functions of a plan share, and what they come to."""
+
+    plan: Plan
+    host: Host
+    kernels: Mapping[str, Rendered]
+    talk: Talk
+    scratch: Scratch | None  # behind the arena's values, in that of @run
+    split: set[str] = field(default_factory=set)  # kernels that are split somewhere
+    asks: bool = False  # whether signals are asked for, whose handlers may raise
+    gives_up: bool = False  # whether a loop ends after some steps, for better code to begin anew
+    declared: set[str] = field(default_factory=set)
+    functions: list[str] = field(default_factory=list)  # each after those it calls
+
+    def add(self, head: str, writer: Writer) -> None:
+        """Add a function that has been written."""
+        lines = [f"define {head} #0 {{", "entry:", *writer.entry, "  br label %start"]
+        self.functions.append("\n".join([*lines, "start:", *writer.lines, "}"]))
+        self.declared |= writer.declared

@@ -1,0 +1,43 @@
+"""What a plan needs of the routines, by names that stay (libraries.py)."""
+
+from __future__ import annotations
+
+from rune import dtypes
+from rune.backends.cpu import kinds_of_calls
+from rune.backends.cpu.gemm import library as gemm
+from rune.backends.cpu.host import Host
+from rune.backends.cpu.libraries import DOT, FACTOR, STRIDED_DOT, Need, of_system
+from rune.backends.cpu.linalg import library as linalg
+from rune.lowering.factors import ROUTINES as FACTORS
+from rune.lowering.plan import Call, Plan, all_steps
+
+
+def needs_of(plan: Plan, host: Host) -> list[Need] | None:
+    """What is stored of the routines that a plan calls; None where one of them cannot be."""
+    called = {step.routine for step in all_steps(plan) if isinstance(step, Call)}
+    if "line_fft" in called:
+        return None  # its code refers to tables
+    needs = _products(plan, host) if called & {DOT, STRIDED_DOT} else []
+    return [*needs, *(_factors(plan, host) if called & {*FACTORS} else [])]
+
+
+def _products(plan: Plan, host: Host) -> list[Need]:
+    needs = []
+    for (routine, dtype), products in kinds_of_calls.dots().products_of(plan, (DOT, STRIDED_DOT)).items():
+        if routine == DOT and of_system(dtype):
+            needs.append(Need(routine, dtypes.short(dtype), ()))
+            continue
+        library = host.libraries.pieces(routine, dtype)
+        of_routine = gemm.pieces().pieces_of_dots if routine == DOT else gemm.strided().pieces_of
+        groups = library.groups_of(of_routine(library.shape, host.cores, products))
+        needs.append(Need(routine, dtypes.short(dtype), groups))
+    return needs
+
+
+def _factors(plan: Plan, host: Host) -> list[Need]:
+    needs = []
+    for dtype, factors in kinds_of_calls.factors().factors_of(plan).items():
+        library = host.libraries.factors(dtype)
+        functions, tiles = linalg.routines().functions_of(factors, library.shape)
+        needs.append(Need(FACTOR, dtypes.short(dtype), library.tiles.groups_of(tiles), library.groups_of(functions)))
+    return needs
