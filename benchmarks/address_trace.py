@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rune.lowering.codegen.cuda_teams import TEAMS
-from rune.lowering.codegen.cuda_units import UNITS
+from rune.lowering.codegen.c.cuda_teams import TEAMS
+from rune.lowering.codegen.c.cuda_units import UNITS
 
 SECTOR, WARP, SAMPLES = 32, 32, 16  # bytes, threads, warps
 MOST, OFTEN, PLACES = 1 << 16, 32, 1 << 14  # accesses of a lane, of one instruction; instructions

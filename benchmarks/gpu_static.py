@@ -36,8 +36,8 @@ import rune
 from rune import dtypes
 from rune.backends.cuda.compiler import architecture, supported
 from rune.backends.cuda.devices import native
-from rune.lowering.codegen import cstyle
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c import render as cstyle
+from rune.lowering.codegen.c.cuda import CUDA_C
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import Cost, DeviceRecord, cost
 from rune.lowering.costs.table import A100, H100

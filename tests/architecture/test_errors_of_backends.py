@@ -21,8 +21,12 @@ from rune.backends.shared.callbacks import refuse_routines
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.lowering import passes, plan_text
-from rune.lowering.codegen import llvm_scalar, llvm_types, spirv_scalar, wgsl_expr, wgsl_wide
+from rune.lowering.codegen.llvm import scalar as llvm_scalar
+from rune.lowering.codegen.llvm import types as llvm_types
+from rune.lowering.codegen.spirv import scalar as spirv_scalar
 from rune.lowering.codegen.target import Native
+from rune.lowering.codegen.wgsl import expr as wgsl_expr
+from rune.lowering.codegen.wgsl import wide as wgsl_wide
 from rune.lowering.kernel.text import parse as kernel
 from rune.lowering.legalize.scalars import attach_functions
 from rune.lowering.plan import Call, Slot, Space

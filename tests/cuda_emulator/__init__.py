@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from rune.backends import cuda
-from rune.lowering.codegen import cuda_teams, cuda_units
+from rune.lowering.codegen.c import cuda_teams, cuda_units
 from rune.lowering.codegen.source_kernels import ENTRY
 
 HERE = Path(__file__).parent

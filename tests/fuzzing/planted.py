@@ -27,8 +27,8 @@ from rune.backends.cpu.gemm import blocks
 from rune.backends.shared import callbacks
 from rune.lowering import arena, memory, pipeline
 from rune.lowering.build.streams import sums as stream_sums
-from rune.lowering.codegen import llvm
-from rune.lowering.codegen.llvm_body import Body
+from rune.lowering.codegen.llvm import render as llvm
+from rune.lowering.codegen.llvm.body import Body
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import For, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk

@@ -13,8 +13,8 @@ from rune.core.types import ArrayType
 from rune.lowering.build import build
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.schedule import parse
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.render import render
 from rune.lowering.kernel import text as kernel_text
 from rune.lowering.kernel.nodes import For, KernelCode, Let, Store
 from rune.lowering.kernel.rewrite import Body

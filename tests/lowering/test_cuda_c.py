@@ -20,9 +20,9 @@ from rune import dtypes, ops
 from rune.backends.cuda.compiler import compile_source, full_version, version
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.errors import CompileError, DtypeError
-from rune.lowering.codegen.c_expr import Expressions
-from rune.lowering.codegen.cstyle import Rendered, assemble, render
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.expr import Expressions
+from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Op, const
 from rune.lowering.kernel.text import parse

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from rune.lowering.codegen import hip
-from rune.lowering.codegen.cstyle import assemble, render
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.hip import HIP
+from rune.lowering.codegen.c import hip
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.hip import HIP
+from rune.lowering.codegen.c.render import assemble, render
 from rune.lowering.kernel.text import parse
 from tests.lowering.kernel.examples import TEXTS
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from rune import dims, lax, ops
 from rune.lowering.build.schedule import Stage, Tile
 from rune.lowering.build.stage import Group as Threads
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.render import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.kernelize.product_time import Group, Product, cycles, shortest
 from rune.lowering.stages import stages

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rune import dtypes
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import render
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.parse import parse

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rune.backends.cuda.devices import native
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
 from rune.lowering.codegen.target import Target
 
 H100 = Target(

@@ -1,7 +1,7 @@
 """The CPU executor: a plan becomes one native function, and calling it is one Python call.
 
 Buffers are NumPy arrays, shared with the user without a copy. Kernels are LLVM IR
-(lowering/codegen/llvm.py), compiled together with the loop over the plan's steps; large ones are
+(lowering/codegen/llvm), compiled together with the loop over the plan's steps; large ones are
 split between the cores by a pool of threads, as are matrix products.
 
     compiler   code of modules, made or found     plan      a plan as one module: steps, entry

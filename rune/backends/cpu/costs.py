@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from rune import dims
-from rune.lowering.codegen.llvm import Rendered
+from rune.lowering.codegen.llvm.render import Rendered
 from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernelize.walks import SIZES
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Step, all_steps

@@ -25,8 +25,8 @@ from rune.backends.cpu.array_checks import array_checks
 from rune.backends.cpu.host_abi import MISCOUNTED, Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
-from rune.lowering.codegen import llvm_index
-from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.codegen.llvm import index as llvm_index
+from rune.lowering.codegen.llvm.text import Value, Writer
 from rune.lowering.plan import Plan
 
 

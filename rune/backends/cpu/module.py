@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rune.backends.cpu.crew.messages import Talk
 from rune.backends.cpu.host import Host
-from rune.lowering.codegen.llvm import Rendered
-from rune.lowering.codegen.llvm_names import identifier
-from rune.lowering.codegen.llvm_text import Writer
+from rune.lowering.codegen.llvm.names import identifier
+from rune.lowering.codegen.llvm.render import Rendered
+from rune.lowering.codegen.llvm.text import Writer
 from rune.lowering.plan import Plan
 from rune.records import dataclass
 

@@ -22,8 +22,8 @@ from rune.backends.cpu.host import Host
 from rune.backends.cpu.libraries import DOT, STRIDED_DOT
 from rune.backends.cpu.module import Module, task_name
 from rune.dims import Size
-from rune.lowering.codegen.llvm import Rendered, render
-from rune.lowering.codegen.llvm_names import identifier
+from rune.lowering.codegen.llvm.names import identifier
+from rune.lowering.codegen.llvm.render import Rendered, render
 from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.plan import Branch, Call, Loop, Plan, all_steps
 from rune.records import dataclass

@@ -34,10 +34,10 @@ from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
-from rune.lowering.codegen import llvm_index
-from rune.lowering.codegen.llvm import Rendered
-from rune.lowering.codegen.llvm_names import identifier
-from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.codegen.llvm import index as llvm_index
+from rune.lowering.codegen.llvm.names import identifier
+from rune.lowering.codegen.llvm.render import Rendered
+from rune.lowering.codegen.llvm.text import Value, Writer
 from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
 

@@ -51,8 +51,8 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import Rendered, assemble, render
-from rune.lowering.codegen.cuda_c import OPTIONS, dialect_for
+from rune.lowering.codegen.c.cuda import OPTIONS, dialect_for
+from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan

@@ -14,7 +14,7 @@ from typing import Any
 
 from rune.backends.shared.refusal import refusal
 from rune.errors import CompileError, DeviceError
-from rune.lowering.codegen.cuda_c import OPTIONS
+from rune.lowering.codegen.c.cuda import OPTIONS
 
 _WITH_MORE = (90,)  # architectures that have a variant with more instructions, such as sm_90a
 

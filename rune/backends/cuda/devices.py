@@ -14,7 +14,7 @@ from rune import dtypes
 from rune.backends.cuda import by_bindings
 from rune.backends.cuda.by_bindings import BindingsDriver, call
 from rune.backends.cuda.driver import Driver
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 
 

@@ -41,7 +41,7 @@ from rune.backends.shared.parts import parts
 from rune.backends.shared.sources import Sources, blocks_of
 from rune.dims import Size, product
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.codegen.c.render import Rendered
 from rune.lowering.codegen.groups import THREADS, threads_of_group
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.work import most_work

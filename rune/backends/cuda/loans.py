@@ -74,7 +74,7 @@ def address_of(buffer: DeviceBuffer) -> int:
     return buffer.memory.handle.address + buffer.memory.offset
 
 
-ALIGNMENT = 16  # of every address that a kernel is given [B]: codegen/cuda_c.py
+ALIGNMENT = 16  # of every address that a kernel is given [B]: codegen/c/cuda.py
 
 
 class Sharing(QueuedBackend):

@@ -36,8 +36,8 @@ from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, Turn, call_python
 from rune.backends.shared.sources import Sources
 from rune.backends.shared.timing import Meter, TimedWalker
-from rune.lowering.codegen.cstyle import Rendered, assemble
-from rune.lowering.codegen.cuda_c import dialect_for
+from rune.lowering.codegen.c.cuda import dialect_for
+from rune.lowering.codegen.c.render import Rendered, assemble
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.plan import Plan, Space

@@ -39,8 +39,8 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import Rendered, assemble, render
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 from rune.lowering.plan import Plan
 

@@ -16,7 +16,7 @@ from rune.backends.opencl.functions import Functions, Handle
 from rune.backends.shared.call_list import CallList, Notes, helpers
 from rune.backends.shared.pool import Block
 from rune.dims import Size
-from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.codegen.c.render import Rendered
 from rune.lowering.plan import Space
 from rune.records import dataclass
 

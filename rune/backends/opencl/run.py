@@ -32,8 +32,8 @@ from rune.backends.shared.sources import Sources, blocks_of
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.dims import Size
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import Rendered, assemble
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import Rendered, assemble
 from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Launch, Plan, Space, all_steps
 from rune.lowering.source_calls import is_source

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from rune.backends.shared.executor import ConcreteStep, evaluate
 from rune.errors import CompileError, DeviceError
-from rune.lowering.codegen.cstyle import Rendered
-from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.codegen.c.dialect import Dialect
+from rune.lowering.codegen.c.render import Rendered
 from rune.lowering.codegen.source_kernels import source_kernel
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Access

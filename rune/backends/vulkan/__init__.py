@@ -8,7 +8,7 @@
     commands   a command buffer and its barriers        opened     a device until it is lost
     aside      copies beside programs                   clock      what a queue has done
 
-Kernels are SPIR-V (lowering/codegen/spirv.py) and have no descriptors: a launch pushes the address
+Kernels are SPIR-V (lowering/codegen/spirv) and have no descriptors: a launch pushes the address
 of its argument table. Everything goes through one queue, in order, but for copies beside programs.
 
 Invariant: handles never leave this package. After a lost device the next array or call opens it

@@ -47,7 +47,7 @@ from rune.backends.vulkan.schedule import schedule
 from rune.backends.vulkan.stamps import Timer
 from rune.core.types import ArrayType
 from rune.errors import CompileError, OutOfMemory
-from rune.lowering.codegen.spirv import SpirvKernel, render
+from rune.lowering.codegen.spirv.render import SpirvKernel, render
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text

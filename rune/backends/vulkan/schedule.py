@@ -39,7 +39,7 @@ from rune.backends.vulkan.items import (
     replace_runs,
     runs_of,
 )
-from rune.lowering.codegen.spirv import SpirvKernel
+from rune.lowering.codegen.spirv.render import SpirvKernel
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.work import most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space

@@ -44,8 +44,8 @@ from rune.lowering.codegen.target import (
     Target,
     natively,
 )
-from rune.lowering.codegen.wgsl import Rendered
-from rune.lowering.codegen.wgsl_expr import STORED
+from rune.lowering.codegen.wgsl.expr import STORED
+from rune.lowering.codegen.wgsl.render import Rendered
 from rune.lowering.plan import Plan
 from rune.records import dataclass
 

@@ -10,7 +10,7 @@ import numpy as np
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue
 from rune.errors import DeviceError
-from rune.lowering.codegen.wgsl import Rendered
+from rune.lowering.codegen.wgsl.render import Rendered
 
 
 class WgpuQueue(Queue, Protocol):

@@ -32,7 +32,7 @@ from rune.backends.wgpu.script import KEPT, Commands, Cut, Move, Native, Script
 from rune.backends.wgpu.script import Launch as Launched
 from rune.backends.wgpu.stamps import STAMPS, Stamps
 from rune.errors import DeviceError
-from rune.lowering.codegen.wgsl import Rendered, render
+from rune.lowering.codegen.wgsl.render import Rendered, render
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.work import counted_work, most_work
@@ -400,7 +400,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         layout, _ = backend.layout(len(set(memories)))
         work, row = most_work(counted_work(code, backend.target), concrete.sizes), backend.most_groups
         for part in parts(groups, work, backend.target.submission_work, row):
-            # The layout of the renderer's uniform block (codegen/wgsl.py).
+            # The layout of the renderer's uniform block (codegen/wgsl).
             words = np.array([0, points, part.first, *starts, *sizes], np.uint32)
             block = backend.device.create_buffer_with_data(
                 data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM

@@ -9,8 +9,8 @@ from rune.exporting.source import texts
 from rune.exporting.source.functions import Functions
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
-from rune.lowering.codegen.c import OPTIONS, TARGET, C
-from rune.lowering.codegen.cstyle import Rendered, assemble, render
+from rune.lowering.codegen.c.host import OPTIONS, TARGET, C
+from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.plan import Call, Launch
 from rune.lowering.source_calls import is_source, kernel_of

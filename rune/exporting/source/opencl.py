@@ -10,8 +10,8 @@ from rune.dims import Size, product
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memories, size_name, written
-from rune.lowering.codegen.cstyle import Rendered, assemble, render
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.source_kernels import source_kernel
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Call, Launch

@@ -14,7 +14,7 @@ from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memory, size_name, written
-from rune.lowering.codegen.spirv import SpirvKernel, render
+from rune.lowering.codegen.spirv.render import SpirvKernel, render
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
 from rune.records import dataclass

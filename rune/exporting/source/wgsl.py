@@ -17,8 +17,8 @@ from rune.exporting.source import texts, web
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, memories, memory, size_name, written
 from rune.lowering.codegen.target import Target, natively
-from rune.lowering.codegen.wgsl import Rendered, render
-from rune.lowering.codegen.wgsl_expr import STORED
+from rune.lowering.codegen.wgsl.expr import STORED
+from rune.lowering.codegen.wgsl.render import Rendered, render
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.plan import Launch
 from rune.records import dataclass

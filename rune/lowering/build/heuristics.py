@@ -81,7 +81,7 @@ LANE_BY_LANE = replace(
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
     # a dot (measured on AVX-512), but do for sums, which only read.
-    # No squares: the renderer turns tiles of a vector's side in registers (codegen/llvm_tiles.py).
+    # No squares: the renderer turns tiles of a vector's side in registers (codegen/llvm/tiles.py).
     "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2),
     **dict.fromkeys(("opencl", "spirv", "wgsl"), GPU),
     # Accesses of 16 bytes, of which a thread has two or more on their way. Measured on an H200.

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from rune.core.source import Bound
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
-from rune.lowering.codegen.c_helpers import needed
-from rune.lowering.codegen.cstyle import Rendered
-from rune.lowering.codegen.dialect import Dialect
+from rune.lowering.codegen.c.dialect import Dialect
+from rune.lowering.codegen.c.helpers import needed
+from rune.lowering.codegen.c.render import Rendered
 from rune.lowering.codegen.infix import index_text
 from rune.lowering.kernel.nodes import Access, Param
 

@@ -23,8 +23,8 @@ from itertools import pairwise
 import numpy as np
 
 from rune import dims, dtypes
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.llvm_lanes import choose
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.llvm.lanes import choose
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import samples as sampling
 from rune.lowering.costs.devices import record_of

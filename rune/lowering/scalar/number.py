@@ -4,7 +4,7 @@
         return x * x + 1.0
 
 `Number` says what may be done with a value while a function is written down: legalize/recorder.py
-makes kernel code of it, codegen/llvm_functions.py LLVM IR. Python numbers become constants of the
+makes kernel code of it, codegen/llvm/functions.py LLVM IR. Python numbers become constants of the
 other side's dtype. Nothing rests on a fused multiply-add, which few devices promise, but behind
 `has(Ability.FUSED)`: where a product must be exact, `short` cuts both factors to half of their bits
 first. Every operation is exact or rounds once; only the division, the root and what their results

@@ -10,7 +10,7 @@ import sys
 import llvmlite.binding as llvm
 import pytest
 
-from rune.lowering.codegen.llvm import render
+from rune.lowering.codegen.llvm.render import render
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse

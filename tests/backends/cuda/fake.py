@@ -21,8 +21,8 @@ import rune
 from rune.backends import cuda
 from rune.backends.cuda import by_bindings
 from rune.core.types import ArrayType
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.render import render
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.plan import Plan

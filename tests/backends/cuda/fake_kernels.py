@@ -9,8 +9,8 @@ import numpy as np
 
 from rune import dims
 from rune.backends.shared.executor import evaluate
-from rune.lowering.codegen.cstyle import Rendered, render
-from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.render import Rendered, render
 from rune.lowering.kernel.interpret import interpret
 
 

@@ -21,8 +21,8 @@ from rune.backends.cuda.graph import MOST_BLOCKS, Conditional, Divided, Kernel, 
 from rune.backends.shared.executor import ConcreteStep, concrete, size_values
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C, CUDA_C_IN_PARTS
+from rune.lowering.codegen.c.cuda import CUDA_C, CUDA_C_IN_PARTS
+from rune.lowering.codegen.c.render import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Plan, Space
 from tests.backends.cuda.fake import TARGET, plan_for

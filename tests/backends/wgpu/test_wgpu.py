@@ -25,7 +25,7 @@ from rune import dims, dtypes
 from rune.backends import wgpu
 from rune.backends.wgpu import read, run, script
 from rune.errors import CompileError, DeviceError, DtypeError
-from rune.lowering.codegen.wgsl import render
+from rune.lowering.codegen.wgsl.render import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import SizeSource
 from rune.lowering.stages import lower

@@ -10,7 +10,7 @@ import numpy as np
 from rune import dims, dtypes
 from rune.backends.cpu.compiler import Code, compile_module, machine
 from rune.dims import Size
-from rune.lowering.codegen.llvm import render
+from rune.lowering.codegen.llvm.render import render
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.expr import Expr, Load, Op

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from rune.errors import CompileError
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.cuda_units import UNITS
-from rune.lowering.codegen.hip import HIP
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.cuda_units import UNITS
+from rune.lowering.codegen.c.hip import HIP
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import render
 from rune.lowering.kernel.text import parse
 from tests.lowering.kernel.test_matrices import kernel
 

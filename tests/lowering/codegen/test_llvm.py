@@ -17,9 +17,9 @@ import pytest
 from rune import dims, dtypes
 from rune.backends.cpu.compiler import machine
 from rune.errors import CompileError
-from rune.lowering.codegen import llvm
-from rune.lowering.codegen.llvm import render
-from rune.lowering.codegen.llvm_lanes import Choice, is_vectorisable
+from rune.lowering.codegen.llvm import render as llvm
+from rune.lowering.codegen.llvm.lanes import Choice, is_vectorisable
+from rune.lowering.codegen.llvm.render import render
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import bodies

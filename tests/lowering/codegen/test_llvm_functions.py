@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rune import dtypes
-from rune.lowering.codegen import llvm_functions
-from rune.lowering.codegen.llvm_functions import Context, Written
+from rune.lowering.codegen.llvm import functions as llvm_functions
+from rune.lowering.codegen.llvm.functions import Context, Written
 from rune.lowering.scalar import powers
 from rune.lowering.scalar.number import Number
 from tests.lowering.codegen.llvm_run import MACHINES, apply, elementwise, op, run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rune.lowering.codegen.llvm_lanes import choose, is_vectorisable
+from rune.lowering.codegen.llvm.lanes import choose, is_vectorisable
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.text import parse

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rune.lowering.codegen.llvm_functions import FUNCTIONS
+from rune.lowering.codegen.llvm.functions import FUNCTIONS
 from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen.llvm_run import MACHINES, apply
 from tests.lowering.codegen.ulps import ON_THE_CPU

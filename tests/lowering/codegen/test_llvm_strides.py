@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rune.backends.cpu.compiler import machine
-from rune.lowering.codegen.llvm import render
+from rune.lowering.codegen.llvm.render import render
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import parse
 from tests.lowering.codegen.llvm_run import MACHINES, run

@@ -11,9 +11,9 @@ import pytest
 
 from rune import dtypes
 from rune.errors import DtypeError
-from rune.lowering.codegen.c_expr import Expressions
-from rune.lowering.codegen.cstyle import assemble, render
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.expr import Expressions
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import assemble, render
 from rune.lowering.kernel.expr import Const, Expr, Op, const
 from rune.lowering.kernel.text import parse
 from tests.lowering.kernel.examples import TEXTS, example

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rune import dtypes
-from rune.lowering.codegen.spirv import render
-from rune.lowering.codegen.spirv_module import Module
-from rune.lowering.codegen.spirv_words import (
+from rune.lowering.codegen.spirv.module import Module
+from rune.lowering.codegen.spirv.render import render
+from rune.lowering.codegen.spirv.words import (
     HEADER_WORDS,
     MAGIC,
     VERSION,

@@ -16,9 +16,9 @@ from rune import dims, dtypes
 from rune.backends import wgpu
 from rune.dims import Size
 from rune.errors import DtypeError
-from rune.lowering.codegen.wgsl import Rendered, render
-from rune.lowering.codegen.wgsl_expr import REGISTERS, STORED, Expressions
-from rune.lowering.codegen.wgsl_helpers import _FUNCTIONS
+from rune.lowering.codegen.wgsl.expr import REGISTERS, STORED, Expressions
+from rune.lowering.codegen.wgsl.helpers import _FUNCTIONS
+from rune.lowering.codegen.wgsl.render import Rendered, render
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.text import parse

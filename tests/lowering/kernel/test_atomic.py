@@ -7,10 +7,10 @@ import pytest
 
 from rune import dtypes
 from rune.errors import CheckError
-from rune.lowering.codegen.cstyle import render
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.opencl_c import OPENCL_C
-from rune.lowering.codegen.wgsl import render as render_wgsl
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.c.render import render
+from rune.lowering.codegen.wgsl.render import render as render_wgsl
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.text import parse, to_text

@@ -6,10 +6,11 @@ import pytest
 
 from rune import dtypes
 from rune.errors import DtypeError
-from rune.lowering.codegen import spirv_scalar, wgsl_expr
-from rune.lowering.codegen.cuda_c import CUDA_C
-from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.opencl import OPENCL_C
+from rune.lowering.codegen.spirv import scalar as spirv_scalar
 from rune.lowering.codegen.target import Native, every
+from rune.lowering.codegen.wgsl import expr as wgsl_expr
 from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Function
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr

@@ -21,7 +21,7 @@ from rune.backends.cpu.fft.stages import prime_function, stage_function
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.gemm.tile import maker
-from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm.names import suffix
 from rune.records import dataclass
 
 PARALLEL_ELEMENTS = 1 << 17  # elements, times the logarithm of a line, from which on cores share

@@ -16,8 +16,8 @@ from functools import partial
 from itertools import product
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.lowering.codegen.llvm_names import suffix
-from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.codegen.llvm.names import suffix
+from rune.lowering.codegen.llvm.text import Value, Writer
 from rune.records import dataclass
 
 FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile

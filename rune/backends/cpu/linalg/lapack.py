@@ -30,7 +30,7 @@ from rune.backends.cpu.linalg.moves import by_parts, by_vectors
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.routines import declarations
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
-from rune.lowering.codegen.llvm_text import Value
+from rune.lowering.codegen.llvm.text import Value
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
 

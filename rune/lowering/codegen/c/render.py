@@ -1,0 +1,452 @@
+"""Render kernel code in a language of the C family. What differs between them is the Dialect.
+
+    for i in n grid {                     const long i = get_global_id(0);
+      var s: f32 = 0.0_f32                if (i >= n) return;
+      for j in 8 serial {          ->     float s = 0.0f;
+        s add= x[8*i + j]                 for (long j = 0; j < 8; j++) {
+      }                                     s = s + x[8 * i + j];
+      store y[i] = s                      }
+    }                                     y[i] = s;
+
+GRID loops become the launch's dimensions, the innermost first (neighbouring threads then touch
+neighbouring elements); those beyond the dialect's number are folded into the first by / and %.
+WORKGROUP loops likewise become the threads of a group. Index arithmetic is 64-bit, or 32-bit where
+the bounds show that all of it fits and the dialect asks for it; integers wrap in unsigned types;
+division is plain where the bounds show non-negative operands, else it floors.
+
+Invariant: the source means what interpret.py does, floats within the functions' ulps. Nothing is
+contracted but an Accumulate or a Store that says so, and `fma`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import field
+
+import numpy as np
+
+from rune.dims import Size, product
+from rune.lowering.codegen.ahead import rounds_ahead, sums_of_products
+from rune.lowering.codegen.c.dialect import Dialect, Together
+from rune.lowering.codegen.c.expr import Expressions
+from rune.lowering.codegen.c.helpers import needed
+from rune.lowering.codegen.index_width import fits_32_bits
+from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
+from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
+from rune.lowering.kernel.expr import Expr, Local
+from rune.lowering.kernel.nodes import (
+    Access,
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    Function,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    MatrixProduct,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, perfect_nest, updated, walk
+from rune.lowering.legalize.scalars import attach_functions
+from rune.records import dataclass
+
+_KEYWORDS = frozenset(
+    """auto bool break case char const continue default do double else enum extern false float for
+    goto half if inline int long register restrict return short signed sizeof static struct switch
+    true typedef uchar uint ulong union unsigned ushort void volatile while""".split()
+)
+
+
+_REGISTERS = 32  # elements of an array of a thread, at most
+_POOL_ALIGNMENT = 16  # of arrays in a pool of shared ones [B]
+_SWIZZLED_ALIGNMENT = 1024  # ... whose pieces lie in another order, which depends on addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One kernel as source. A launch takes buffers in the order of `params`, then `sizes`.
+
+    `grid` [grid points] and `workgroup` [threads] have one extent per launch dimension, the first
+    varying fastest; an empty `workgroup` leaves the choice to the launch, which may round the
+    number of threads up. `scratch_bytes` is what the arrays of one thread take; `functions` are
+    those that the text calls and a program has to define; `shared_bytes` is what the launch has to
+    give to a workgroup.
+    """
+
+    name: str
+    text: str
+    params: tuple[Param, ...]
+    sizes: tuple[str, ...]
+    grid: tuple[Size, ...]
+    workgroup: tuple[int, ...]
+    dtypes: frozenset[np.dtype]
+    scratch_bytes: int
+    functions: tuple[Function, ...] = ()
+    shared_bytes: int = 0
+
+
+def render(code: KernelCode, dialect: Dialect) -> Rendered:
+    """One kernel's function.
+
+    Errors: DtypeError "render: cannot use c64 in OpenCL C (no such type in the language)".
+    """
+    return _Renderer(attach_functions(code, dialect.native), dialect).kernel()
+
+
+def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
+    """A whole program: preamble, extensions, helper functions, rune's own functions, kernels."""
+    used = frozenset[np.dtype]().union(*(k.dtypes for k in kernels))
+    extensions = dict.fromkeys(text for d, text in dialect.extensions.items() if d in used)
+    # Kernels of one program share functions: a dict keeps one of each, callees first.
+    functions = {f"rune_{f.name}": f for k in kernels for f in k.functions}
+    texts = [*(_function(f, dialect) for f in functions.values()), *(k.text for k in kernels)]
+    helpers = needed("\n\n".join(texts), dialect, functions).values()
+    head = "\n".join([dialect.preamble, *extensions])
+    return "\n\n".join([head, *helpers, *texts]) + "\n"
+
+
+def _function(function: Function, dialect: Dialect) -> str:
+    """A function of scalars."""
+    renderer = _Renderer(KernelCode(function.name, (), (), function.body), dialect)
+    register = renderer.expressions.register
+    params = ", ".join(f"{register(p.dtype)} {renderer.name(p.name)}" for p in function.params)
+    renderer.body(function.body)
+    renderer.emit(f"return {renderer.expr(function.result)};")
+    head = f"{dialect.function}{register(function.result.dtype)} rune_{function.name}({params}) {{"
+    return "\n".join([head, *renderer.lines, "}"])
+
+
+@dataclass(slots=True)
+class _Renderer(Statements):
+    dialect: Dialect
+    expressions: Expressions = field(init=False)
+    shared: frozenset[str] = field(init=False)
+    sums: frozenset[str] = field(init=False)  # of products, which are copied before they are stored
+    pool_bytes: int = 0  # of the arrays so far that are cut from one
+    runs: int = 0  # of neighbours, so far
+    aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
+    swizzled: frozenset[str] = field(init=False)  # ... whose pieces lie in another order
+
+    def __post_init__(self) -> None:
+        dialect, code = self.dialect, self.code
+        self.reserved = _KEYWORDS | dialect.reserved
+        # Per kernel, since all of its index arithmetic has one type.
+        narrow = dialect.narrow_index if dialect.narrow_index and fits_32_bits(code) else ""
+        aliased = {name for pair in code.aliases for name in pair}
+        read = (p.name for p in code.params if p.access is Access.READ)
+        # Loads of these may use the read-only cache, which does not see writes through an alias.
+        only = frozenset(read) - aliased
+        self.expressions = Expressions(dialect, self.names, narrow, only)
+        shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
+        self.shared = frozenset(shared)
+        self.aligned = self.shared | {p.name for p in code.params}
+        self.sums = sums_of_products(code.body, self.shared) if dialect.copy else frozenset()
+        self.swizzled = swizzled(code)
+
+    @property
+    def index_type(self) -> str:
+        return self.expressions.index_type
+
+    def expr(self, expr: Expr) -> str:
+        return bare(self.expressions.expr(expr))
+
+    # --- the function ------------------------------------------------------------------------
+
+    def kernel(self) -> Rendered:
+        code, dialect = self.code, self.dialect
+        pieces = [self.parameter(p, number) for number, p in enumerate(code.params)]
+        pieces += [self.size(name, number) for number, name in enumerate(code.sizes)]
+        pieces += [dialect.positions] if dialect.positions else []
+        # Called even with a table: it then emits the lines that unpack the arguments.
+        pieces = [dialect.argument_table] if dialect.argument_table else pieces
+        grid_loops, body = perfect_nest(code.body, Kind.GRID)
+        thread_loops = _threads(body)
+        threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
+        grid = _fold([loop.extent for loop in grid_loops], dialect.grid_dims)
+        workgroup = tuple(int(str(t)) for t in threads)
+        self.positions(grid_loops, dialect.group if thread_loops else dialect.grid_point, workgroup)
+        # No check with workgroups: their number of threads is exact.
+        if not thread_loops:
+            self.bounds_check(grid_loops)
+        if self.swizzled and dialect.together is not None:
+            self.emit(f"{dialect.together.start};")
+        self.body(body)
+        name = f"run_{ascii_name(code.name)}"
+        signature = ",\n".join(f"    {piece}" for piece in pieces)
+        bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
+        head = f"{dialect.kernel} {bound}{name}(\n{signature}) {{"
+        text = "\n".join([head, *self.lines, "}"])
+        used = frozenset(self.expressions.used)
+        launch = code.params, code.sizes, grid, workgroup
+        return Rendered(name, text, *launch, used, _bytes_in(code, AddressSpace.LOCAL), code.functions, self.pool_bytes)
+
+    def parameter(self, p: Param, number: int) -> str:
+        dialect, name = self.dialect, self.name(p.name)
+        aliased = any(p.name in pair for pair in self.code.aliases)
+        pointer = dialect.const_pointer if p.access is Access.READ else dialect.global_pointer
+        type_ = self.expressions.scalar(p.dtype).storage
+        # `restrict` promises that nothing else points there.
+        restrict = "" if aliased else dialect.restrict
+        if dialect.argument_table:
+            address = f"({pointer.format(type_, '').rstrip()})_table[{number}]"
+            self.emit(f"{pointer.format(type_, restrict + name)} = {address};")
+            # Else an access looks first which memory it means.
+            if dialect.in_memory:
+                self.emit(f"{dialect.in_memory.format(name)};")
+            return ""
+        # Without pointer arithmetic on the host, the offset is a separate argument.
+        if not dialect.pointer_offsets:
+            return pointer.format(type_, restrict + name)
+        self.emit(f"{pointer.format(type_, restrict + name)} = {name}_base + {name}_at;")
+        base = pointer.format(type_, f"{name}_base")
+        return f"{base}, const {dialect.index_type} {name}_at"
+
+    def size(self, name: str, number: int) -> str:
+        declared = f"const {self.index_type} {self.name(name)}"
+        if self.dialect.argument_table:
+            at = len(self.code.params) + number
+            self.emit(f"{declared} = ({self.index_type})_table[{at}];")
+        return declared
+
+    def positions(self, loops: Sequence[For], position: str, workgroup: Sequence[int] = ()) -> None:
+        """Bind the variables of a nest to the launch's position."""
+        dialect = self.dialect
+        unfolded_count = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
+        # The outermost loops are folded into dimension 0 with the innermost; the others get
+        # dimensions of their own.
+        folded = loops[: len(loops) - unfolded_count - 1]
+        for dimension, loop in enumerate(reversed(loops[len(folded) :])):
+            threads = workgroup[dimension] if dimension < len(workgroup) else 1
+            name, at = self.name(loop.var), position.format(dimension, self.index_type, threads)
+            if dimension == 0 and folded:
+                self.unfold([*folded, loop], at)
+            else:
+                self.emit(f"const {self.index_type} {name} = {at};")
+
+    def unfold(self, loops: Sequence[For], position: str) -> None:
+        """Several loops from one number, the last varying fastest."""
+        type_ = self.index_type
+        joined_name = "_".join(self.name(loop.var) for loop in loops)
+        self.emit(f"const {type_} at_{joined_name} = {position};")
+        for name, at in unfolded(loops, f"at_{joined_name}", self.expressions.size):
+            self.emit(f"const {type_} {self.name(name)} = {at};")
+
+    def bounds_check(self, loops: Sequence[For]) -> None:
+        """The launch may round the number of threads up."""
+        outside = [f"{self.name(x.var)} >= {self.expressions.size(x.extent)}" for x in loops]
+        if outside:
+            self.emit(f"if ({' || '.join(outside)}) return;")
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body) -> None:
+        """Write statements; neighbours that stand side by side are one access."""
+        for item in with_runs(body, self.most_neighbours, self.aligned):
+            match item:
+                case LoadRun():
+                    self.load_run(item)
+                case StoreRun():
+                    self.store_run(item)
+                case _:
+                    self.stmt(item)
+
+    def most_neighbours(self, dtype: np.dtype) -> int:
+        """How many elements one access may have."""
+        return self.dialect.pieces.get(dtype, ("", 1))[1]
+
+    def load_run(self, run: LoadRun) -> None:
+        name = f"_run_{self.runs}"
+        self.runs += 1
+        self.emit(
+            f"const {self.expressions.piece(run.dtype, len(run.lets))} {name} = {self.expressions.neighbours(run)};"
+        )
+        scalar = self.expressions.scalar(run.dtype)
+        for let, element in zip(run.lets, "xyzw", strict=False):
+            self.emit(f"const {scalar.register} {self.name(let.name)} = {scalar.load.format(f'{name}.{element}')};")
+            self.expressions.narrow.add(let.name)
+
+    def store_run(self, run: StoreRun) -> None:
+        piece = self.expressions.piece(run.values[0].dtype, len(run.values))
+        values = ", ".join(self.expressions.stored(value) for value in run.values)
+        self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
+        self.noted(run.buffer)
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(name=name, value=value):
+                self.declare("const ", name, value)
+                self.expressions.narrow.add(name)
+            case Var(name=name, init=init):
+                self.declare("", name, init)
+            case Assign(name=name, value=value):
+                self.emit(f"{self.name(name)} = {self.expr(value)};")
+            case Accumulate(name=name):
+                self.emit(f"{self.name(name)} = {self.expr(updated(stmt))};")
+            case Store():
+                self.store(stmt)
+            case If():
+                self.branch(stmt)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.barrier(stmt)
+            case Fetch():
+                self.fetch(stmt)
+            case MatrixProduct():
+                self.multiply(stmt)
+
+    def barrier(self, stmt: Barrier) -> None:
+        together = self.dialect.together
+        if self.swizzled and together is not None:
+            if stmt.ends_sums:
+                self.emit(f"{together.multiplied.format(', '.join(self.accumulators()))};")
+            self.emit(f"{together.left_behind.format(int(not stmt.ends_sums), stmt.behind)};")
+        elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
+            self.emit(f"{self.dialect.fetched};")
+        self.emit(f"{self.dialect.barriers.get(stmt.threads, self.dialect.barrier)};")
+
+    def fetch(self, stmt: Fetch) -> None:
+        if not self.dialect.fetch:
+            refuse_unit(stmt, self.dialect.name)
+        dtype = next(p.dtype for p in self.code.params if p.name == stmt.source)
+        target, source = self.element(stmt.target, stmt.target_index), self.element(stmt.source, stmt.source_index)
+        guard = "true" if stmt.guard is None else self.expr(stmt.guard)
+        size = stmt.count * dtype.itemsize
+        call = together.fetch if (together := self.together_in(stmt.target)) else self.dialect.fetch
+        self.emit(f"{call.format(size, f'&{target}', f'&{source}', guard)};")
+
+    def multiply(self, stmt: MatrixProduct) -> None:
+        lines, function = product_lines, self.dialect.multiply.get(stmt.a.dtype)
+        if stmt.subgroups > 1:
+            together = self.dialect.together
+            lines, function = together_lines, together and together.multiply.get(stmt.a.dtype)
+        if function is None:
+            refuse_unit(stmt, self.dialect.name)
+        self.emit("{")
+        for line in lines(stmt, function, self.plain_element, self.name):
+            self.emit(f"  {line}")
+        self.emit("}")
+
+    def accumulators(self) -> list[str]:
+        """What products of four subgroups add to."""
+        teams = (s for s in walk(self.code.body) if isinstance(s, MatrixProduct) and s.subgroups > 1)
+        return list(dict.fromkeys(self.name(name) for s in teams for name in s.names))
+
+    def element(self, buffer: str, index: Size) -> str:
+        """An element of a buffer, as in memory."""
+        together = self.together_in(buffer)
+        if together is None:
+            return self.plain_element(buffer, index)
+        return f"{self.name(buffer)}[{together.swizzled.format(self.expressions.size(index))}]"
+
+    def together_in(self, buffer: str) -> Together | None:
+        """How the language spells it, if four subgroups read a buffer."""
+        return self.dialect.together if buffer in self.swizzled else None
+
+    def plain_element(self, buffer: str, index: Size) -> str:
+        """An element of a buffer in its order."""
+        return f"{self.name(buffer)}[{self.expressions.size(index)}]"
+
+    def declare(self, constness: str, name: str, value: Expr) -> None:
+        text = self.expr(value)
+        if isinstance(value, Local) and value.name in self.sums:
+            text = self.dialect.copy.format(text)
+        self.emit(f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};")
+
+    def store(self, stmt: Store) -> None:
+        element = self.element(stmt.buffer, stmt.index)
+        if stmt.atomic:
+            assert stmt.combine is not None
+            call = self.dialect.atomics[stmt.combine, stmt.value.dtype]
+            self.emit(f"{call.format(element, self.expr(stmt.value))};")
+            return
+        self.emit(f"{element} = {self.expressions.stored(updated(stmt))};")
+        self.noted(stmt.buffer)
+
+    def noted(self, buffer: str) -> None:
+        """What units read, they see after a fence of the thread that wrote it."""
+        together = self.together_in(buffer)
+        if together is not None:
+            self.emit(f"{together.stored};")
+
+    def loop(self, loop: For) -> None:
+        var = self.name(loop.var)
+        # Not a loop in the source: each thread runs one iteration.
+        if loop.kind is Kind.WORKGROUP:
+            nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
+            self.positions(nest, self.dialect.thread)
+            self.body(inside)
+            return
+        extent = self.expressions.size(loop.extent)
+        rounds = self.rounds_ahead(loop) if self.dialect.unroll else 1
+        if rounds > 1:
+            self.emit(self.dialect.unroll.format(rounds))
+        head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
+        self.block(head, loop.body)
+
+    def rounds_ahead(self, loop: For) -> int:
+        """How many rounds of a loop the compiler ought to write out."""
+        # It puts an array of a thread into registers if it knows every index.
+        if isinstance(loop.extent, int) and loop.extent in self.lengths(loop.body):
+            return loop.extent
+        return rounds_ahead(loop, self.shared)
+
+    def lengths(self, body: Body) -> set[int]:
+        """The lengths of the short arrays of one thread that a body uses."""
+        arrays = (s for s in walk(self.code.body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
+        used = buffers_read(body) | buffers_written(body)
+        return {s.size for s in arrays if s.size <= _REGISTERS and s.name in used}
+
+    def alloc(self, stmt: Alloc) -> None:
+        shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
+        type_ = self.expressions.scalar(stmt.dtype).storage
+        if shared and self.is_pooled:
+            alignment = _SWIZZLED_ALIGNMENT if stmt.name in self.swizzled else _POOL_ALIGNMENT
+            self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize, alignment)
+        else:
+            self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether shared arrays have more bytes than may be declared, or addresses count."""
+        most = self.dialect.static_shared_bytes
+        return bool(self.swizzled) or (most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most)
+
+    def cut(self, declared: str, nbytes: int, alignment: int) -> None:
+        """The next array of the pool, aligned for any element."""
+        pool = "_pool"
+        if not self.pool_bytes:
+            self.emit(f"{self.dialect.pooled.format(pool)};")
+        at = -(-self.pool_bytes // alignment) * alignment
+        self.emit(f"{declared}({pool} + {at});")
+        self.pool_bytes = at + -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
+
+
+def _bytes_in(code: KernelCode, space: AddressSpace) -> int:
+    return sum(s.size * s.dtype.itemsize for s in walk(code.body) if isinstance(s, Alloc) and s.space is space)
+
+
+def _threads(body: Body) -> list[For]:
+    # Lets and shared scratch may precede the workgroup loops (kernel/check.py).
+    return perfect_nest(body[-1:], Kind.WORKGROUP)[0]
+
+
+def _fold(extents: Sequence[Size], dimensions: int) -> tuple[Size, ...]:
+    """The extents by launch dimension, the innermost first; the rest multiply into the first."""
+    first_to_last = list(reversed(extents))
+    if len(first_to_last) <= dimensions:
+        return tuple(first_to_last)
+    separate, folded = first_to_last[:dimensions], first_to_last[dimensions:]
+    return product([separate[0], *folded]), *separate[1:]

@@ -1,0 +1,79 @@
+"""Index polynomials as i64 arithmetic, on scalars and on vectors of lanes.
+
+The symbols of a Dim are looked up in a table of values; where one of them is a vector, so is the
+result. Floor division and remainder become unsigned ones where bounds show no sign, which LLVM
+turns into shifts and multiplications; otherwise they floor as Python does. A divisor that may be
+0 is 1 then: a processor stops at others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from functools import reduce
+
+from rune import dims
+from rune.dims import Dim, Factor, FloorDiv, Size, Symbol
+from rune.lowering.codegen.index_width import may_be_zero
+from rune.lowering.codegen.llvm.text import Value, Writer
+
+Symbols = Mapping[str, Value]
+
+
+def render(writer: Writer, size: Size, symbols: Symbols) -> Value:
+    """The value of `size`: i64, or a vector of i64 where a symbol varies by lane."""
+    if isinstance(size, int):
+        return writer.constant("i64", size)
+    terms = [_term(writer, t.coefficient, t.factors, symbols) for t in size.terms]
+    # Indices stay far below 2**63, which `nsw` lets LLVM rely on.
+    return reduce(lambda a, b: _join("add nsw", a, b), terms)
+
+
+def _term(writer: Writer, number: int, factors: tuple[Factor, ...], symbols: Symbols) -> Value:
+    values = [_factor(writer, f, symbols) for f in factors]
+    # A term without factors is the constant itself.
+    if number != 1 or not values:
+        values.append(writer.constant("i64", number))
+    return reduce(lambda a, b: _join("mul nsw", a, b), values)
+
+
+def _factor(writer: Writer, factor: Factor, symbols: Symbols) -> Value:
+    if isinstance(factor, Symbol):
+        return symbols[factor.name]
+    x = render(writer, factor.numerator, symbols)
+    d = render(writer, factor.denominator, symbols)
+    if may_be_zero(factor.denominator):
+        d = writer.select(d.equals(0), 1, d)
+    quotient = isinstance(factor, FloorDiv)
+    if _not_negative(factor.numerator) and _not_negative(factor.denominator):
+        return _join("udiv" if quotient else "urem", x, d)
+    return _floor(x, d, quotient)
+
+
+def _not_negative(size: Size) -> bool:
+    low, _ = dims.bounds(size)
+    return low is not None and low >= 0
+
+
+def _floor(x: Value, d: Value, quotient: bool) -> Value:
+    """Python's // and % from the truncating ones; the divisor is not 0."""
+    writer = x.writer
+    remainder = _join("srem", x, d)
+    # Negative where remainder and divisor differ in sign: there truncation went the wrong way.
+    signs = _join("xor", remainder, d)
+    away = remainder.compare("ne", 0) & (signs < 0)
+    if not quotient:
+        return writer.select(away, _join("add", remainder, d), remainder)
+    down = _join("sdiv", x, d)
+    return writer.select(away, down + -1, down)
+
+
+def _join(op: str, a: Value, b: Value) -> Value:
+    """A binary instruction; a scalar operand of a vector is repeated."""
+    lanes = a.lanes or b.lanes
+    a, b = a.writer.splat(a, lanes), a.writer.splat(b, lanes)
+    return a.binary(op, a, b)
+
+
+def mentions(size: Size, names: Set[str]) -> bool:
+    """Whether a symbol of `size` is among `names`."""
+    return isinstance(size, Dim) and any(s.name in names for s in dims.symbols(size))

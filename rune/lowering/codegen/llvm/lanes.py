@@ -1,0 +1,250 @@
+"""Choose the loops that run in vector lanes, several iterations side by side.
+
+Before   for i in 512 { for j in 64 { acc += a[i, j] } }    every loop one iteration at a time
+After    j in lanes of 16                                   or i, where a[j, i] makes it better
+
+A loop may run in lanes when its iterations are independent but for Accumulate: that is declared
+for GRID, WORKGROUP and VECTOR loops and proved here for SERIAL ones. Loops inside it must run
+equally in all lanes. Of the loops on one path at most one is chosen, the cheapest by the number of
+instructions, where a load or store of neighbours counts as one and of scattered elements as one
+for each lane.
+
+Invariant: the choice changes only the order of Accumulate.
+Cost:      linear in the code for each loop, so quadratic in the depth of the nest.
+Not done:  scratch inside a vectorised loop, one copy for each lane.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Set
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.lowering.codegen.llvm.index import mentions
+from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
+from rune.lowering.kernel.rewrite import expressions, names_assigned, names_bound, names_used, walk, walk_expr
+from rune.lowering.scalar.table import ROWS
+from rune.records import dataclass
+
+UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
+LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
+_INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The loops to vectorise, by identity, and the estimated instructions of the body."""
+
+    loops: frozenset[int]
+    cost: float
+
+
+def choose(
+    body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset(), ordered: frozenset[str] = frozenset()
+) -> Choice:
+    """Which loops of `body` to run in lanes.
+
+    aliases: parameters that share memory. ordered: loops that are not chosen, by name
+    """
+    cost, chosen = 0.0, frozenset[int]()
+    for stmt in body:
+        inner = _statement(stmt, lanes, aliases, ordered)
+        cost, chosen = cost + inner.cost, chosen | inner.loops
+    return Choice(chosen, cost)
+
+
+def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str], ordered: frozenset[str]) -> Choice:
+    if isinstance(stmt, For):
+        return _loop(stmt, lanes, aliases, ordered)
+    # Plus one for the store itself.
+    direct_cost = sum(instructions(e) for e in expressions(stmt)) + isinstance(stmt, Store)
+    if isinstance(stmt, If):
+        inner = choose((*stmt.body, *stmt.orelse), lanes, aliases, ordered)
+        return Choice(inner.loops, inner.cost + direct_cost)
+    return Choice(frozenset(), direct_cost)
+
+
+def _loop(loop: For, lanes: int, aliases: frozenset[str], ordered: frozenset[str]) -> Choice:
+    inside = choose(loop.body, lanes, aliases, ordered)
+    trips = trip_count(loop.extent)
+    # Plus one for the loop counter.
+    best = Choice(inside.loops, trips * (inside.cost + 1))
+    if loop.kind is Kind.UNROLLED or loop.var in ordered or not is_vectorisable(loop, aliases):
+        return best
+    # Rounded up, since a masked tail costs as much as a full vector.
+    steps = -(-trips // lanes)
+    here = steps * (_cost_in_lanes(loop, lanes) + 1) + LOOP_OVERHEAD
+    return Choice(frozenset({id(loop)}), here) if here < best.cost else best
+
+
+def trip_count(extent: Size) -> int:
+    """The extent, or a guess where it is symbolic: every size as if it were UNKNOWN_EXTENT."""
+    if isinstance(extent, int):
+        return extent
+    return max(1, dims.evaluate(extent, {s.name: UNKNOWN_EXTENT for s in dims.symbols(extent)}))
+
+
+def instructions(expr: Expr) -> float:
+    """What evaluating an expression once costs; shared parts count once."""
+    return sum(ROWS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
+
+
+def straight_cost(loop: For) -> float:
+    """What one iteration costs; infinite where it is more than a row of simple statements."""
+    if any(isinstance(s, (For, If)) for s in loop.body):
+        return math.inf
+    return sum(instructions(e) for s in loop.body for e in expressions(s))
+
+
+def _distinct(expr: Expr) -> Iterator[Expr]:
+    # By identity: expressions share parts, which the writer computes once.
+    yielded_ids: set[int] = set()
+    for part in walk_expr(expr):
+        if id(part) not in yielded_ids:
+            yielded_ids.add(id(part))
+            yield part
+
+
+def _cost_in_lanes(loop: For, lanes: int) -> float:
+    varying = varying_names(loop)
+    total = 0.0
+    pending: list[tuple[Stmt, int]] = [(s, 1) for s in loop.body]
+    while pending:
+        stmt, times = pending.pop()
+        if isinstance(stmt, For):
+            pending += [(s, times * trip_count(stmt.extent)) for s in stmt.body]
+            total += times
+        elif isinstance(stmt, If):
+            pending += [(s, times) for s in (*stmt.body, *stmt.orelse)]
+        if isinstance(stmt, Store):
+            total += times * access_cost(stmt.index, loop.var, varying, lanes)
+        for expr in expressions(stmt):
+            total += times * _expression_in_lanes(expr, loop.var, varying, lanes)
+    return total
+
+
+def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: int) -> float:
+    total = 0.0
+    for part in _distinct(expr):
+        if isinstance(part, Load):
+            total += access_cost(part.indices[0], var, varying, lanes)
+        elif isinstance(part, Op):
+            total += ROWS[part.name].instructions
+    return total
+
+
+def access_cost(index: Size, var: str, varying: frozenset[str], lanes: int) -> float:
+    """1 where the lanes read one element or neighbours, else one for each lane."""
+    if not mentions(index, varying) or is_contiguous(index, var, varying):
+        return 1.0
+    return float(lanes)
+
+
+def is_contiguous(index: Size, var: str, varying: frozenset[str]) -> bool:
+    """Whether lane k reads the element k after that of lane 0."""
+    return not mentions(index, varying - {var}) and dims.coefficient(index, var) == 1
+
+
+def varying_names(loop: For) -> frozenset[str]:
+    """The loop variable and the locals inside that may differ between the lanes."""
+    varying = {loop.var}
+    for stmt in walk(loop.body):
+        # Assumed to vary: the values assigned to a Var are not tracked.
+        if isinstance(stmt, Var):
+            varying.add(stmt.name)
+        # Lets are met in order, so one that reads a varying one is found too.
+        elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
+            varying.add(stmt.name)
+    return frozenset(varying)
+
+
+def reads_any(expr: Expr, names: Set[str]) -> bool:
+    """Whether an expression depends on one of these names, through indices as well."""
+    for part in walk_expr(expr):
+        match part:
+            case Local(name=name) if name in names:
+                return True
+            case Index(dim=dim) if mentions(dim, names):
+                return True
+            # Only the index matters: with the same index all lanes read the same element.
+            case Load(indices=(index, *_)) if mentions(index, names):
+                return True
+    return False
+
+
+# --- legality ---------------------------------------------------------------------------------
+
+
+def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
+    """Whether the iterations of the loop may run side by side."""
+    varying = varying_names(loop)
+    inside = list(walk(loop.body))
+    if any(isinstance(s, (Alloc, Barrier)) for s in inside):
+        return False
+    # All lanes share one loop counter.
+    if any(isinstance(s, For) and mentions(s.extent, varying) for s in inside):
+        return False
+    # All lanes would write the same element, and the last iteration must win.
+    if any(isinstance(s, Store) and not mentions(s.index, varying) for s in inside):
+        return False
+    if not _reductions_only(loop, inside):
+        return False
+    return loop.kind in _INDEPENDENT or _stores_apart(loop, inside, aliases)
+
+
+def _reductions_only(loop: For, inside: list[Stmt]) -> bool:
+    """Vars from outside are only accumulated, each by one operation, and not read."""
+    outer = names_assigned(loop.body) - names_bound(loop.body)
+    combines: dict[str, str] = {}
+    for stmt in inside:
+        if isinstance(stmt, Assign) and stmt.name in outer:
+            return False
+        if isinstance(stmt, Accumulate) and stmt.name in outer:
+            if combines.setdefault(stmt.name, stmt.combine) != stmt.combine:
+                return False
+    return not outer & names_used(loop.body)
+
+
+def _stores_apart(loop: For, inside: list[Stmt], aliases: frozenset[str]) -> bool:
+    """Each iteration stores to elements of its own and reads no other iteration's."""
+    others = varying_names(loop) - {loop.var}
+    stored = {s.buffer: s.index for s in loop.body if isinstance(s, Store)}
+    if any(isinstance(s, Store) and s.buffer not in stored for s in inside):
+        return False  # inside a nested statement, or to a buffer of another statement
+    for buffer, index in stored.items():
+        step = dims.coefficient(index, loop.var)
+        # With another varying name in the index, two lanes could meet in one element.
+        if not isinstance(step, int) or step == 0 or mentions(index, others):
+            return False
+        if any(i is not index and i != index for i in _accesses(inside, buffer, aliases)):
+            return False
+    return True
+
+
+def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Iterator[Size]:
+    # All aliases are treated as one memory, which errs on the safe side.
+    same = aliases if buffer in aliases else frozenset({buffer})
+    for stmt in inside:
+        if isinstance(stmt, Store) and stmt.buffer in same:
+            yield stmt.index
+        for expr in expressions(stmt):
+            for part in walk_expr(expr):
+                if isinstance(part, Load) and part.buffer in same:
+                    yield part.indices[0]
+
+
+__all__ = [
+    "Choice",
+    "Dim",
+    "access_cost",
+    "choose",
+    "instructions",
+    "is_contiguous",
+    "is_vectorisable",
+    "reads_any",
+    "straight_cost",
+    "trip_count",
+    "varying_names",
+]

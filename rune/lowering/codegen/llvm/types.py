@@ -1,0 +1,151 @@
+"""How each dtype lives in LLVM: in memory, and as a value in a register.
+
+    dtype        memory   register
+    bool         i8       i1        0 or 1
+    integers     iN       iN        the sign is in the operations
+    bf16         i16      float     computed in f32 and rounded after each operation
+    f16          half     float     likewise
+    f32, f64     float    double
+
+Not here: 4-bit integers and 8-bit floats, which lowering/legalize keeps as bits.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from rune import dtypes
+from rune.errors import CompileError
+from rune.lowering.codegen.llvm.names import scalar_of, suffix
+from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.machine import SUPPORTED
+from rune.lowering.kernel.expr import Const
+
+_FLOAT_REGISTERS = {dtypes.bf16: "float", dtypes.f16: "float", dtypes.f32: "float", dtypes.f64: "double"}
+_FLOAT_MEMORY = {dtypes.bf16: "i16", dtypes.f16: "half", dtypes.f32: "float", dtypes.f64: "double"}
+
+
+def require_supported(dtype: np.dtype) -> None:
+    """Refuse what has no rendering.
+
+    Errors: CompileError "llvm: cannot render f8_e5m2 (no such type on the cpu)".
+    """
+    if dtype not in SUPPORTED:
+        name = dtypes.short(dtype)
+        raise CompileError(
+            f"llvm: cannot render {name} (no such type on the cpu)", hint="cast to a wider dtype before computing"
+        )
+
+
+@functools.cache
+def register_type(dtype: np.dtype) -> str:
+    """The IR type of a value of `dtype`."""
+    require_supported(dtype)
+    if dtype == dtypes.bool_:
+        # Comparisons and selects work on i1; in memory a bool takes a byte.
+        return "i1"
+    return _FLOAT_REGISTERS.get(dtype) or f"i{8 * dtype.itemsize}"
+
+
+@functools.cache
+def memory_type(dtype: np.dtype) -> str:
+    """The IR type of one element in memory."""
+    require_supported(dtype)
+    if dtype == dtypes.bool_:
+        return "i8"
+    return _FLOAT_MEMORY.get(dtype) or f"i{8 * dtype.itemsize}"
+
+
+def constant(writer: Writer, const: Const) -> Value:
+    """A literal; a NaN keeps its bits."""
+    dtype, value = const.dtype, const.value
+    type = register_type(dtype)
+    # A NaN's payload may be lost in a Python float.
+    if dtype in dtypes.FLOATING and np.isnan(np.float64(value)):
+        return _nan(writer, const)
+    if dtype in dtypes.FLOATING:
+        return writer.constant(type, float(value))
+    return writer.constant(type, int(value))
+
+
+def _nan(writer: Writer, const: Const) -> Value:
+    bits = Value(writer, f"i{8 * len(const.bits)}", str(int.from_bytes(const.bits, "little")))
+    if const.dtype in (dtypes.f32, dtypes.f64):
+        return bits.from_bits(register_type(const.dtype))
+    stored = bits if const.dtype == dtypes.bf16 else bits.from_bits("half")
+    return from_memory(stored, const.dtype)
+
+
+def round_to(value: Value, dtype: np.dtype) -> Value:
+    """A register rounded to the precision of its dtype; only bf16 and f16 have less."""
+    if dtype == dtypes.f16:
+        return value.cast("fptrunc", "half").cast("fpext", "float")
+    if dtype == dtypes.bf16:
+        return (_bf16_bits(value) << 16).from_bits("float")
+    return value
+
+
+def _bf16_bits(value: Value) -> Value:
+    """The upper half of the f32 nearest in bf16, ties to even, as i32; NaN stays NaN."""
+    bits = value.to_bits()
+    # Half a step less one, and the last kept bit: a tie goes to even.
+    rounded = (bits + ((bits >> 16) & 1) + 0x7FFF) >> 16
+    # Rounding could turn a NaN into infinity, and truncating could clear its mantissa; 0x40 keeps
+    # it a quiet NaN.
+    return value.writer.select(value.is_nan(), (bits >> 16) | 0x40, rounded)
+
+
+def from_memory(value: Value, dtype: np.dtype) -> Value:
+    """What was loaded, as a register value."""
+    if dtype == dtypes.bool_:
+        return value.compare("ne", 0)
+    if dtype == dtypes.f16:
+        return value.cast("fpext", "float")
+    if dtype == dtypes.bf16:
+        return (value.cast("zext", "i32") << 16).from_bits("float")
+    return value
+
+
+def to_memory(value: Value, dtype: np.dtype) -> Value:
+    """A register value, already rounded to its dtype, as it is stored."""
+    if dtype == dtypes.bool_:
+        return value.cast("zext", "i8")
+    if dtype == dtypes.f16:
+        return value.cast("fptrunc", "half")
+    if dtype == dtypes.bf16:
+        return (value.to_bits() >> 16).cast("trunc", "i16")
+    return value
+
+
+def stored_bits(value: Value, dtype: np.dtype) -> Value:
+    """The bits of the element in memory, as an integer of its size."""
+    stored = to_memory(value, dtype)
+    return stored.to_bits() if stored.is_float else stored
+
+
+def value_of_bits(bits: Value, dtype: np.dtype) -> Value:
+    """The register value whose element in memory has these bits."""
+    type = memory_type(dtype)
+    return from_memory(bits.from_bits(type) if type in ("half", "float", "double") else bits, dtype)
+
+
+def overload(name: str, *types: str) -> str:
+    """The name of an intrinsic overloaded on several types."""
+    return f"@llvm.{name}." + ".".join(suffix(t) for t in types)
+
+
+__all__ = [
+    "constant",
+    "from_memory",
+    "memory_type",
+    "overload",
+    "register_type",
+    "require_supported",
+    "round_to",
+    "scalar_of",
+    "stored_bits",
+    "to_memory",
+    "value_of_bits",
+]

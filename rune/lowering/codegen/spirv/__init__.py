@@ -1,0 +1,1 @@
+"""SPIR-V, for Vulkan: kernel code as binary words."""

@@ -1,0 +1,421 @@
+"""Statements and expressions of kernel code as the instructions of SPIR-V functions.
+
+`Body` walks statements; what they bind is looked up by name. Let and loop variables are values,
+Var and scratch are variables of the function, shared scratch is a variable of the module. A
+function of legalize/scalars.py becomes a function of the module where it is first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
+from functools import partial
+from typing import TypeGuard
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Size
+from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
+from rune.lowering.codegen.spirv import index, scalar
+from rune.lowering.codegen.spirv.module import KINDS, Module
+from rune.lowering.codegen.spirv.words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
+from rune.lowering.codegen.spirv.writer import Pointer, Value, Variable, Writer
+from rune.lowering.codegen.subgroups import Alike, is_alike, with_alike
+from rune.lowering.codegen.target import Native
+from rune.lowering.codegen.units import refuse_unit
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
+from rune.lowering.kernel.expr import Op as Operation
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    Function,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import Body as Statements
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.legalize.scalars import conversion_name, function_name
+from rune.lowering.scalar.table import COMPARISONS
+from rune.records import dataclass
+
+ATOMICS = {
+    ("add", dtypes.i32): Op.AtomicIAdd,
+    ("add", dtypes.u32): Op.AtomicIAdd,
+    ("min", dtypes.i32): Op.AtomicSMin,
+    ("min", dtypes.u32): Op.AtomicUMin,
+    ("max", dtypes.i32): Op.AtomicSMax,
+    ("max", dtypes.u32): Op.AtomicUMax,
+}
+
+
+@dataclass(slots=True)
+class Functions:
+    """The functions of a module: each has an id at its first call, its body at the end.
+
+    `native`: the operations that need none.
+    """
+
+    module: Module
+    native: Native
+    known: frozenset[str]
+    ids: dict[str, int] = field(default_factory=dict)
+
+    def id(self, name: str) -> int:
+        """The id under which to call a function."""
+        if name not in self.ids:
+            self.ids[name] = id = self.module.new_id()
+            self.module.name(id, name)
+        return self.ids[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroup:
+    """Threads that are all at work: this one's number, and the names that mean the same to all."""
+
+    lane: Value
+    threads: int
+    names: frozenset[str]
+
+    def within(self, loop: For) -> Subgroup | None:
+        """The same in a loop; None where threads may do different numbers of rounds."""
+        return replace(self, names=self.names | {loop.var}) if is_alike(loop.extent, self.names) else None
+
+
+@dataclass(slots=True)
+class Body:
+    """Renders statements into a writer. `symbols`: what an index may mention, and its dtype.
+
+    Of loop variables and sizes the dtype says no more than that they are not negative.
+    """
+
+    writer: Writer
+    functions: Functions
+    symbols: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    arrays: dict[str, Pointer] = field(default_factory=dict)
+    paired: frozenset[str] = frozenset()  # buffers whose neighbours one access may have
+    subgroup: Subgroup | None = None  # None: its threads may differ, or be idle
+    pieces: dict[str, Callable[[], Value]] = field(default_factory=dict)  # read when first used
+    zero: Value | None = None  # an integer 0 that no compiler recognises, where one is needed
+
+    def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
+        """A name for a value; one that a sibling had gives way."""
+        self.variables.pop(name, None)
+        self.pieces.pop(name, None)
+        self.symbols[name] = (value, dtype)
+
+    # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Statements) -> None:
+        """Statements in order; neighbours that stand side by side are one access."""
+        for item in self.items(body):
+            match item:
+                case Alike():
+                    self.read_together(item)
+                case LoadRun():
+                    self.load_run(item)
+                case StoreRun():
+                    self.store_run(item)
+                case _:
+                    self.stmt(item)
+
+    def items(self, body: Statements) -> Iterator[Stmt | Alike | LoadRun | StoreRun]:
+        """The statements in order, where one access does for several as one."""
+        if self.subgroup is None:
+            yield from with_runs(body, neighbours, self.paired)
+            return
+        for item in with_alike(body, self.subgroup.names, self.paired, self.subgroup.threads):
+            if isinstance(item, Alike):
+                yield item
+            else:
+                yield from with_runs(item, neighbours, self.paired)
+
+    def read_together(self, alike: Alike) -> None:
+        """Neighbours that all threads of a subgroup read: a piece for each thread."""
+        assert self.subgroup is not None
+        array, size = self.arrays[alike.buffer], 2 if alike.in_pairs else 1
+        # Threads beyond the last piece read that one.
+        last = len(alike.lets) // size - 1
+        lane = self.subgroup.lane
+        lane = lane if last + 1 == self.subgroup.threads else self.writer.select(lane < last, lane, last)
+        kind = index.index_kind(alike.index + len(alike.lets))
+        at = self.size(alike.index, kind) + scalar.resized(lane * size, dtypes.u32, kind)
+        if alike.in_pairs:
+            values = self.writer.halves(self.writer.load_pair(array, at), array.kind)
+        else:
+            values = (self.writer.load(array, at),)
+        for number, let in enumerate(alike.lets):
+            self.variables.pop(let.name, None)
+            self.pieces[let.name] = partial(self.writer.of_lane, values[number % size], number // size)
+
+    def settle(self) -> None:
+        """Have all pieces read, before threads part: none may ask another that is idle."""
+        for name, read in self.pieces.items():
+            self.symbols[name] = (read(), dtypes.f32)
+        self.pieces.clear()
+
+    def load_run(self, run: LoadRun) -> None:
+        """Two elements by one access; where the guard does not hold, zeros."""
+        array = self.arrays[run.buffer]
+
+        def read() -> Value:
+            return self.writer.load_pair(array, self.size(run.index))
+
+        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard), read)
+        for let, value in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
+            self.bind(let.name, value, run.dtype)
+
+    def store_run(self, run: StoreRun) -> None:
+        """Two elements by one access."""
+        first, second = map(self.expr, run.values)
+        self.writer.store_pair(self.arrays[run.buffer], self.size(run.index), (first, second))
+
+    def stmt(self, stmt: Stmt) -> None:
+        """One statement."""
+        match stmt:
+            case Let(name=name, value=value):
+                self.bind(name, self.expr(value), value.dtype)
+            case Var(name=name, init=init):
+                value = self.expr(init)
+                self.variables[name] = Variable(self.writer, value.kind)
+                self.variables[name].write(value)
+            case Assign(name=name, value=value):
+                self.variables[name].write(self.expr(value))
+            case Accumulate(name=name):
+                old, dtype = self.variables[name].read(), stmt.value.dtype
+                self.variables[name].write(self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract))
+            case Store():
+                self.store(stmt)
+            case If():
+                self.branch(stmt)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.writer.barrier()
+            case Fetch() | MatrixProduct():
+                refuse_unit(stmt, "spirv")
+
+    def combined(self, combine: str, old: Value, dtype: np.dtype, value: Expr, contract: bool) -> Value:
+        """A value joined to an old one; a product may be fused into a sum where that is allowed."""
+        fused = contract and combine == "add" and dtype in dtypes.FLOATING
+        if fused and isinstance(value, Operation) and value.name == "mul":
+            a, b = map(self.expr, value.args)
+            return scalar.operation("fma", dtype, (a, b, old))
+        return self.applied(combine, dtype, (old, self.expr(value)))
+
+    def store(self, stmt: Store) -> None:
+        """Write an element; bool is a byte in buffers."""
+        array, dtype = self.arrays[stmt.buffer], stmt.value.dtype
+        at = self.size(stmt.index)
+        if stmt.atomic:
+            assert stmt.combine is not None
+            self.writer.atomic(ATOMICS[stmt.combine, dtype], array, at, self.expr(stmt.value))
+            return
+        if stmt.combine is None:
+            value = self.expr(stmt.value)
+        else:
+            old = self.element(array, at, dtype)
+            value = self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract)
+        if array.kind != value.kind:
+            value = scalar.convert(value, dtypes.bool_, dtypes.u8)
+        self.writer.store(array, at, value)
+
+    def branch(self, stmt: If) -> None:
+        """Statements where a condition holds, or others where it does not."""
+        condition, subgroup = self.expr(stmt.condition), self.subgroup
+        self.settle()
+        otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
+        self.subgroup = None
+        self.writer.either(condition, lambda: self.body(stmt.body), otherwise)
+        self.subgroup = subgroup
+
+    def loop(self, loop: For) -> None:
+        """Iterations in order, whatever the kind."""
+        kind, subgroup = index.index_kind(loop.extent), self.subgroup
+        extent = self.size(loop.extent, kind)
+
+        def inside(i: Value) -> None:
+            self.bind(loop.var, i, dtypes.u64)
+            self.body(loop.body)
+
+        control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
+        self.subgroup, pieces = subgroup and subgroup.within(loop), self.pieces
+        if self.subgroup is None:
+            self.settle()
+        self.pieces = dict(self.pieces)
+        self.writer.count_up(extent, inside, control)
+        self.subgroup, self.pieces = subgroup, pieces
+
+    def alloc(self, stmt: Alloc) -> None:
+        """Scratch of the thread or of its workgroup."""
+        module = self.writer.module
+        kind = module.kind(stmt.dtype)
+        array = module.array(module.type(kind), max(1, stmt.size))
+        if stmt.space is AddressSpace.SHARED:
+            id, space = module.variable(StorageClass.Workgroup, array), StorageClass.Workgroup
+        else:
+            id, space = self.writer.variable(array), StorageClass.Function
+        module.name(id, stmt.name)
+        self.arrays[stmt.name] = Pointer(id, kind, space)
+
+    # --- expressions -------------------------------------------------------------------------
+
+    def size(self, size: Size, kind: str | None = None) -> Value:
+        """An index expression."""
+        return index.render(self.writer, size, self.symbols, kind)
+
+    def expr(self, expr: Expr) -> Value:
+        """The value of an expression."""
+        kind = self.writer.module.kind(expr.dtype)
+        match expr:
+            case Const(bits=bits):
+                number = int.from_bytes(bits, "little")
+                return Value(self.writer, kind, self.writer.module.constant(kind, number))
+            case Local(name=name):
+                return self.local(name)
+            case Index(dim=dim):
+                return self.size(dim, kind)
+            case Load():
+                return self.load(expr)
+            case Cast(arg=arg, dtype=dtype):
+                return self.cast(arg, dtype)
+            case Operation(name="bitcast", args=(arg,), dtype=dtype):
+                return scalar.bitcast(self.expr(arg), arg.dtype, dtype)
+            case Operation(name="integer_part", args=(arg,), dtype=dtype):
+                return scalar.integer_part(self.expr(arg), dtype)
+            case Operation(name=name, args=args):
+                return self.operation(name, args)
+
+    def local(self, name: str) -> Value:
+        """What a name stands for now."""
+        if name in self.pieces:
+            return self.pieces[name]()
+        variable = self.variables.get(name)
+        return self.symbols[name][0] if variable is None else variable.read()
+
+    def load(self, load: Load) -> Value:
+        """An element; where the guard does not hold, 0 without a look at memory."""
+        array = self.arrays[load.buffer]
+
+        def read() -> Value:
+            return self.element(array, self.size(load.indices[0]), load.dtype)
+
+        return read() if load.guard is None else self.writer.where(self.expr(load.guard), read)
+
+    def element(self, array: Pointer, at: Value, dtype: np.dtype) -> Value:
+        """An element as a value."""
+        value = self.writer.load(array, at)
+        stored = dtype == dtypes.bool_ and value.kind != "bool"
+        return scalar.convert(value, dtypes.u8, dtype) if stored else value
+
+    def cast(self, arg: Expr, dtype: np.dtype) -> Value:
+        """A conversion; of an index, from as few bits as hold it."""
+        if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
+            return scalar.convert(self.size(arg.dim, "i32"), dtypes.i32, dtype)
+        name, source = conversion_name(arg.dtype, dtype, scalar.NATIVE), arg.dtype
+        if name in self.functions.known:
+            wide = scalar.convert(self.expr(arg), source, scalar.NATIVE.registers.get(source, source))
+            return self.call(name, dtype, (wide,))
+        return scalar.convert(self.expr(arg), arg.dtype, dtype)
+
+    def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
+        """An operation on expressions."""
+        sizes = [size for size in map(_size, args) if size is not None]
+        if name in COMPARISONS and len(sizes) == 2 and index.index_kind(*sizes) == "i32":
+            return scalar.compare(name, dtypes.i32, *(self.size(s, "i32") for s in sizes))
+        values, operand = tuple(map(self.expr, args)), args[-1].dtype
+        if self.zero is not None and name in FOLDED:
+            values = tuple(map(self.hidden, args, values))
+        return self.applied(name, operand, values)
+
+    def applied(self, name: str, operand: np.dtype, values: tuple[Value, ...]) -> Value:
+        """An instruction, or a call of a function; of f16 in f32."""
+        register = scalar.NATIVE.register(name, operand)
+        if register != operand:
+            wide = tuple(scalar.convert(v, operand, register) for v in values)
+            return scalar.convert(self.applied(name, register, wide), register, operand)
+        if self.functions.native.lacks(name, operand):
+            return self.call(function_name(name, operand), operand, values)
+        return scalar.operation(name, operand, values)
+
+    def hidden(self, arg: Expr, value: Value) -> Value:
+        """The value; of a literal 0.0 or -0.0, one that is made when the kernel runs."""
+        assert self.zero is not None
+        if not is_float_zero(arg):
+            return value
+        bits = self.zero | (0x80000000 if np.signbit(arg.value) else 0)
+        return scalar.convert(bits.as_kind("f32"), dtypes.f32, arg.dtype)
+
+    def call(self, name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
+        """A call of a function that gives `dtype`."""
+        id = self.functions.id(name)
+        return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
+
+
+def neighbours(dtype: np.dtype) -> int:
+    """How many elements of a buffer one access may have: two of 32 bits are an integer of 64."""
+    return 2 if dtype.itemsize == 4 else 1
+
+
+# Mesa's CPU driver makes 0.0 of x * 0.0 and x of x + 0.0, whatever x is and what the module says.
+FOLDED = frozenset({"add", "sub", "mul", "div"})
+
+
+def is_float_zero(expr: Expr) -> TypeGuard[Const]:
+    """A literal 0.0 or -0.0."""
+    return isinstance(expr, Const) and expr.dtype in dtypes.FLOATING and expr.value == 0
+
+
+def needs_zero(code: KernelCode) -> bool:
+    """Whether something is computed with a literal 0.0."""
+    return any(
+        isinstance(part, Operation) and part.name in FOLDED and any(map(is_float_zero, part.args))
+        for stmt in walk(code.body)
+        for expr in expressions(stmt)
+        for part in walk_expr(expr)
+    )
+
+
+def _size(expr: Expr) -> Size | None:
+    """What a comparison of indices compares."""
+    match expr:
+        case Index(dim=dim):
+            return dim
+        case Const(dtype=dtypes.i64):
+            return int(expr.value)
+        case _:
+            return None
+
+
+def write_function(functions: Functions, function: Function) -> None:
+    """Append a function to the module."""
+    module, writer = functions.module, Writer(functions.module)
+    body = Body(writer, functions)
+    types = [module.type(module.kind(p.dtype)) for p in function.params]
+    result = module.type(module.kind(function.result.dtype))
+    signature = module.function_type(result, *types)
+    head = instruction(Op.Function, result, functions.id(function.name), NO_CONTROL, signature)
+    for local, type in zip(function.params, types, strict=True):
+        parameter = module.new_id()
+        head += instruction(Op.FunctionParameter, type, parameter)
+        body.bind(local.name, Value(writer, KINDS[local.dtype], parameter), local.dtype)
+    label = module.new_id()
+    writer.block = label
+    body.body(function.body)
+    writer.do(Op.ReturnValue, body.expr(function.result).id)
+    tail = [*instruction(Op.Label, label), *writer.variables, *writer.lines]
+    module.functions += [*head, *tail, *instruction(Op.FunctionEnd)]

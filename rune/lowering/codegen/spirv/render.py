@@ -1,0 +1,341 @@
+"""Render kernel code as a SPIR-V module: one compute entry point, written as binary words.
+
+    for i in n grid {              ->   t = group * 256 + thread;  if (t < n) { i = t; ... }
+      store y[i] = x[i] * 2.0           y = load table[1];  y[i] = x[i] * 2.0
+    }
+
+The push constants are the device address of the launch's table, and the number of its first group.
+The table has an address for each buffer in the order of the kernel's parameters, then an i64 for
+each of its sizes. Grid points are numbered, the innermost loop fastest, and taken by the threads in
+that order; a WORKGROUP nest is the threads of one group instead, and grid points are groups. Groups
+are numbered along x, and along y where there are more of them than one dimension of a launch may
+have.
+
+Invariant: the module means what interpret.py does, floats within the functions' ulps. No float
+operation may be contracted, but where Accumulate or Store says so.
+Not done: VECTOR loops run in order, as lanes are threads here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rune import dims, dtypes
+from rune.dims import Size, product
+from rune.lowering.codegen.spirv.body import Body, Functions, Subgroup, needs_zero, write_function
+from rune.lowering.codegen.spirv.index import index_kind
+from rune.lowering.codegen.spirv.module import Module, width
+from rune.lowering.codegen.spirv.scalar import NATIVE, resized
+from rune.lowering.codegen.spirv.words import (
+    ALIGNED,
+    NO_CONTROL,
+    BuiltIn,
+    Capability,
+    Decoration,
+    ExecutionMode,
+    Op,
+    StorageClass,
+    instruction,
+)
+from rune.lowering.codegen.spirv.writer import Pointer, Value, Writer
+from rune.lowering.codegen.subgroups import loops_alike
+from rune.lowering.codegen.target import Native, Target
+from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
+from rune.lowering.kernel.rewrite import Body as Statements
+from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
+from rune.lowering.kernel.work import counted_work
+from rune.lowering.legalize.scalars import attach_functions
+from rune.records import dataclass
+
+ENTRY = "main"
+_THREADS = 256  # of a group, where the kernel leaves the choice
+_CONTROLS = {
+    "denormals": (Capability.DenormPreserve, ExecutionMode.DenormPreserve),
+    "specials": (Capability.SignedZeroInfNanPreserve, ExecutionMode.SignedZeroInfNanPreserve),
+    "nearest": (Capability.RoundingModeRTE, ExecutionMode.RoundingModeRTE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpirvKernel:
+    """One kernel as a module. The table has the addresses of `params`, then `sizes`, as 8 bytes.
+
+    `count` groups of `threads` are to run, at most `launch_groups` along one dimension; `work` is
+    that of all of them, where it counts.
+    """
+
+    name: str
+    words: bytes
+    entry: str
+    params: tuple[Param, ...]
+    sizes: tuple[str, ...]
+    count: Size
+    threads: int
+    launch_groups: int
+    work: Size
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How a kernel is spread: `grid` loops over points, and of a group's threads those of `nest`.
+
+    Without a nest each thread has a point of its own. `before` stands ahead of the nest.
+    """
+
+    grid: Sequence[For]
+    before: Statements
+    nest: Sequence[For]
+    innermost: Statements
+    points: Size
+    threads: int
+
+    @property
+    def count(self) -> Size:
+        """Workgroups."""
+        return self.points if self.nest else (self.points + self.threads - 1) // self.threads
+
+
+def _shape(code: KernelCode, target: Target) -> _Shape:
+    """Take the loops that threads and groups stand for off a kernel."""
+    grid, inside = perfect_nest(code.body, Kind.GRID)
+    points = product(loop.extent for loop in grid)
+    nest, innermost = perfect_nest(inside[-1:], Kind.WORKGROUP)
+    if not nest:
+        return _Shape(grid, (), (), inside, points, _threads(points, target))
+    threads = dims.evaluate(product(loop.extent for loop in nest), {})
+    return _Shape(grid, inside[:-1], nest, innermost, points, threads)
+
+
+def render(code: KernelCode, target: Target) -> SpirvKernel:
+    """The module of one kernel.
+
+    Errors: DtypeError "render: cannot use f64 in SPIR-V on vulkan:0 (no such type ...)".
+    """
+    native = NATIVE.less(target.loose)
+    return _Renderer(attach_functions(code, native), target, native).kernel()
+
+
+class _Renderer:
+    """One kernel in the making."""
+
+    def __init__(self, code: KernelCode, target: Target, native: Native):
+        self.code = code
+        self.target = target
+        self.shape = _shape(code, target)
+        self.module = Module(target)
+        self.writer = Writer(self.module)
+        self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
+        self.body = Body(self.writer, self.functions)
+
+    def kernel(self) -> SpirvKernel:
+        """The module and how to launch it."""
+        entry, label = self.module.new_id(), self.module.new_id()
+        self.writer.block = label
+        self.bind_table()
+        self.write_points()
+        self.finish(entry, label)
+        code, shape = self.code, self.shape
+        words = self.module.words(entry, ENTRY)
+        description = (code.name, words, ENTRY, code.params, code.sizes)
+        launch = shape.count, shape.threads, self.target.launch_groups, counted_work(code, self.target)
+        return SpirvKernel(*description, *launch)
+
+    def finish(self, entry: int, label: int) -> None:
+        """The entry point around what was written, and the functions that it calls."""
+        module = self.module
+        void = module.type("void")
+        signature = module.function_type(void)
+        module.functions += [
+            *instruction(Op.Function, void, entry, NO_CONTROL, signature),
+            *instruction(Op.Label, label),
+            *self.writer.variables,
+            *self.writer.lines,
+            *instruction(Op.Return),
+            *instruction(Op.FunctionEnd),
+        ]
+        module.name(entry, self.code.name)
+        for function in self.code.functions:
+            write_function(self.functions, function)
+        module.mode(entry, ExecutionMode.LocalSize, self.shape.threads, 1, 1)
+        for name, bits in sorted(self.target.float_controls):
+            if (Op.TypeFloat, (bits,)) in module.known:
+                capability, mode = _CONTROLS[name]
+                module.need(capability)
+                module.mode(entry, mode, bits)
+
+    # --- arguments ---------------------------------------------------------------------------
+
+    def bind_table(self) -> None:
+        """Load the addresses of all buffers, and the sizes: low words, where those are enough."""
+        module, code, symbols = self.module, self.code, symbols_used(self.code)
+        pointers = [self.buffer_type(p) for p in code.params]
+        kinds = [index_kind(symbols.get(name, 0)) for name in code.sizes]
+        members = (*pointers, *map(module.type, kinds))
+        offsets = tuple(8 * k for k in range(len(members)))
+        fixed = ((Decoration.NonWritable,),) * len(members)
+        block = module.structure(members, offsets, fixed)
+        table, self.first = self.pushed(module.pointer(StorageClass.PhysicalStorageBuffer, block))
+        for k, (p, type) in enumerate(zip(code.params, pointers, strict=True)):
+            address = self.own_pointer(p, type, self.member(table, k, type, 8))
+            space = StorageClass.PhysicalStorageBuffer
+            self.body.arrays[p.name] = Pointer(address, self.stored(p), space, in_block=True)
+        self.body.paired = self.paired()
+        for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
+            size_id = self.member(table, k, module.type(kind), width(kind) // 8)
+            self.body.bind(name, Value(self.writer, kind, size_id), dtypes.u64)
+
+    def paired(self) -> frozenset[str]:
+        """The buffers whose neighbours one access may have; not those that barriers are about."""
+        has_barrier = self.has_barrier
+        return frozenset(p.name for p in self.code.params if p.access is Access.READ or not has_barrier)
+
+    @property
+    def has_barrier(self) -> bool:
+        """Whether threads wait for what others have written."""
+        return any(isinstance(s, Barrier) for s in walk(self.code.body))
+
+    def stored(self, p: Param) -> str:
+        """The type of an element in memory."""
+        return "i8" if p.dtype == dtypes.bool_ else self.module.kind(p.dtype)
+
+    def buffer_type(self, p: Param) -> int:
+        """A pointer to the elements of a parameter; what is only read says so."""
+        kind = self.stored(p)
+        if p.access is Access.READ:
+            return self.module.buffer(kind, (Decoration.NonWritable,))
+        # What one thread writes and another one reads after a barrier has to be seen.
+        return self.module.buffer(kind, (Decoration.Coherent,) if self.has_barrier else ())
+
+    def pushed(self, type: int) -> tuple[int, Value]:
+        """The address of the table, and the first group's number: the low word, if it is enough."""
+        module, kind = self.module, self.position_kind()
+        members = type, module.type(kind)
+        push = module.variable(StorageClass.PushConstant, module.structure(members, (0, 8), ((), ())))
+        module.name(push, "arguments")
+        places = [module.pointer(StorageClass.PushConstant, member) for member in members]
+        table, first = (self.read(m, self.chain(p, push, k)) for k, (m, p) in enumerate(zip(members, places)))
+        return table, Value(self.writer, kind, first)
+
+    def member(self, table: int, number: int, type: int, size: int) -> int:
+        """An entry of the table."""
+        place = self.module.pointer(StorageClass.PhysicalStorageBuffer, type)
+        return self.read(type, self.chain(place, table, number), ALIGNED, size)
+
+    def own_pointer(self, p: Param, type: int, address: int) -> int:
+        """The address by way of a variable that says whether another one may be the same."""
+        held = self.writer.variable(type)
+        aliased = any(p.name in pair for pair in self.code.aliases)
+        said = Decoration.AliasedPointer if aliased else Decoration.RestrictPointer
+        self.module.decorate(held, said)
+        self.module.name(held, p.name)
+        self.writer.do(Op.Store, held, address)
+        return self.read(type, held)
+
+    def chain(self, type: int, base: int, member: int) -> int:
+        """A pointer to a member."""
+        pointer = self.module.new_id()
+        step = self.module.constant("i32", member)
+        self.writer.lines += instruction(Op.AccessChain, type, pointer, base, step)
+        return pointer
+
+    def read(self, type: int, pointer: int, *memory: int) -> int:
+        """What a pointer points to."""
+        loaded = self.module.new_id()
+        self.writer.lines += instruction(Op.Load, type, loaded, pointer, *memory)
+        return loaded
+
+    # --- grid points -------------------------------------------------------------------------
+
+    def write_points(self) -> None:
+        """The body, for the grid point that is this thread or group, if there is one."""
+        shape, thread, kind = self.shape, self.thread(), self.position_kind()
+        position = self.group(kind)
+        if needs_zero(self.code):
+            # A product of neighbours is even; optimisers do not know that.
+            word = self.component(BuiltIn.WorkgroupId, 0)
+            self.body.zero = word * (word + 1) & 1
+        if not shape.nest:
+            position = position * shape.threads + resized(thread, dtypes.u32, kind)
+
+        self.body.subgroup = self.subgroup()
+
+        def write() -> None:
+            self.unfold(shape.grid, position)
+            self.body.body(shape.before)
+            self.unfold(shape.nest, thread)
+            self.body.body(shape.innermost)
+
+        self.writer.either(position < self.body.size(shape.points, kind), write)
+
+    def subgroup(self) -> Subgroup | None:
+        """The threads of a subgroup, where they have values for each other and points together."""
+        shape, threads = self.shape, self.target.subgroup_threads
+        is_whole = shape.threads % threads == 0 and dims.divides(threads, shape.points) is True
+        if shape.nest or not is_whole or ("shuffle", dtypes.f32) not in self.target.native:
+            return None
+        lane, alike = self.builtin(BuiltIn.SubgroupLocalInvocationId), loops_alike(shape.grid, threads)
+        self.module.need(Capability.GroupNonUniform)
+        return Subgroup(lane, threads, alike.union(self.code.sizes))
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether there may be more groups than one dimension of a launch takes."""
+        return not dims.at_most(self.shape.count, self.target.launch_groups)
+
+    def position_kind(self) -> str:
+        """The type in which no thread's number overflows, those without a grid point included."""
+        spare = self.target.launch_groups if self.is_folded else 1
+        return index_kind(self.shape.points + spare * self.shape.threads)
+
+    def group(self, kind: str) -> Value:
+        """The number of this workgroup; a launch may be a part of all."""
+        x = self.first + resized(self.component(BuiltIn.WorkgroupId, 0), dtypes.u32, kind)
+        if not self.is_folded:
+            return x
+        y = resized(self.component(BuiltIn.WorkgroupId, 1), dtypes.u32, kind)
+        return y * resized(self.component(BuiltIn.NumWorkgroups, 0), dtypes.u32, kind) + x
+
+    def component(self, builtin: BuiltIn, number: int) -> Value:
+        """A component of a built-in vector."""
+        module = self.module
+        word = module.type("i32")
+        vector = module.input(builtin, module.declare(Op.TypeVector, word, 3))
+        place = self.chain(module.pointer(StorageClass.Input, word), vector, number)
+        return Value(self.writer, "i32", self.read(word, place))
+
+    def thread(self) -> Value:
+        """The number of this thread in its workgroup."""
+        return self.builtin(BuiltIn.LocalInvocationIndex)
+
+    def builtin(self, builtin: BuiltIn) -> Value:
+        """A built-in number."""
+        word = self.module.type("i32")
+        return Value(self.writer, "i32", self.read(word, self.module.input(builtin, word)))
+
+    def unfold(self, loops: Sequence[For], position: Value) -> None:
+        """Bind the variables of a nest by the number of a point, the last varying fastest."""
+        number = position
+        for depth in reversed(range(len(loops))):
+            kind = index_kind(product(x.extent for x in loops[: depth + 1]))
+            if width(kind) < width(number.kind):
+                number = resized(number, dtypes.u32, kind)
+            value = number
+            if depth:
+                extent = self.body.size(loops[depth].extent, number.kind)
+                number = value.binary(Op.UDiv, extent)
+                value = value - number * extent
+            self.body.bind(loops[depth].var, value, dtypes.u64)
+
+
+def _threads(points: Size, target: Target) -> int:
+    """Threads of a group: as many as give every processor some groups, where that is known."""
+    most = min(_THREADS, target.threads_per_workgroup)
+    if not isinstance(points, int):
+        return most
+    wanted = max(target.subgroup_threads, _power_of_two_in(points // (4 * target.cores)))
+    return min(most, wanted)
+
+
+def _power_of_two_in(x: int) -> int:
+    """The largest power of two that is at most x, and at least 1."""
+    return 1 << max(0, x.bit_length() - 1)

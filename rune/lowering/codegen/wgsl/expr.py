@@ -1,0 +1,369 @@
+"""Expressions of kernel code in WGSL: see wgsl.py.
+
+Registers are bool, i32, u32 and f32. Narrow integers are kept extended to 32 bits and wrapped after
+each operation that may leave them; an i64 is an index, and these are 32-bit here; u64 is two words
+(wgsl_wide.py). What IEEE 754 says beyond +, -, * and / is done on the bits of floats by helper
+functions (wgsl_helpers.py).
+
+Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from rune import dtypes
+from rune.dims import Size
+from rune.errors import DtypeError
+from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.codegen.target import Native, every
+from rune.lowering.codegen.wgsl import wide
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.nodes import Store
+from rune.lowering.kernel.rewrite import size_names
+from rune.lowering.kernel.scalar import bit_width
+from rune.lowering.legalize.scalars import conversion_name, function_name
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, ROWS, SIGNS
+from rune.records import dataclass
+
+# The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
+REGISTERS: dict[np.dtype, str] = {
+    dtypes.bool_: "bool",
+    **dict.fromkeys((dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64), "i32"),
+    **dict.fromkeys((dtypes.u8, dtypes.u16, dtypes.u32), "u32"),
+    dtypes.u64: wide.WIDE,
+    dtypes.f32: "f32",
+}
+# What memory may hold of these.
+STORED = frozenset(REGISTERS) - {dtypes.i64, dtypes.u64}
+# A value of the word, or part of one, that memory holds; and back.
+_LOADED = {
+    dtypes.bool_: "({0} != 0u)",
+    dtypes.i8: "(i32({0} << 24u) >> 24u)",
+    dtypes.i16: "(i32({0} << 16u) >> 16u)",
+    dtypes.i32: "bitcast<i32>({0})",
+    dtypes.f32: "bitcast<f32>({0})",
+}
+_STORED = {
+    **dict.fromkeys((dtypes.bool_, dtypes.i8, dtypes.i16, dtypes.i32), "u32({0})"),
+    dtypes.f32: "bitcast<u32>({0})",
+}
+
+_OF_BOOLS = {
+    **{name: f"({{0}} {SIGNS[name]} {{1}})" for name in ("and", "or", "eq", "ne")},
+    "xor": "({0} != {1})",
+    "max": "({0} | {1})",
+    "min": "({0} & {1})",
+    "not": "(!{0})",
+    "lt": "(!{0} & {1})",
+    "le": "(!{0} | {1})",
+    "gt": "({0} & !{1})",
+    "ge": "({0} | !{1})",
+}
+_OF_FLOATS = {
+    **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "round")},
+    **{n: f"rune_{n}({{0}})" for n in ("neg", "abs", "sqrt", "is_finite")},
+    "copysign": "rune_copysign({0}, {1})",
+    "fma": "fma({0}, {1}, {2})",
+    "quotient": "({0} / {1})",
+    "root": "sqrt({0})",
+    "eq": "rune_equal({0}, {1})",
+    "ne": "(!rune_equal({0}, {1}))",
+    "lt": "rune_less({0}, {1})",
+    "le": "rune_at_most({0}, {1})",
+    "gt": "rune_less({1}, {0})",
+    "ge": "rune_at_most({1}, {0})",
+}
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+_MOST = (1 << 31) - 1
+_OF_INTEGERS = {
+    **{n: f"({{0}} {SIGNS[n]} {{1}})" for n in (*sorted(COMPARISONS), "add", "sub", "mul", "and", "or", "xor")},
+    **{n: f"{n}({{0}}, {{1}})" for n in ("max", "min")},
+    "quotient": "({0} / {1})",
+    "shift_left": "({0} << {amount})",
+    "shift_right": "({0} >> {amount})",
+    "neg": "(0{suffix} - {0})",
+    "not": "(~{0})",
+    "abs": "abs({0})",
+}
+_OF_WORDS = {"popcount": "countOneBits({0})", "clz": "countLeadingZeros({0})"}
+_INTEGERS = REGISTERS.keys() & dtypes.INTEGER
+NATIVE = Native(
+    every(_ARITHMETIC | _OF_FLOATS.keys() | {"select", "bitcast", "integer_part"}, [dtypes.f32])
+    | every(OPERATIONS, [dtypes.bool_, dtypes.u64])
+    | every(_OF_INTEGERS.keys() | {"select", "bitcast"}, _INTEGERS)
+    | every(_OF_WORDS, [dtypes.i32, dtypes.u32]),
+    registers={d: dtypes.i32 if d in dtypes.SIGNED else dtypes.u32 for d in _INTEGERS},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A buffer as expressions see it: an array of values, or elements of an array of words."""
+
+    name: str
+    memory: str = ""  # the words; "" for scratch, which holds values
+    is_atomic: bool = False
+
+
+@dataclass(slots=True)
+class Expressions:
+    """Renders expressions. `names`: of locals, loop variables and sizes; `sizes`: these, which
+    stand in the uniform block; `native`: operations that are not functions of the module;
+    `unsigned`: those locals that an index must convert."""
+
+    names: dict[str, str]
+    places: dict[str, Place]
+    sizes: frozenset[str] = frozenset()
+    native: Native = NATIVE
+    unsigned: set[str] = field(default_factory=set)
+    summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
+
+    def register(self, dtype: np.dtype) -> str:
+        """The WGSL type of a value."""
+        if dtype not in REGISTERS:
+            raise _refusal(dtype)
+        return REGISTERS[dtype]
+
+    # --- index expressions -------------------------------------------------------------------
+
+    def size(self, x: Size) -> str:
+        """An index expression, without parentheses around a sum."""
+        return index_text(x, self._symbol)
+
+    def _symbol(self, name: str) -> str:
+        identifier = self.names[name]
+        if name in self.sizes:
+            return f"args.size_{identifier}"
+        return f"i32({identifier})" if name in self.unsigned else identifier
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def load(self, load: Load) -> str:
+        """An element; where the guard does not hold, what was read is dropped.
+
+        Reading out of bounds is safe in WGSL: it yields some value of the same memory.
+        """
+        value = self.element(load.buffer, load.indices[0], load.dtype)
+        if load.guard is None:
+            return value
+        zero = self.const(Const(bytes(load.dtype.itemsize), load.dtype))
+        return f"select({zero}, {value}, {self.expr(load.guard)})"
+
+    def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
+        """The value at an index."""
+        place = self.places[buffer]
+        self.register(dtype)
+        if not place.memory:
+            scratch = f"{place.name}[{self.size(index)}]"
+            if dtype == dtypes.bool_:
+                return f"({scratch} != 0u)"
+            return f"atomicLoad(&{scratch})" if place.is_atomic else scratch
+        at, bits = self.at(place, index), 8 * dtype.itemsize
+        if bits < 32:
+            word = f"{place.memory}_load{bits}({at})"
+        else:
+            word = f"{place.memory}[{at}]"
+            word = f"atomicLoad(&{word})" if place.is_atomic else word
+        return _LOADED.get(dtype, "{0}").format(word)
+
+    def at(self, place: Place, index: Size) -> str:
+        """The position of an element in its memory, counted in elements."""
+        start, text = f"args.at_{place.name}", self.size(index)
+        return start if text == "0" else f"{start} + {text}"
+
+    def stored(self, buffer: str, index: Size, value: str, dtype: np.dtype) -> str:
+        """The statement that stores a rendered value."""
+        place = self.places[buffer]
+        if not place.memory:
+            scratch = f"{place.name}[{self.size(index)}]"
+            if dtype == dtypes.bool_:
+                return f"{scratch} = u32({bare(value)})"
+            return f"atomicStore(&{scratch}, {bare(value)})" if place.is_atomic else f"{scratch} = {bare(value)}"
+        at, bits = self.at(place, index), 8 * dtype.itemsize
+        word = bare(_STORED.get(dtype, "{0}").format(bare(value)))
+        if bits < 32:
+            return f"{place.memory}_store{bits}({at}, {word})"
+        if place.is_atomic:
+            return f"atomicStore(&{place.memory}[{at}], {word})"
+        return f"{place.memory}[{at}] = {word}"
+
+    def changed(self, stmt: Store) -> str:
+        """The statement that changes an element atomically; in memory, its word."""
+        place, value = self.places[stmt.buffer], bare(self.expr(stmt.value))
+        assert stmt.combine is not None
+        if not place.memory:
+            return f"atomic{stmt.combine.capitalize()}(&{place.name}[{self.size(stmt.index)}], {value})"
+        word = bare(_STORED.get(stmt.value.dtype, "{0}").format(value))
+        return f"atomic{stmt.combine.capitalize()}(&{place.memory}[{self.at(place, stmt.index)}], {word})"
+
+    # --- values ------------------------------------------------------------------------------
+
+    def expr(self, expr: Expr) -> str:
+        """The expression as an operand."""
+        match expr:
+            case Const():
+                return self.const(expr)
+            case Local(name=name):
+                identifier = self.names[name]
+                return f"rune_pin({identifier})" if name in self.summed else identifier
+            case Index(dim=dim):
+                return f"({self.size(dim)})" if size_names(dim) else f"{dim}i"
+            case Load():
+                return self.load(expr)
+            case Cast(arg=arg, dtype=dtype):
+                return self.cast(self.expr(arg), arg.dtype, dtype)
+            case Op(name="bitcast", args=(arg,), dtype=dtype):
+                return self.bitcast(arg, dtype)
+            case Op(name="integer_part", args=(arg,), dtype=dtype):
+                return f"{self.register(dtype)}({bare(self.expr(arg))})"
+            case Op():
+                text = self.op(expr)
+                return f"rune_pin{text}" if self._rounds(expr) else text
+
+    def _rounds(self, op: Op) -> bool:
+        """Whether it is a sum, product or quotient of the device's floats."""
+        is_native = (op.name, op.dtype) in self.native.operations
+        return op.name in _ARITHMETIC and op.dtype == dtypes.f32 and is_native
+
+    def const(self, c: Const) -> str:
+        """A literal; NaN, infinity, -0 and denormals by their bits."""
+        register, dtype = self.register(c.dtype), c.dtype
+        if dtype == dtypes.bool_:
+            return "true" if c.value else "false"
+        if dtype == dtypes.u64:
+            return wide.literal(int(c.value))
+        if dtype in dtypes.INTEGER:
+            return _integer(int(c.value), dtype, register[0])
+        bits = int(c.value.view(np.uint32))
+        if 0 < bits & 0x7F800000 < 0x7F800000 or bits == 0:
+            text = str(c.value)
+            return f"({text}f)" if text.startswith("-") else f"{text}f"
+        return f"rune_float(0x{bits:x}u)"
+
+    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+        """A conversion of a rendered value."""
+        if source == target:
+            return text
+        from_, to = self.register(source), self.register(target)
+        if dtypes.u64 in (source, target):
+            return _wrap(wide.cast(text, source, target), target)
+        if source == dtypes.f32:
+            if target == dtypes.bool_:
+                return f"rune_is_nonzero({bare(text)})"
+            return f"rune_{conversion_name(source, target, NATIVE)}({bare(text)})"
+        if target == dtypes.bool_:
+            return f"({text} != 0{from_[0]})"
+        if source == dtypes.u32 and target == dtypes.i64:
+            return f"i32(min({bare(text)}, {_MOST}u))"
+        return _wrapped(text if from_ == to else f"{to}({bare(text)})", source, target)
+
+    def bitcast(self, arg: Expr, target: np.dtype) -> str:
+        """The same bits in another dtype of the same size."""
+        source = arg.dtype
+        if isinstance(arg, Const):
+            return self.const(Const(arg.bits, target))
+        text = self.expr(arg)
+        if source == target:
+            return text
+        from_, to = self.register(source), self.register(target)
+        if target == dtypes.bool_:
+            return f"({text} != 0{from_[0]})"
+        if source == dtypes.bool_:
+            return f"{to}({bare(text)})"
+        converted = text if from_ == to else f"bitcast<{to}>({bare(text)})"
+        return converted if source.itemsize == 4 else _wrap(converted, target)
+
+    # --- operations --------------------------------------------------------------------------
+
+    def op(self, op: Op) -> str:
+        """An operation; of a float sum, product or quotient, what rounding gives, not pinned."""
+        dtype = op.args[-1].dtype
+        args = [self.expr(a) for a in op.args]
+        if op.name == "select":
+            return f"select({', '.join(bare(a) for a in (args[2], args[1], args[0]))})"
+        if dtype == dtypes.bool_:
+            return _OF_BOOLS[op.name].format(*args)
+        if dtype == dtypes.u64:
+            return wide.operation(op.name, args)
+        if all(isinstance(a, Const) for a in op.args):
+            args[0] = self._kept(args[0], dtype)  # WGSL refuses what overflows at compile time
+        if self.native.lacks(op.name, dtype):
+            name = function_name(op.name, self.native.register(op.name, dtype))
+            text = f"rune_{name}({', '.join(map(bare, args))})"
+        else:
+            text = self._of_floats(op, args) if dtype == dtypes.f32 else self._of_integers(op, args, dtype)
+        closed = dtype in ROWS[op.name].closed or op.name in COMPARISONS
+        return text if closed else _wrap(text, dtype)
+
+    def _kept(self, text: str, dtype: np.dtype) -> str:
+        register = self.register(dtype)
+        return f"rune_pin({text})" if register == "f32" else f"rune_keep_{register}({text})"
+
+    def _of_integers(self, op: Op, args: list[str], dtype: np.dtype) -> str:
+        text, amount = {**_OF_INTEGERS, **_OF_WORDS}[op.name], _amount(op.args[-1], args[-1])
+        return text.format(*args, amount=amount, suffix=self.register(dtype)[0])
+
+    def _of_floats(self, op: Op, args: list[str]) -> str:
+        if op.name not in _ARITHMETIC:
+            return _OF_FLOATS[op.name].format(*map(bare, args))
+        sides = [self._opaque(a, t) for a, t in zip(op.args, args, strict=True)]
+        if sides[0] == sides[1] and op.name in ("sub", "div"):
+            sides[1] = f"rune_pin({sides[1]})"  # x - x is NaN where x is infinite
+        return f"({sides[0]} {SIGNS[op.name]} {sides[1]})"
+
+    def _opaque(self, arg: Expr, text: str) -> str:
+        """A zero that no compiler knows: x + 0 is not x where x is -0, nor 0 * x always 0."""
+        is_zero = isinstance(arg, Const) and arg.value == 0
+        return "rune_float(0u)" if is_zero and not text.startswith("rune_") else text
+
+
+def require_stored(dtype: np.dtype) -> None:
+    """Check that memory may hold elements of a dtype. Errors: DtypeError."""
+    if dtype not in STORED:
+        raise _refusal(dtype)
+
+
+def _refusal(dtype: np.dtype) -> DtypeError:
+    return DtypeError(
+        f"render: cannot use {dtypes.short(dtype)} in WGSL (no such type in the language)",
+        hint="compute in 32 bits, or on another device",
+    )
+
+
+def _amount(by: Expr, text: str) -> str:
+    """By how much to shift, as WGSL wants it."""
+    if isinstance(by, Const):
+        return f"{int(by.value)}u"
+    return text if by.dtype in dtypes.UNSIGNED else f"u32({bare(text)})"
+
+
+def _integer(value: int, dtype: np.dtype, suffix: str) -> str:
+    if not -_MOST - 1 <= value <= 2 * _MOST + 1:
+        unsupported = f"{value} of {dtypes.short(dtype)}"
+        raise DtypeError(f"render: cannot use {unsupported} in WGSL (its integers have 32 bits)")
+    if value == -_MOST - 1:
+        return f"i32({value})"
+    return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+
+
+def _wrap(text: str, dtype: np.dtype) -> str:
+    """The low bits of a register, as a narrow dtype has them."""
+    bits = bit_width(dtype)
+    if dtype == dtypes.bool_ or bits >= 32:
+        return text
+    if dtype in dtypes.SIGNED:
+        return f"(({text} << {32 - bits}u) >> {32 - bits}u)"
+    return f"({text} & 0x{(1 << bits) - 1:x}u)"
+
+
+def _wrapped(text: str, source: np.dtype, target: np.dtype) -> str:
+    """A converted integer: whether it may leave the target is known from both."""
+    if target == dtypes.f32 or source == dtypes.bool_:
+        return text
+    wider = bit_width(source) > bit_width(target)
+    changes = bit_width(source) == bit_width(target) and source != target
+    to_unsigned = source in dtypes.SIGNED and target in dtypes.UNSIGNED
+    return _wrap(text, target) if wider or changes or to_unsigned else text

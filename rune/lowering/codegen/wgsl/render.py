@@ -1,0 +1,327 @@
+"""Render kernel code as a WGSL module of its own, with few bindings whatever the kernel takes.
+
+    for i in n grid {                     let point = i32(...);
+      var s: f32 = 0.0_f32                if (point >= args.points) { return; }
+      for j in 8 serial {          ->     let i = point;
+        s add= x[8*i + j]                 var s: f32 = 0.0f;
+      }                                   for (var j = 0i; j < 8; j++) {
+      store y[i] = s                        s = s + bitcast<f32>(memory0[args.at_x + 8 * i + j]);
+    }                                     }
+                                          memory1[args.at_y + i] = bitcast<u32>(s);
+
+Binding 0 is a uniform block: `zero`, the number of grid points, the launch's first group, where
+each parameter begins in its memory [elements], the sizes. The bindings after it are memories,
+arrays of words: several parameters may lie in one, of whatever dtype, and narrow elements are parts
+of words. A memory into which narrow elements are written is made of atomic words: their neighbours
+are other threads'. So is one that is changed atomically: as words, whose sums are those of i32.
+
+All GRID loops are one number, folded over the dispatch's x and y; WORKGROUP loops likewise are the
+threads of a group. Index arithmetic is 32-bit, which the launch checks by `extents`.
+
+Invariant: the source means what interpret.py does, floats within docs/accuracy.md's ulps. Nothing
+is contracted but an Accumulate that says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import field
+
+from rune import dtypes
+from rune.dims import Size, product
+from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.target import Native
+from rune.lowering.codegen.units import refuse_unit
+from rune.lowering.codegen.wgsl.expr import NATIVE, Expressions, Place, require_stored
+from rune.lowering.codegen.wgsl.helpers import accessors, needed
+from rune.lowering.kernel.expr import Expr, Index, Op
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    AddressSpace,
+    Alloc,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    Function,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    MatrixProduct,
+    Param,
+    Stmt,
+    Store,
+    Var,
+)
+from rune.lowering.kernel.rewrite import (
+    buffers_read,
+    buffers_written,
+    expressions,
+    perfect_nest,
+    size_names,
+    updated,
+    walk,
+    walk_expr,
+)
+from rune.lowering.legalize.scalars import attach_functions
+from rune.records import dataclass
+
+THREADS = 64  # of a workgroup, where the kernel leaves the choice
+
+# Keywords and reserved words of WGSL, and the built-in functions that expressions call.
+_RESERVED = frozenset(
+    """alias break case const const_assert continue continuing default diagnostic discard else
+    enable false fn for if let loop override requires return struct switch true var while
+    NULL Self abstract active alignas alignof as asm asm_fragment async attribute auto await become
+    cast catch class co_await co_return co_yield coherent column_major common compile
+    compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype
+    delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external
+    fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements
+    import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module
+    move mut mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent
+    noperspective null nullptr of operator package packoffset partial pass patch pixelfragment
+    precise precision premerge priv protected pub public readonly ref regardless register
+    reinterpret_cast require resource restrict self set shared sizeof smooth snorm static
+    static_assert static_cast std subroutine super target template this thread_local throw trait
+    try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying
+    virtual volatile wgsl where with writeonly yield
+    bool i32 u32 f32 f16 vec2 vec3 vec4 array atomic ptr sampler texture bitcast select abs clamp
+    min max sign floor ceil trunc round sqrt fma countOneBits countLeadingZeros atomicLoad
+    atomicStore atomicAnd atomicOr atomicAdd atomicMin atomicMax workgroupBarrier storageBarrier args point group thread
+    group_id group_count thread_id""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One kernel as a module, for one way in which its parameters share memories.
+
+    `memories` has the memory of each parameter. The uniform block holds words: 0, the value of
+    `points`, the first group, an element offset for each of `params`, the values of `sizes`. A
+    workgroup of `threads` takes one point if `grouped`, else each thread one. All of `extents` must
+    be below 2^31.
+    """
+
+    name: str
+    text: str
+    params: tuple[Param, ...]
+    memories: tuple[int, ...]
+    sizes: tuple[str, ...]
+    points: Size
+    threads: int
+    grouped: bool
+    extents: tuple[Size, ...]
+
+
+def render(code: KernelCode, memories: Sequence[int] | None = None, loose: frozenset[str] = frozenset()) -> Rendered:
+    """The module of a kernel whose parameters lie in these memories; by default each in its own.
+
+    `loose`: see Target.
+
+    Errors: DtypeError "render: cannot use f64 in WGSL (no such type in the language)".
+    """
+    native = NATIVE.less(loose)
+    complete = attach_functions(code, native)
+    return _Renderer(complete, tuple(memories or range(len(code.params))), native).module()
+
+
+@dataclass(slots=True)
+class _Renderer(Statements):
+    memories: tuple[int, ...]
+    native: Native
+    outside: list[str] = field(default_factory=list)  # shared arrays
+    read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
+    atomic: frozenset[str] = frozenset()  # what is changed atomically somewhere
+    expressions: Expressions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reserved, self.prefixes = _RESERVED, (*self.prefixes, "memory")
+        self.read_back = buffers_read(self.code.body)
+        self.atomic = frozenset(s.buffer for s in walk(self.code.body) if isinstance(s, Store) and s.atomic)
+        self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes), self.native)
+
+    def expr(self, expr: Expr) -> str:
+        return bare(self.expressions.expr(expr))
+
+    def result(self, expr: Expr) -> str:
+        """A value that no arithmetic follows, so that nothing has to be pinned."""
+        if isinstance(expr, Op) and expr.name != "bitcast":
+            return bare(self.expressions.op(expr))
+        return self.expr(expr)
+
+    # --- the module --------------------------------------------------------------------------
+
+    def module(self) -> Rendered:
+        code = self.code
+        self.places()
+        for size in code.sizes:
+            self.name(size)
+        grid, body = perfect_nest(code.body, Kind.GRID)
+        threads = perfect_nest(body[-1:], Kind.WORKGROUP)[0]
+        width = math.prod(int(str(loop.extent)) for loop in threads) if threads else THREADS
+        self.position(grid, bool(threads))
+        self.body(body)
+        name = f"run_{ascii_name(code.name)}"
+        head = [
+            f"@compute @workgroup_size({width})",
+            f"fn {name}(@builtin(workgroup_id) group_id: vec3<u32>,",
+            "    @builtin(num_workgroups) group_count: vec3<u32>,",
+            "    @builtin(local_invocation_index) thread_id: u32) {",
+        ]
+        text = self.whole("\n".join(head))
+        points = product(loop.extent for loop in grid)
+        launch = points, width, bool(threads), (points, *_extents(code))
+        return Rendered(name, text, code.params, self.memories, code.sizes, *launch)
+
+    def places(self) -> None:
+        """Where the parameters are."""
+        written = buffers_written(self.code.body)
+        atomic = {
+            memory
+            for p, memory in zip(self.code.params, self.memories, strict=True)
+            if (p.dtype.itemsize < 4 and p.name in written) or p.name in self.atomic
+        }
+        for p, memory in zip(self.code.params, self.memories, strict=True):
+            require_stored(p.dtype)
+            place = Place(self.name(p.name), f"memory{memory}", memory in atomic)
+            self.expressions.places[p.name] = place
+
+    def whole(self, head: str) -> str:
+        """The module: bindings and helpers around the function that begins so."""
+        function = "\n".join([head, *self.lines, "}"])
+        fields = ["zero: u32", "points: u32", "first: u32"]
+        fields += [f"at_{self.name(p.name)}: i32" for p in self.code.params]
+        fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
+        block = "".join(f"  {field},\n" for field in fields)
+        pieces = [f"struct Args {{\n{block}}}", self.bindings(), *self.outside]
+        called = {f"rune_{f.name}": _function(f, self.native) for f in self.code.functions}
+        functions = [*self.accessors(function), *called.values()]
+        helpers = needed("\n".join([function, *functions]), called)
+        if "rune_zero" in helpers:
+            function = function.replace(head, f"{head}\n  rune_zero = args.zero & group_id.x;", 1)
+        return "\n\n".join([*pieces, *helpers.values(), *functions, function]) + "\n"
+
+    def bindings(self) -> str:
+        lines = ["@group(0) @binding(0) var<uniform> args: Args;"]
+        for place in self.memory_places():
+            number = int(place.memory.removeprefix("memory")) + 1
+            word = "atomic<u32>" if place.is_atomic else "u32"
+            lines.append(f"@group(0) @binding({number}) var<storage, read_write> {place.memory}: array<{word}>;")
+        return "\n".join(lines)
+
+    def memory_places(self) -> list[Place]:
+        """One place in each memory."""
+        params = (self.expressions.places[p.name] for p in self.code.params)
+        by_memory = {place.memory: place for place in params}
+        return [by_memory[name] for name in sorted(by_memory, key=lambda m: int(m[6:]))]
+
+    def accessors(self, function: str) -> list[str]:
+        """The functions that the text calls to reach narrow elements."""
+        known: dict[str, str] = {}
+        for place in self.memory_places():
+            for bits in (8, 16):
+                known |= accessors(place.memory, bits, place.is_atomic)
+        return [text for name, text in known.items() if f"{name}(" in function]
+
+    def position(self, grid: Sequence[For], grouped: bool) -> None:
+        """Bind the variables of the grid: the dispatch may be larger than it."""
+        self.emit("let group = args.first + group_id.x + group_id.y * group_count.x;")
+        at = "group" if grouped else f"group * {THREADS}u + thread_id"
+        self.emit(f"if ({at} >= args.points) {{ return; }}")
+        if grid:
+            self.emit(f"let point = i32({at});")
+        self.unfold(grid, "point")
+
+    def unfold(self, loops: Sequence[For], position: str) -> None:
+        """Several loops from one number, the last varying fastest."""
+        for name, at in unfolded(loops, position, self.expressions.size):
+            self.emit(f"let {self.name(name)} = {at};")
+
+    # --- statements --------------------------------------------------------------------------
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(name=name, value=value):
+                text = self.expr(value)
+                self.emit(f"let {self.name(name)} = {text};")
+                if value.dtype in dtypes.UNSIGNED:
+                    self.expressions.unsigned.add(name)
+            case Var(name=name, init=init):
+                text, type_ = self.expr(init), self.expressions.register(init.dtype)
+                self.emit(f"var {self.name(name)}: {type_} = {text};")
+                self.expressions.summed.discard(name)
+            case Assign(name=name, value=value):
+                self.emit(f"{self.name(name)} = {self.expr(value)};")
+                self.expressions.summed.discard(name)
+            case Accumulate(name=name):
+                self.expressions.summed.discard(name)  # here each step follows the one before
+                self.emit(f"{self.name(name)} = {self.result(updated(stmt))};")
+                if stmt.value.dtype == dtypes.f32:
+                    self.expressions.summed.add(name)
+            case Store():
+                self.store(stmt)
+            case If():
+                self.branch(stmt)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.emit("workgroupBarrier();")
+                self.emit("storageBarrier();")
+            case Fetch() | MatrixProduct():
+                refuse_unit(stmt, "wgsl")
+
+    def store(self, stmt: Store) -> None:
+        if stmt.atomic:
+            self.emit(f"{self.expressions.changed(stmt)};")
+            return
+        value = updated(stmt)
+        text = self.expr(value) if stmt.buffer in self.read_back else self.result(value)
+        self.emit(f"{self.expressions.stored(stmt.buffer, stmt.index, text, value.dtype)};")
+
+    def loop(self, loop: For) -> None:
+        if loop.kind is Kind.WORKGROUP:
+            nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
+            self.emit("let thread = i32(thread_id);")
+            self.unfold(nest, "thread")
+            self.body(inside)
+            return
+        var, extent = self.name(loop.var), self.expressions.size(loop.extent)
+        self.block(f"for (var {var} = 0i; {var} < {extent}; {var}++) {{", loop.body)
+
+    def alloc(self, stmt: Alloc) -> None:
+        name = self.name(stmt.name)
+        # Truth values are words: NVIDIA's driver loses some of a bool array of a workgroup.
+        dtype = dtypes.u32 if stmt.dtype == dtypes.bool_ else stmt.dtype
+        element, is_atomic = self.expressions.register(dtype), stmt.name in self.atomic
+        type_ = f"array<{f'atomic<{element}>' if is_atomic else element}, {stmt.size}>"
+        self.expressions.places[stmt.name] = Place(name, is_atomic=is_atomic)
+        if stmt.space is AddressSpace.SHARED:
+            self.outside.append(f"var<workgroup> {name}: {type_};")
+        else:
+            self.emit(f"var {name}: {type_};")
+
+
+def _function(function: Function, native: Native) -> str:
+    """A function of scalars."""
+    renderer = _Renderer(KernelCode(function.name, (), (), function.body), (), native)
+    expressions = renderer.expressions
+    params = [f"{renderer.name(p.name)}: {expressions.register(p.dtype)}" for p in function.params]
+    renderer.body(function.body)
+    renderer.emit(f"return {renderer.expr(function.result)};")
+    result = expressions.register(function.result.dtype)
+    head = f"fn rune_{function.name}({', '.join(params)}) -> {result} {{"
+    return "\n".join([head, *renderer.lines, "}"])
+
+
+def _extents(code: KernelCode) -> list[Size]:
+    """The numbers of elements, of iterations, and in values that sizes alone decide."""
+    sizes = {p.size for p in code.params}
+    parts = (p for s in walk(code.body) for e in expressions(s) for p in walk_expr(e))
+    sizes |= {part.dim for part in parts if isinstance(part, Index)}
+    sizes |= {s.extent for s in walk(code.body) if isinstance(s, For)}
+    known = frozenset(code.sizes)
+    return sorted((s for s in sizes if size_names(s) <= known), key=str)
