@@ -199,10 +199,11 @@ def test_the_first_of_equal_sizes_is_the_pivot(size: float, n: int, dtype: type)
 @pytest.mark.parametrize("n", [35, 64, 67, 130])
 @pytest.mark.parametrize("column", [0, 17, 32])
 def test_the_first_nan_of_any_sign_and_bits_is_the_pivot_beside_infinities(column: int, n: int, dtype: type):
-    a: np.ndarray = np.eye(n, dtype=dtype)
+    a = np.eye(n, dtype=dtype)
+    real: np.ndarray = np.real(a)
     a[column:, column] = np.inf
     a[-3:, column] = [np.nan, -np.nan, np.nan]
-    a.real[-2:, column] = largest_nan(a.real.dtype)
+    real[-2:, column] = largest_nan(real.dtype)
 
     _, pivots, _ = compiled(ops.linalg.lu, a)
 
