@@ -114,7 +114,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "`spence` has its derivative at 1, where JAX has NaN.": ("scipy: special.spence @ f32: vjp: *",),
     "0 divided by 0 is NaN, of bools too.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
     "Extrema of complex numbers and their positions are NumPy's, where JAX has no `argmax`; they "
-    "are sorted as by JAX, by the real parts and then the imaginary, in each of which NaN is last "
+    "are sorted as by JAX, by the real parts and then the imaginary, with NaN last in each "
     "(NumPy puts every number before all that have a NaN). `<` and `>` order them so, too; running "
     "extrema, and comparisons, scatters and reductions of `rune.lax` order real ones. No imaginary part is "
     "lost in silence.": (
