@@ -44,7 +44,14 @@ def test_random_programs_have_one_meaning_on_a_device(way: Way):
         assert failure is None, str(shrunk(failure)) if failure else ""
 
 
-QUICK = ("a host call with another shape", "a lost lane of a tail", "an index that wraps", "donation of what is held")
+QUICK = (
+    "a host call with another shape",
+    "a lost lane of a tail",
+    "a race between threads",
+    "an index that wraps",
+    "donation of what is held",
+    "memory shared by two live buffers",
+)
 
 
 @pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")

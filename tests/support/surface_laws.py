@@ -222,7 +222,7 @@ def placed(cases: Sequence[Case]) -> list[Placed]:
 # The name of a law's argument, and what it takes of a room's cases.
 _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
-    "smooth": lambda room: one_in(2, smooth(room.cases)),
+    "smooth": lambda room: smooth(room.cases),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
     "compiled": lambda room: one_in(8, dynamic(room.cases)),
     "placed": lambda room: one_in(64, placed(room.cases)),
