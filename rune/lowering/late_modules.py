@@ -1,4 +1,4 @@
-"""Modules of which few programs need any, loaded when one does (decision 0008)."""
+"""Modules that few programs need, loaded on first use (decision 0008)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of many lanes, of which the last go on without the others (special/loops.py).
+"""Limits of many lanes: the last ones go on without the others (special/loops.py).
 
 SciPy is the oracle, in doubles; and every lane has the bits that it has among few.
 """

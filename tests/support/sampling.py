@@ -50,6 +50,7 @@ def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 def names_of_values(item: pytest.Item) -> list[str]:
     """The name of the value of each `parametrize`, in their order."""
+    # pytest has no public name for it: `id` joins the names by dashes, which may stand in them.
     callspec = getattr(item, "callspec", None)
     return [] if callspec is None else list(callspec._idlist)
 

@@ -135,7 +135,7 @@ def library(dtype: np.dtype, cores: int, parallel: int, effort: int, routine: st
 
 @functools.cache
 def strided_module(dtype: np.dtype, cores: int, parallel: int, effort: int) -> compiler.Code:
-    """Products of views, over pieces of which those have to be there that a product needs."""
+    """Products of views. They call pieces, which have to be compiled before a product runs."""
     dense = library(dtype, cores, parallel, effort, "strided_dot")
 
     def write() -> str:

@@ -6,7 +6,7 @@
 
 What is outside of the object is reached through a table of addresses that the loader fills in: code
 loads from it, and calls go through a stub that jumps to what it says. Code is position independent
-(`_MODEL` in compiler.py), so no more is left to do when it is loaded.
+(`model` in conventions.py), so no more is left to do when it is loaded.
 
 Only what LLVM writes for our code is known. Anything else is Unplaced, and never guessed at.
 
@@ -58,7 +58,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Symbol:
-    """A symbol: its section and offset there; no section for what is outside."""
+    """A symbol: its section, or None outside of the object, and its offset there."""
 
     name: str
     section: int | None

@@ -131,7 +131,7 @@ Write = Callable[[Shape, Numbers], str]
 
 
 def _of_parts(write: Callable[[Shape], str]) -> Write:
-    """What moves parts, and knows no numbers."""
+    """A function that moves parts, the same for real and complex numbers."""
     return lambda shape, _: write(shape)
 
 
