@@ -73,10 +73,9 @@ def is_passed_over(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     if file.startswith(PACKAGE):
         PASSED_OVER.add(file)
-    return file in PASSED_OVER or is_generated(frame)
+    return file in PASSED_OVER or (file == "<string>" and is_generated(frame))
 
 
 def is_generated(frame: FrameType) -> bool:
     """Whether Python wrote the method, for a dataclass of the package."""
-    file = frame.f_globals.get("__file__") or ""
-    return frame.f_code.co_filename == "<string>" and file.startswith(PACKAGE)
+    return (frame.f_globals.get("__file__") or "").startswith(PACKAGE)

@@ -23,8 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
-from rune.transforms.compile.placement import place_of_call
-from rune.transforms.compile.run import run_program
+from rune.transforms.compile.direct_runs import run_call
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.call_rules import closed_call
 from rune.transforms.programs.memo import per_program
@@ -180,7 +179,7 @@ def run_equation(primitive: Primitive, args: Sequence[Value], params: Mapping[st
     types = tuple(type_of(a) for a in args)
     # Remembered by types and parameters: a program holds what was compiled for it.
     program = one_equation(primitive, types, tuple(sorted(params.items())))
-    return run_program(program, args, place_of_call(primitive.name, program, args))
+    return run_call(primitive.name, program, args)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -73,7 +73,7 @@ def named_axis(name: Name) -> Axis:
             )
         axis = interpreter.named_axis(name)
     for inner in crossed:
-        inner.asked_for_axis(name, axis)
+        inner.axes[name] = axis
     return axis
 
 

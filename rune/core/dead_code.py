@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Atom, Equation, Program
 from rune.core.side_effects import effect_of
 from rune.core.sizes import carriers, untold_sizes
 
@@ -18,21 +18,26 @@ from rune.core.sizes import carriers, untold_sizes
 def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
     """The program with only the used outputs, and which inputs it still takes."""
     outputs = tuple(a for a, u in zip(program.outputs, used, strict=True) if u)
-    live = {a for a in outputs if isinstance(a, Var)}
-    live_equations: list[Equation] = []
-    for equation in reversed(program.equations):
-        wanted = tuple(v in live for v in equation.results)
-        if not any(wanted) and effect_of(equation) is None:
-            continue
-        smaller = shrunk(equation, wanted)
-        live_equations.append(smaller)
-        live.update(a for a in smaller.operands if isinstance(a, Var))
+    body, live = live_equations(program.equations, outputs)
     needed = tuple(v in live for v in program.inputs)
     inputs = tuple(v for v, n in zip(program.inputs, needed, strict=True) if n)
     constants = tuple(c for c in program.constants if c[0] in live)
-    body = tuple(reversed(live_equations))
     pruned = replace(program, inputs=inputs, equations=body, outputs=outputs, constants=constants)
     return pruned, needed
+
+
+def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tuple[tuple[Equation, ...], set[Atom]]:
+    """The equations that the outputs need, and all that these and the outputs read."""
+    live = {*outputs}
+    backwards: list[Equation] = []
+    for equation in reversed(equations):
+        wanted = [v in live for v in equation.results]
+        if not any(wanted) and effect_of(equation) is None:
+            continue
+        smaller = equation if all(wanted) else shrunk(equation, tuple(wanted))
+        backwards.append(smaller)
+        live.update(smaller.operands)
+    return tuple(backwards[::-1]), live
 
 
 def needed_inputs(program: Program, wanted: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:

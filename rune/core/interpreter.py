@@ -42,14 +42,21 @@ class Axis(NamedTuple):
 
 
 class Interpreter(InterpreterNames):
-    """What a primitive means in one context. `parent` is the interpreter outside this one."""
+    """What a primitive means in one context. `parent` is the interpreter outside this one.
 
-    __slots__ = ("__weakref__", "depth", "is_typed", "live", "parent")
+    axes:      the named axes outside this interpreter that were asked for inside
+    is_typed:  whether types say how values vary (varying.py)
+    is_staged: whether this interpreter, or one outside it, writes a program
+    """
+
+    __slots__ = ("__weakref__", "axes", "depth", "is_staged", "is_typed", "live", "parent")
 
     def __init__(self, parent: Interpreter | None):
         self.parent = parent
+        self.axes: dict[Hashable, Axis] = {}
         self.live = True
-        self.is_typed: bool = parent is not None and parent.is_typed  # types say how values vary
+        self.is_typed: bool = parent is not None and parent.is_typed
+        self.is_staged: bool = parent is not None and parent.is_staged
         self.depth = 0 if parent is None else parent.depth + 1
         if self.depth > FLAT:
             make_room(self.depth)
@@ -70,9 +77,6 @@ class Interpreter(InterpreterNames):
     def named_axis(self, name: Hashable) -> Axis | None:
         """The axis of that name, if this interpreter is what names it."""
         return None
-
-    def asked_for_axis(self, name: Hashable, axis: Axis) -> None:
-        """Note that a named axis outside this interpreter was asked for."""
 
 
 class Tracer(TracerNames):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from rune import dtypes
-from rune.core.escapes import check_encloses
+from rune.core.captures import Captures
 from rune.core.interpreter import Axis, Interpreter, Tracer, current, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
@@ -23,7 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.core.varying import typed_equation
 from rune.dims import UndecidedComparison
-from rune.errors import TransformError, user_frame
+from rune.errors import Frame, TransformError, user_frame
 from rune.records import dataclass
 
 FlatFunction = Callable[..., Sequence[Any]]
@@ -34,8 +34,8 @@ class StageTracer(Tracer):
 
     __slots__ = ("variable",)
 
-    def __init__(self, interpreter: Stage, var: Var):
-        self.interpreter, self.variable, self.frame = interpreter, var, None
+    def __init__(self, interpreter: Stage, var: Var, frame: Frame | None):
+        self.interpreter, self.variable, self.frame = interpreter, var, frame
 
     @property
     def type(self) -> ArrayType:
@@ -52,19 +52,19 @@ def install_tracer(tracer: type[StageTracer]) -> None:
 
 
 class Stage(Interpreter):
-    """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them."""
+    """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them.
 
-    __slots__ = ("axes", "captured", "copies", "equations", "inputs", "is_stored", "tracer")
+    is_stored: whether a caller holds the program for as long as it is useful
+    """
+
+    __slots__ = ("captures", "equations", "inputs", "is_stored")
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
-        self.tracer = _tracer[0]
-        self.equations: list[Equation] = []
-        self.captured: dict[int, tuple[Var, Value]] = {}
-        self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of NumPy data, by their id
         self.inputs: list[Var] = []
-        self.axes: dict[Hashable, Axis] = {}  # named axes outside that the function asked for
-        self.is_stored = False  # whether a caller holds the program for as long as it is useful
+        self.equations: list[Equation] = []
+        self.captures = Captures(self, copies=not self.is_staged)
+        self.is_staged, self.is_stored = True, False
 
     def inner(self) -> Stage:
         """A stage for a program that an equation of this one holds."""
@@ -75,68 +75,37 @@ class Stage(Interpreter):
         inputs = [self.new_input(t) for t in types]
         return self.trace(lambda: self.program(list(function(*inputs)), name))
 
-    def asked_for_axis(self, name: Hashable, axis: Axis) -> None:
-        """Remember that the program is made for this axis."""
-        self.axes[name] = axis
-
     def new_input(self, type: ArrayType) -> StageTracer:
         """A tracer for one more input."""
         self.inputs.append(Var(type))
-        tracer = self.tracer(self, self.inputs[-1])
-        tracer.frame = user_frame()
-        return tracer
+        return _tracer[0](self, self.inputs[-1], user_frame())
 
-    def owns(self, value: Value) -> bool:
+    def owns(self, value: Value) -> TypeGuard[StageTracer]:
         """True for this stage's own tracers."""
         return isinstance(value, StageTracer) and value.interpreter is self
 
     def atom(self, value: Value) -> Atom:
         """The variable or literal that stands for `value`."""
-        if isinstance(value, StageTracer) and value.interpreter is self:
-            return value.variable
-        if isinstance(value, Tracer):
-            if id(value) not in self.captured:
-                check_encloses(value, self)
-            return self._capture(value)
-        return as_literal(value) or self._capture(value)
+        return value.variable if self.owns(value) else as_literal(value) or self._capture(value)
 
     def _capture(self, value: Value) -> Var:
-        # The value is kept beside its id, so that the id cannot be taken by another object.
-        value = self._as_now(value)
-        if id(value) not in self.captured:
-            self.captured[id(value)] = (Var(type_of(value)), value)
-        return self.captured[id(value)][0]
-
-    def _as_now(self, value: Value) -> Value:
-        """A copy of NumPy data, which may be written to later, unless a stage around makes one."""
-        if not isinstance(value, np.ndarray) or _stage_around(self.parent) is not None:
-            return value
-        _, copy = self.copies.get(id(value), (value, None))
-        if copy is None or copy.tobytes() != value.tobytes():
-            copy = value.copy()
-            self.copies[id(value)] = value, copy
-        return copy
-
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
-        """Write one equation; its results are tracers."""
-        return self.write(primitive, args, params)
+        return self.captures.variable(value)
 
     def write(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
-        """Write one equation, even if a subclass overrides `process`."""
+        """Write one equation; its results are tracers."""
         atoms = tuple(map(self.atom, args))
         params, types = _typed(primitive, [a.type for a in atoms], params, self.is_typed)
-        frame = user_frame()
-        results = tuple(map(Var, types))
+        results, frame = tuple(map(Var, types)), user_frame()
         self.equations.append(Equation(primitive, atoms, dict(params), results, frame))
-        tracers = [self.tracer(self, v) for v in results]
-        for tracer in tracers:
-            tracer.frame = frame
+        tracers = [_tracer[0](self, v, frame) for v in results]
         return tracers if primitive.multiple_results else tracers[0]
+
+    process = write  # a subclass may choose what it writes
 
     def program(self, outputs: Sequence[Value], name: str) -> Staged:
         """The program written so far, its captured values leading the inputs."""
         atoms = tuple(map(self.atom, outputs))
-        captured = tuple(self.captured.values())
+        captured = self.captures.pairs()
         inputs = (*(var for var, _ in captured), *self.inputs)
         program = Program(inputs, tuple(self.equations), atoms, name=name)
         return Staged(program, tuple(value for _, value in captured), self.axes)
@@ -187,6 +156,8 @@ def _typed(
 
 def as_literal(value: Any) -> Literal | None:
     """A literal for a rank-0 concrete value, else None."""
+    if isinstance(value, Tracer):
+        return None
     scalar = dtypes.scalar_type(value)
     if scalar is not None:
         return Literal(np.asarray(value, scalar[0]), ArrayType((), *scalar))

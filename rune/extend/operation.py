@@ -344,15 +344,9 @@ class _Expansion:
         """The expansion backwards."""
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
         staged = self.staged(types, params)
-        count = len(staged.captured)
-        cts = iter(
-            backward(
-                staged.program,
-                [*(False,) * count, *linear],
-                [*staged.captured, *inputs],
-                ct if self.multiple_results else [ct],
-            )
-        )
+        known = dict(zip(staged.program.inputs, staged.captured, strict=False))
+        known |= {v: x for v, x, lin in zip(staged.own_inputs, inputs, linear, strict=True) if not lin}
+        cts = iter(backward(staged.program, known, ct if self.multiple_results else [ct]))
         return [next(cts) if lin else None for lin in linear]
 
     def batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:

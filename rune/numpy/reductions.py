@@ -68,7 +68,9 @@ def _total(
     asked = _asked(dtype)
     counted = _counted(x, asked)
     widened = st.summable(x, asked) if counted is None else st.summable(counted, None)
-    total = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
+    # Of another dtype than the default one it would be widened again.
+    dtype = None if asked is None else type_of(widened).dtype
+    total = reduce(selected(name, widened, where, identity), axis, dtype, keepdims)
     return _as_truth(_with_initial(name, combine, total, initial), counted)
 
 

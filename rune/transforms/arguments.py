@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
@@ -171,6 +172,9 @@ class SignatureOfWrapped:
         return inspect.signature(instance.__wrapped__)  # type: ignore[attr-defined]
 
 
+_NO_LETTERS = re.compile(r"\W")  # neither a letter, nor a digit, nor `_`
+
+
 def function_name(function: Callable[..., object]) -> str:
     """A name for programs: the function's own, letters and digits only."""
     # A partial function has no name; what it wraps may have one.
@@ -178,7 +182,7 @@ def function_name(function: Callable[..., object]) -> str:
         function = function.func
     named_so = getattr(function, "name", type(function).__name__)
     name = str(getattr(function, "name_in_programs", getattr(function, "__name__", named_so)))
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "f"
+    return _NO_LETTERS.sub("_", name).strip("_") or "f"
 
 
 def required_number(name: str, what: str, value: object, least: float = -math.inf, most: float = math.inf) -> Any:

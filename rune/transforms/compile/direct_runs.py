@@ -6,21 +6,57 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
-from rune import counts
-from rune.array import COMMITTED_CPU, CPU, Array, Place
+from rune import config, counts
+from rune.array import COMMITTED_CPU, CPU, Array, Place, default_place
 from rune.backends import Device
 from rune.backends.shared.protocol import Executable
+from rune.core.program import Program
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import LayoutError
 from rune.profiling import counted
+from rune.records import dataclass
 from rune.sharding.memory import Spread
-from rune.transforms.compile.executables import compiled_on, sized
+from rune.transforms.compile.executables import compiled, compiled_on, device_for, sized
+from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.trace_cache import Traced
 
 PUBLIC = ("cache_size", "clear_cache", "eval_shape", "lower", "program", "trace")  # of jitted functions
 
 
-def run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Value], place: Place) -> list[Array] | None:
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A program's compiled code for the CPU, where a run of it is nothing else."""
+
+    executable: Executable
+    out_types: tuple[ArrayType, ...]
+    is_symbolic: bool  # some result's size depends on the arguments'
+
+
+def run_call(name: str, program: Program, args: Sequence[Value]) -> list[Array]:
+    """The results of a program that an equation holds, where its arguments are.
+
+    What the program needs besides its compiled code is asked once under the settings in force.
+    Errors: DeviceError for arguments that are committed to different devices.
+    """
+    codes, settings = program.derived.setdefault(Code, {}), config.current()
+    code: Code | None = codes.get(settings)
+    outs = None if code is None else run_on_cpu(code.executable, code, args, CPU)
+    if outs is not None:
+        return outs
+    place = place_of_call(name, program, args)
+    results = run_program(program, args, place)
+    if place.device is None and default_place() is CPU and not needs_stages(program):
+        types = program.output_types
+        is_symbolic = any(t.is_symbolic for t in types)
+        codes[settings] = Code(compiled(program, device_for(None)), types, is_symbolic)
+    return results
+
+
+def run_on_cpu(
+    executable: Executable, form: Traced | Code, values: Sequence[Value], place: Place
+) -> list[Array] | None:
     """The results for arrays on the CPU; None if the general way has to prepare them first.
 
     Calls of small programs spend their time here, so it does only what it must.
@@ -36,8 +72,8 @@ def run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Value], 
     except LayoutError:  # a strided view, which the general way makes dense
         return None
     next(counts.runs)
-    types = traced.out_types
-    if traced.is_symbolic:
+    types = form.out_types
+    if form.is_symbolic:
         types = sized(types, outs)
     return [*map(Array, outs, types, repeat(place))]
 

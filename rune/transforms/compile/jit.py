@@ -18,7 +18,7 @@ from rune import config, counts, effects, profiling, scopes, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
-from rune.core.interpreter import current, is_evaluating, type_of
+from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
@@ -103,8 +103,8 @@ class Jitted(Generic[P, R]):
         types = [x.type for x in args if type(x) is Array]
         if len(types) < len(args):
             leaves, treedef = tree.flatten(args)
-            types = [x.type for x in leaves if type(x) is Array]
-            if len(types) < len(leaves):
+            types = [x.type for x in leaves if type(x) is Array or isinstance(x, Tracer)]
+            if len(types) < len(leaves) or references.are_there():
                 return self._call_general(args, kwargs)
         key = (treedef, config.current(), *types)
         traced = self._plain.get(key)
@@ -218,8 +218,8 @@ class Jitted(Generic[P, R]):
 
     def _describe(self, traced: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
         """Let native code make calls like this one from now on, if it can."""
-        ran = self._ran(traced)
-        if ran is None or not is_evaluating():
+        ran = self._ran(traced) if is_evaluating() else None
+        if ran is None:
             return
         # Static values that are new objects in every call would each be a kind.
         if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:

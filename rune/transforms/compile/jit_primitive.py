@@ -16,7 +16,7 @@ from rune.core.interpreter import type_of
 from rune.core.jax_names import Translation, ignored
 from rune.core.program import Program
 from rune.core.values import Value
-from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.direct_runs import run_call
 from rune.transforms.compile.run import run_program
 from rune.transforms.derivatives.held_programs import split_program
 from rune.transforms.derivatives.linearize import Partial
@@ -26,7 +26,7 @@ from rune.transforms.programs import call_rules
 def _run(*args: Value, program: Program, device: str | None = None) -> list[Array]:
     if device is not None:
         return run_program(program, args, committed_to(on(device)))
-    return run_program(program, args, place_of_call("jit", program, args))
+    return run_call("jit", program, args)
 
 
 def _partial(

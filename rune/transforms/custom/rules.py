@@ -384,5 +384,6 @@ def transpose_of_program(
     cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
 ) -> list[Array | None]:
     """The transposition rule of a primitive that holds a program and means what that computes."""
-    linear_cts = iter(backward(program, linear, inputs, cts))
+    known = {v: x for v, x, is_linear in zip(program.inputs, inputs, linear, strict=True) if not is_linear}
+    linear_cts = iter(backward(program, known, cts))
     return [next(linear_cts) if is_linear else None for is_linear in linear]

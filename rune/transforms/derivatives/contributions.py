@@ -21,20 +21,34 @@ from rune.ops import add
 from rune.ops.collectives import cotangent
 
 
-class Contributions:
-    """The sums of contributions to each variable's cotangent, by how they vary."""
-
-    def __init__(self) -> None:
-        self.sums: dict[Var, dict[Axes, Value]] = {}
+class Contributions(dict[Var, Any]):
+    """The sum of contributions to each variable's cotangent."""
 
     def add(self, variable: Var, ct: Value) -> None:
         """Add what one reader gives."""
-        sums, axes = self.sums.setdefault(variable, {}), type_of(ct).varying
+        self[variable] = add(self[variable], ct) if variable in self else ct
+
+    def take(self, variable: Var) -> Any:
+        """The cotangent, which is complete; None if nothing was added."""
+        return self.pop(variable, None)
+
+    def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Any]:
+        """The cotangents of an equation's results. linear: which operands have a cotangent."""
+        return [self.take(v) for v in equation.results]
+
+
+class Shares(Contributions):
+    """The sums of contributions to each variable's cotangent, by how they vary."""
+
+    def add(self, variable: Var, ct: Value) -> None:
+        """Add what one reader gives."""
+        sums: dict[Axes, Value] = self.setdefault(variable, {})
+        axes = type_of(ct).varying
         sums[axes] = add(sums[axes], ct) if axes in sums else ct
 
     def take(self, variable: Var) -> Any:
         """The cotangent, which is complete; None if nothing was added."""
-        sums = self.sums.pop(variable, {}).values()
+        sums = self.pop(variable, {}).values()
         return functools.reduce(add, (cotangent(ct, variable.type.varying) for ct in sums)) if sums else None
 
     def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Any]:
@@ -42,10 +56,10 @@ class Contributions:
 
         linear: which operands have a cotangent; shares of several would be as many sums
         """
-        sums = self.sums.get(equation.results[0], {}) if len(equation.results) == 1 else {}
+        sums = self.get(equation.results[0], {}) if len(equation.results) == 1 else {}
         if len(sums) == 1 and NONE not in sums and sum(linear) == 1 and _passes_shares_on(equation):
-            return [*self.sums.pop(equation.results[0]).values()]
-        return [self.take(v) for v in equation.results]
+            return [*self.pop(equation.results[0]).values()]
+        return super().of_results(equation, linear)
 
 
 def _passes_shares_on(equation: Equation) -> bool:

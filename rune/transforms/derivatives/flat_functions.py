@@ -24,7 +24,7 @@ class Flat:
 
     def __call__(self, *leaves: Value) -> list[Value]:
         """Flat results of flat arguments."""
-        outs, self.out_tree = flatten_values(self.function(*tree.unflatten(self.treedef, leaves)))
+        outs, self.out_tree = flatten_values(self.function(*self.treedef.unflatten(leaves)))
         return array_leaves(self.name, outs, self.out_tree)
 
 

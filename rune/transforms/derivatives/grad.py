@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Never, overload
 
+from rune.core.interpreter import is_differentiable, type_of
 from rune.transforms.arguments import named, refuse_other, require_callable
 from rune.transforms.derivatives.argument_choice import Chosen, one_for, require_inputs
-from rune.transforms.derivatives.flat_functions import Aux
+from rune.transforms.derivatives.flat_functions import Aux, flatten
+from rune.transforms.derivatives.linearize import linearize_flat
 from rune.transforms.derivatives.signatures import (
     Gradient,
     GradientAndAux,
@@ -24,7 +26,7 @@ from rune.transforms.derivatives.signatures import (
     ValueAndGradients,
     W_contra,
 )
-from rune.transforms.derivatives.vjp import vjp
+from rune.transforms.derivatives.vjp import pull_back
 
 
 @overload
@@ -83,7 +85,7 @@ def grad(
     >>> rune.grad(rune.grad(lambda x: x ** 3))(2.0)
     Array(12., f32*[], cpu:0)
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def gradient(*args: object, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
@@ -133,16 +135,31 @@ def value_and_grad(
     >>> rune.value_and_grad(lambda x: rnp.sum(x ** 2))(rnp.arange(3.0))
     (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
     """
+    both = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    return named(both, fun, "value_and_grad")
+
+
+def _value_and_gradient(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    reduce_axes: Sequence[object],
+) -> Callable[..., tuple[Any, Any]]:
     require_callable("grad", fun)
     refuse_other("grad", reduce_axes=(tuple(reduce_axes), ()))
 
-    def value_and_gradient(*args: object, **kwargs: object) -> Any:
+    def value_and_gradient(*args: object, **kwargs: object) -> tuple[Any, Any]:
         main = Aux(fun) if has_aux else fun
         chosen = Chosen(main, argnums, args, kwargs)
         require_inputs("grad", chosen, holomorphic, allow_int)
-        value, pull = vjp(chosen, *chosen.values)
-        gradients = pull(one_for(value, holomorphic))
+        leaves, flat = flatten("vjp", chosen, chosen.values)
+        outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
+        value = flat.out_tree.unflatten(outs)
+        cts = pull_back(linear, [one_for(value, holomorphic)], [type_of(x) for x in leaves])
+        gradients = flat.treedef.unflatten(cts)
         picked = gradients[0] if isinstance(argnums, int) else gradients
         return ((value, main.aux) if isinstance(main, Aux) else value), picked
 
-    return named(value_and_gradient, fun, "value_and_grad")
+    return value_and_gradient

@@ -122,9 +122,9 @@ def transpose_program(
     ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
 
     def run(*args: Value) -> list[Array]:
-        known, out_cts = iter(args[: len(known_types)]), iter(args[len(known_types) :])
-        values = [None if lin else next(known) for lin in linear]
-        cts = backward(program, linear, values, [next(out_cts) if n else None for n in nonzero])
+        known = dict(zip((v for v, lin in zip(program.inputs, linear, strict=True) if not lin), args, strict=False))
+        out_cts = iter(args[len(known) :])
+        cts = backward(program, known, [next(out_cts) if n else None for n in nonzero])
         # As in `jvp_program`: a loop's carry has a cotangent in every step or in none.
         for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
             if is_forced and cts[i] is None:

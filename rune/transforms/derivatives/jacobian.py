@@ -32,7 +32,7 @@ from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.grad import grad
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
 from rune.transforms.derivatives.signatures import Jacobian, Loss, P
-from rune.transforms.derivatives.tangents import filled, filled_as
+from rune.transforms.derivatives.tangents import filled
 from rune.transforms.derivatives.vjp import pull_back
 
 Mode = Literal["forward", "reverse"]
@@ -170,10 +170,9 @@ def _row(at: _At, number: int) -> list[Value]:
 
     def back(cotangent: Value) -> list[Value]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
-        in_cts = pull_back(at.linear, cts)
-        return [filled_as(t, ct) for t, ct in zip(active, in_cts, strict=True)]
+        in_cts = pull_back(at.linear, cts, types)
+        return [ct for ct, a in zip(in_cts, at.active, strict=True) if a]
 
-    active = [t for t, a in zip(types, at.active, strict=True) if a]
     rows = iter(_on_lanes(back, _basis(type)))
     return [
         _split_first(next(rows), type.shape) if a else _nothing(type, t) for t, a in zip(types, at.active, strict=True)

@@ -51,13 +51,12 @@ def linear_transpose(
     out_tree, out_types = flat.out_tree, staged.program.output_types
     # Captured values come first among the inputs; they are constants of the linear map.
     linear, nonzero = _derivative(_with_identities(staged.program), len(staged.captured))
-    known = [False] * len(staged.captured) + [True] * len(types)
+    known = dict(zip(linear.inputs, staged.captured, strict=False))
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
         cts = cotangents_of(NAME, out_types, out_tree, cotangent)
         read = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
-        values = [*staged.captured, *(None for _ in types)]
-        pulled = backward(linear, known, values, read)
+        pulled = backward(linear, known, read)
         return tree.unflatten(treedef, map(filled_as, types, pulled))
 
     return transposed

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rune.core.dead_code import prune
+from rune.core.dead_code import live_equations
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, current, type_of, use
@@ -126,12 +126,10 @@ def linearize_flat(
 
 def linear_map(staged: Staged, nonzero: tuple[bool, ...]) -> LinearMap:
     """The staged equations that outputs depend on, and the captured values that these read."""
-    program, count = staged.program, len(staged.captured)
-    pruned, live_inputs = prune(program, [True] * len(program.outputs))
-    live = live_inputs[:count]
-    residuals = tuple(r for r, is_live in zip(staged.captured, live, strict=True) if is_live)
-    variables = [v for v, is_live in zip(program.inputs[:count], live, strict=True) if is_live]
+    program = staged.program
+    equations, live = live_equations(program.equations, program.outputs)
+    residuals = {v: x for v, x in zip(program.inputs, staged.captured, strict=False) if v in live}
     # The tangent inputs stay, used or not: the caller passes them all.
-    inputs = (*variables, *program.inputs[count:])
-    linear_program = Program(inputs, pruned.equations, pruned.outputs, name=program.name)
-    return LinearMap(linear_program, residuals, nonzero)
+    inputs = (*residuals, *staged.own_inputs)
+    linear_program = Program(inputs, equations, program.outputs, name=program.name)
+    return LinearMap(linear_program, tuple(residuals.values()), nonzero)

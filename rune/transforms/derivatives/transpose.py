@@ -8,63 +8,65 @@ output with a cotangent depends on its results. What readers give is added up by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
 
 from rune.array import Array
-from rune.core.interpreter import bind
+from rune.core.interpreter import bind, current
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.values import Value, Values
 from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops.family import not_linear, types_text
-from rune.transforms.derivatives.contributions import Contributions
+from rune.transforms.derivatives.contributions import Contributions, Shares
 
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
 
-def backward(program: Program, linear: Sequence[bool], values: Values, cotangents: Values) -> list[Array | None]:
-    """Cotangents of the linear inputs (None: zero).
+def backward(program: Program, known: Mapping[Var, Value], cotangents: Values) -> list[Array | None]:
+    """Cotangents of the other inputs, in which the program is linear (None: zero).
 
-    `values` has one entry per input, ignored for linear ones; one cotangent per output.
+    known: the values of the inputs that are not linear; there is one cotangent for each output
     Errors: MissingRule if a primitive on the way has no transpose.
     """
-    return in_copied_context(_backward, program, linear, values, cotangents)
+    return in_copied_context(_backward, program, known, cotangents)
 
 
-def _backward(program: Program, linear: Sequence[bool], values: Values, cotangents: Values) -> list[Array | None]:
-    env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
-    inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
+def _backward(program: Program, known: Mapping[Var, Value], cotangents: Values) -> list[Array | None]:
+    env = dict(known)
     linear_equations = _run_forward(program, env)
-    contributions = Contributions()
+    sums = Shares() if current().is_typed else Contributions()
     for atom, ct in zip(program.outputs, cotangents, strict=True):
-        _contribute(contributions, atom, ct, env)
-    alive = _alive(program.outputs, cotangents, linear_equations)
+        _contribute(sums, atom, ct, env)
+    asks = any(e.primitive.transposes_zeros for e in linear_equations)
+    alive = _alive(program.outputs, cotangents, linear_equations) if asks else frozenset()
     for equation in reversed(linear_equations):
         is_asked = equation.primitive.transposes_zeros and not alive.isdisjoint(equation.results)
-        _transpose_equation(equation, env, contributions, is_asked)
+        _transpose_equation(equation, env, sums, is_asked)
     # Cotangents of results were used up on the way; those of the inputs remain.
-    return [contributions.take(v) for v in inputs]
+    return [sums.take(v) for v in program.inputs if v not in known]
 
 
 def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
     """Compute what depends on known values alone; returns the other equations, in order."""
     linear: list[Equation] = []
     for equation in program.equations:
-        if all(isinstance(a, Literal) or a in env for a in equation.operands):
-            args = [_read(env, a) for a in equation.operands]
-            set_line(equation.frame)
-            out = bind(equation.primitive, *args, **equation.params)
-            outs = out if equation.primitive.multiple_results else (out,)
-            env.update(zip(equation.results, outs, strict=True))
-        else:
+        if any(_is_linear(a, env) for a in equation.operands):
             linear.append(equation)
+            continue
+        args = [_read(env, a) for a in equation.operands]
+        set_line(equation.frame)
+        out = bind(equation.primitive, *args, **equation.params)
+        outs = out if equation.primitive.multiple_results else (out,)
+        env.update(zip(equation.results, outs, strict=True))
     return linear
 
 
+def _is_linear(atom: Atom, env: Mapping[Var, Any]) -> TypeGuard[Var]:
+    return isinstance(atom, Var) and atom not in env
+
+
 def _alive(outputs: Sequence[Atom], cotangents: Values, equations: Sequence[Equation]) -> set[Atom]:
-    """What the outputs that have a cotangent depend on; nothing, if no rule asks for it."""
-    if not any(e.primitive.transposes_zeros for e in equations):
-        return set()
+    """What the outputs that have a cotangent depend on."""
     alive = {atom for atom, ct in zip(outputs, cotangents, strict=True) if ct is not None}
     for equation in reversed(equations):
         if not alive.isdisjoint(equation.results):
@@ -72,20 +74,20 @@ def _alive(outputs: Sequence[Atom], cotangents: Values, equations: Sequence[Equa
     return alive
 
 
-def _read(env: dict[Var, Any], atom: Atom) -> Value:
+def _read(env: Mapping[Var, Any], atom: Atom) -> Value:
     return atom.value if isinstance(atom, Literal) else env[atom]
 
 
-def _contribute(contributions: Contributions, atom: Atom, ct: Value | None, env: dict[Var, Any]) -> None:
+def _contribute(sums: Contributions, atom: Atom, ct: Value | None, env: Mapping[Var, Any]) -> None:
     # A literal or a known value is a constant of the linear map: its cotangent is not needed.
-    if ct is not None and isinstance(atom, Var) and atom not in env:
-        contributions.add(atom, ct)
+    if ct is not None and _is_linear(atom, env):
+        sums.add(atom, ct)
 
 
-def _transpose_equation(equation: Equation, env: dict[Var, Any], contributions: Contributions, is_asked: bool) -> None:
+def _transpose_equation(equation: Equation, env: Mapping[Var, Any], sums: Contributions, is_asked: bool) -> None:
     # All readers of the results come later, so these cotangents are complete, and used up here.
-    linear = [isinstance(a, Var) and a not in env for a in equation.operands]
-    cts = contributions.of_results(equation, linear)
+    linear = [_is_linear(a, env) for a in equation.operands]
+    cts = sums.of_results(equation, linear)
     if all(ct is None for ct in cts) and not is_asked:
         return
     primitive = equation.primitive
@@ -94,20 +96,20 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], contributions: 
             f"transpose: cannot transpose {primitive} (it has no transpose rule)", hint=NOT_LINEAR, frame=equation.frame
         )
     set_line(equation.frame)
-    _check_linear(equation, linear)
+    if primitive.linear_in:
+        _check_linear(equation, linear)
     inputs = [a.type if is_linear else _read(env, a) for a, is_linear in zip(equation.operands, linear, strict=True)]
     ct = cts if primitive.multiple_results else cts[0]
     out = primitive.transpose(ct, linear, *inputs, **equation.params)
-    for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
-        if is_linear:
-            _contribute(contributions, atom, value, env)
+    for atom, value in zip(equation.operands, out, strict=True):
+        _contribute(sums, atom, value, env)
 
 
 def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
     """Raise TransformError unless the equation is linear in these operands together."""
     groups = equation.primitive.linear_in
     dependent = [number for number, is_linear in enumerate(linear) if is_linear]
-    if not groups or any(set(dependent) <= set(group) for group in groups):
+    if any(set(dependent) <= set(group) for group in groups):
         return
     operation = f"{equation.primitive} of {types_text([a.type for a in equation.operands])}"
     allowed = " or ".join(_operands(group) for group in groups)

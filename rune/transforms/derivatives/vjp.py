@@ -3,7 +3,7 @@
 The forward pass runs once and keeps exactly the residuals that the transposed map reads. As in
 JAX, the transposed map is linear over the complex numbers, without conjugation: the gradient of a
 real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goes along its conjugate.
-`grad` asks for one row: the map at the cotangent 1 (grad.py, which has all its signatures).
+`grad` pulls back one cotangent, 1, which needs no checks (grad.py, which has all its signatures).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def vjp(
     leaves, flat = flatten("vjp", main, primals)
     outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
     pull: VjpFunction[*tuple[Any, ...]] = VjpFunction.of(linear, leaves, outs, flat)
-    result = tree.unflatten(flat.out_tree, outs)
+    result = flat.out_tree.unflatten(outs)
     return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)
 
 
@@ -78,10 +78,7 @@ class VjpFunction(LinearNode, Generic[*Xs]):
         """One cotangent tree per argument. Errors: TransformError names the path that differs."""
         form = self.form
         cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
-        in_cts = iter(pull_back(self.linear, cts))
-        # The linear map has inputs for differentiable leaves alone; integers get float0.
-        filled_cts = [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types]
-        return tree.unflatten(form.treedef, filled_cts)
+        return form.treedef.unflatten(pull_back(self.linear, cts, form.types))
 
     def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
         return self.form.out_types, self.form.types
@@ -90,11 +87,11 @@ class VjpFunction(LinearNode, Generic[*Xs]):
 tree.register_node_class(VjpFunction)
 
 
-def pull_back(linear: LinearMap, cotangents: Sequence[Value | None]) -> list[Array | None]:
-    """Cotangents of the active inputs, None for zero."""
-    count = len(linear.residuals)
+def pull_back(linear: LinearMap, cotangents: Sequence[Value | None], types: Sequence[ArrayType]) -> list[Value]:
+    """Cotangents of primals of these types, for those of all outputs (None: zero)."""
     # The linear program takes the residuals first, which are known, then the tangents.
-    mask = [False] * count + [True] * (len(linear.program.inputs) - count)
-    values = [*linear.residuals, *(None for _ in mask[count:])]
+    known = dict(zip(linear.program.inputs, linear.residuals, strict=False))
     read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
-    return backward(linear.program, mask, values, read)
+    in_cts = iter(backward(linear.program, known, read))
+    # It has tangents of differentiable leaves alone; integers get float0.
+    return [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in types]

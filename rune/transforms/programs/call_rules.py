@@ -17,7 +17,7 @@ from rune.core.higher import Calls, Runs
 from rune.core.interpreter import bind, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
-from rune.core.sizes import Sizes, match_sizes, type_with_sizes
+from rune.core.sizes import Sizes, match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
 from rune.core.varying import Variation
@@ -36,7 +36,7 @@ Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which 
 def type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayType, ...]:
     """The program's output types, with its symbolic sizes as the arguments have them."""
     sizes = sizes_of(program, types)
-    return tuple(type_with_sizes(t, sizes) for t in program.output_types)
+    return tuple(type_with_sizes(t, sizes) for t in program.output_types) if sizes else program.output_types
 
 
 def calls(*args: object, program: Program, **_: object) -> tuple[Calls, ...]:
@@ -67,11 +67,25 @@ def vary(axes: Sequence[Axes], params: Params) -> Variation:
 
 def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:
     """What the program's symbolic sizes are for arguments of these types."""
-    return match_sizes(program.input_types, types, f"{program.name}: cannot run")
+    return match_sizes(program.input_types, types, f"{program.name}: cannot run") if is_sized(program) else {}
+
+
+@per_program
+def is_sized(program: Program) -> bool:
+    """Whether the arguments give sizes to the program."""
+    return any(t.is_symbolic for t in program.input_types)
+
+
+@per_program
+def is_closed(program: Program) -> bool:
+    """Whether the program's inputs tell all that it needs, as those of most do."""
+    return not program.constants and not untold_sizes(program)
 
 
 def closed_call(program: Program, sizes: Sizes, args: Sequence[Value]) -> tuple[Program, list[Value]]:
     """A program whose operands tell all that it needs, and those operands."""
+    if is_closed(program):
+        return program, [*args]
     closed_program, witnesses = with_witnesses(program, sizes)
     closed_program, values = opened(closed_program)
     return closed_program, [*values, *witnesses, *args]
