@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar, Token
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
+from rune.context import innermost, inside
 from rune.errors import UnhandledEffect
 from rune.records import dataclass
 
@@ -99,29 +99,34 @@ class Tell(Effect[None]):
         return self.about.kind
 
 
-_stack: ContextVar[tuple[Handler, ...]] = ContextVar("rune_handlers", default=())
-
-
 class Handler:
     """Answers the effects of one kind inside its `with` block."""
 
     kind: ClassVar[type[Effect[Any]]] = Effect
-    __slots__ = ("_tokens",)
+    __slots__ = ("_blocks",)
 
     def answer(self, effect: Any) -> Any:
         """The answer; `perform(effect)` in here asks the handlers outside."""
         raise NotImplementedError(type(self).__name__)
 
     def __enter__(self):
-        self._tokens: list[Token[tuple[Handler, ...]]] = [*getattr(self, "_tokens", ()), _put(self)]
+        block = inside(Handlers, Handlers((*_handlers(), self)))
+        self._blocks: list[inside[Handlers]] = [*getattr(self, "_blocks", ()), block]
+        block.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        _stack.reset(self._tokens.pop())
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
+        self._blocks.pop().__exit__(error, value, traceback)
 
 
-def _put(handler: Handler) -> Token[tuple[Handler, ...]]:
-    return _stack.set((*_stack.get(), handler))
+class Handlers(tuple[Handler, ...]):
+    """The handlers in force, the innermost last."""
+
+    __slots__ = ()
+
+
+def _handlers() -> Handlers:
+    return innermost(Handlers) or Handlers()
 
 
 def perform(effect: Effect[R]) -> R:
@@ -129,14 +134,11 @@ def perform(effect: Effect[R]) -> R:
 
     Errors: UnhandledEffect where there is none and the kind has no default.
     """
-    stack = _stack.get()
-    for depth in range(len(stack) - 1, -1, -1):
-        if issubclass(effect.kind, stack[depth].kind):
-            token = _stack.set(stack[:depth])
-            try:
-                return stack[depth].answer(effect)
-            finally:
-                _stack.reset(token)
+    handlers = _handlers()
+    for depth in range(len(handlers) - 1, -1, -1):
+        if issubclass(effect.kind, handlers[depth].kind):
+            with inside(Handlers, Handlers(handlers[:depth])):
+                return handlers[depth].answer(effect)
     return effect.unhandled()
 
 

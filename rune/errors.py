@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from typing import Any, TypeVar
 
+from rune.context import innermost, inside, put
 from rune.frames import PASSED_OVER, Frame, is_passed_over
 from rune.listing import names as _names
 from rune.scopes import scope
@@ -59,9 +60,6 @@ __all__ = [
 ]
 
 
-_line: ContextVar[Frame | None] = ContextVar("rune_line", default=None)
-
-
 def in_copied_context(function: Callable[..., R], *args: Any) -> R:
     """`function(*args)` in a copy of the context: the caller does not see what it sets there.
 
@@ -74,40 +72,28 @@ def in_copied_context(function: Callable[..., R], *args: Any) -> R:
 
 def set_line(frame: Frame | None) -> None:
     """Attribute what follows in this context to this line of the user's; None: to the caller's."""
-    _line.set(frame)
+    put(Frame, frame)
 
 
-class at_line:
+def at_line(frame: Frame | None) -> inside[Frame]:
     """Inside the block, attribute what is done to this line of the user's; None: to the caller's.
 
     So a program that is rewritten keeps the lines that it came from.
     """
-
-    __slots__ = ("frame", "token")
-
-    def __init__(self, frame: Frame | None):
-        self.frame = frame
-
-    def __enter__(self) -> None:
-        self.token = _line.set(self.frame)
-
-    def __exit__(self, error: object, value: object, traceback: object) -> None:
-        _line.reset(self.token)
+    return inside(Frame, frame)
 
 
 def user_frame() -> Frame | None:
     """The line of `at_line`, else the innermost frame outside the package, if there is one."""
-    line = _line.get()
+    line = innermost(Frame)
     if line is not None:
         return line
     frame = sys._getframe(1)
     # The first test nearly always decides, and it runs for every operation that is traced.
     while frame is not None and (frame.f_code.co_filename in PASSED_OVER or is_passed_over(frame)):
         frame = frame.f_back
-    if frame is not None and frame.f_code.co_filename == threading.__file__:
+    if frame is None or frame.f_code.co_filename == threading.__file__:
         return None  # in a thread of the package's
-    if frame is None:
-        return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, scope())
 
 

@@ -9,23 +9,28 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from contextvars import ContextVar
 from typing import ParamSpec, Self, TypeVar
+
+from rune.context import innermost, inside, put
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_scope: ContextVar[str] = ContextVar("rune_scope", default="")
+
+class Scope(str):
+    """The names of the scopes around, the outermost first, with slashes between them."""
+
+    __slots__ = ()
 
 
 def scope() -> str:
     """The names of the scopes here, the outermost first, with slashes between them."""
-    return _scope.get()
+    return innermost(Scope) or ""
 
 
 def set_scope(name: str) -> None:
     """What follows in this context is in this scope and in no other."""
-    _scope.set(name)
+    put(Scope, Scope(name))
 
 
 class named_scope(ContextDecorator):
@@ -52,11 +57,12 @@ class named_scope(ContextDecorator):
         return type(self)(self.name)
 
     def __enter__(self) -> None:
-        outer = _scope.get()
-        self._token = _scope.set(f"{outer}/{self.name}" if outer else self.name)
+        outer = scope()
+        self._block = inside(Scope, Scope(f"{outer}/{self.name}" if outer else self.name))
+        self._block.__enter__()
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
-        _scope.reset(self._token)
+        self._block.__exit__(error, value, traceback)
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

@@ -17,13 +17,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from rune import config, settings
 from rune.backends import Device, device_named, platform_name
+from rune.context import innermost, inside
 from rune.errors import ArgumentError
 from rune.records import dataclass
 from rune.transforms import late_modules
@@ -157,7 +156,14 @@ FIXED: Mapping[str, tuple[Any, str]] = {
 _SAME = {("jax_explicit_x64_dtypes", 1): "warn"} | {(n, "allow"): None for n in FIXED if "guard" in n}
 
 _process: dict[str, Any] = {}
-_blocks: ContextVar[Mapping[str, Any]] = ContextVar("rune_as_jax_flags", default=MappingProxyType({}))
+
+
+class Options(dict[str, Any]):
+    """What the blocks around say of options that nothing in rune depends on."""
+
+
+def _options() -> Mapping[str, Any]:
+    return innermost(Options) or {}
 
 
 def value_of(name: str) -> Any:
@@ -165,9 +171,9 @@ def value_of(name: str) -> Any:
     if name in ACTING:
         return ACTING[name].value(config.current())
     if name in NOTED:
-        return _blocks.get().get(name, _process.get(name, NOTED[name]))
+        return _options().get(name, _process.get(name, NOTED[name]))
     if name in FIXED:  # a block may say the same in another word
-        return _blocks.get().get(name, FIXED[name][0])
+        return _options().get(name, FIXED[name][0])
     raise AttributeError(f"Unrecognized config option: {name}")
 
 
@@ -228,11 +234,8 @@ class Block(ContextDecorator):
 
 @contextmanager
 def _noted(name: str, value: object) -> Iterator[None]:
-    token = _blocks.set({**_blocks.get(), name: value})
-    try:
+    with inside(Options, Options({**_options(), name: value})):
         yield
-    finally:
-        _blocks.reset(token)
 
 
 _REQUIRED = object()

@@ -20,8 +20,9 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes, lax, tree
 from rune.array import Array
-from rune.checkify.calls import NullState, Site, State, Wider, calling, carrier, state_of_call, within
+from rune.checkify.calls import NullState, Site, State, Wider, carrier, within
 from rune.config import setting
+from rune.context import innermost, inside
 from rune.core.interpreter import Tracer, type_of
 from rune.core.staging import stage
 from rune.errors import ArgumentError
@@ -29,6 +30,7 @@ from rune.listing import names as _names
 from rune.random.keys import key_data
 from rune.transforms import late_modules
 from rune.transforms.arguments import require_callable, value_leaves
+from rune.transforms.callers import Callers
 from rune.transforms.checks.failures import of_lanes
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.sharding.localize import meshes_within
@@ -232,7 +234,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     leaves, treedef = tree.flatten((fmt_args, fmt_kwargs))
     values = [_numbers_of(x) for x in value_leaves("checkify.check", leaves, treedef)]
     site = Site(msg, treedef, tuple((v.dtype, tuple(map(int, v.shape))) for v in values))
-    state = state_of_call.get()
+    state = innermost(State)
     if state is not None:
         number = next(_numbers)
         state.sites[number] = site
@@ -269,7 +271,7 @@ def check_error(error: Error) -> None:
     """
     if not isinstance(error, Error):
         raise ArgumentError(f"check_error: cannot take {type(error).__name__} (an Error required)")
-    state = state_of_call.get()
+    state = innermost(State)
     if state is None:
         text = error.get()
         if text is not None:
@@ -322,7 +324,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
     """With `check`, and nothing else."""
     if FailedCheckError not in errors:
-        with calling(NullState(rnp.zeros(1, rnp.uint32)), None, None):
+        with inside(State, NullState(rnp.zeros(1, rnp.uint32))), inside(Callers, None):
             return init_error, f(*args, **kwargs)
     state = State(rnp.zeros(1 + width, rnp.uint32))
     result = within(state, f, args, kwargs)

@@ -7,9 +7,7 @@ and return them, as they do any other value; of several devices the one counts t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
@@ -19,14 +17,16 @@ import rune.numpy as rnp
 from rune import dtypes, tree
 from rune.array import Array, as_array
 from rune.config import setting
+from rune.context import innermost, inside
 from rune.errors import TransformError
 from rune.records import dataclass
 from rune.sharding import P
 from rune.transforms.arguments import put_on
+from rune.transforms.callers import Callers, callers
 from rune.transforms.checks.failures import last_failure, of_lanes
 from rune.transforms.compile.jit import Jitted
-from rune.transforms.references import Ref, calls_of_jitted
-from rune.transforms.sharding.shard_map import Sharded, calls_of_sharded
+from rune.transforms.references import Ref
+from rune.transforms.sharding.shard_map import Sharded
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +144,13 @@ _WORDS = "rune_checkify_words"
 
 def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
     """The result of a jitted function inside of a checked call, which goes on with its words."""
-    state = state_of_call.get()
+    state = innermost(State)
     assert state is not None
     if jitted.checked is None:
         jitted.checked = _part_of(jitted)
     function, part = cast("_Checked", jitted.checked)
-    token = calls_of_jitted.set(None)
-    try:
+    with inside(Callers, replace(callers(), of_jitted=None)):
         words, result = part(*args, **kwargs, **{_WORDS: state[...]})
-    finally:
-        calls_of_jitted.reset(token)
     state.note(function)
     state[...] = words
     return result
@@ -170,7 +167,7 @@ def _part_of(jitted: Jitted[..., object]) -> _Checked:
 
 def _call_sharded(sharded: Sharded, args: tuple) -> object:
     """The result of a shard_map inside of a checked call; each device has words of its own."""
-    state = state_of_call.get()
+    state = innermost(State)
     assert state is not None
     part = Part(sharded.function)
 
@@ -183,11 +180,8 @@ def _call_sharded(sharded: Sharded, args: tuple) -> object:
     checked = replace(
         sharded, function=on_a_device, in_specs=(P(), *sharded.specs_of(args)), out_specs=(P(names), sharded.out_specs)
     )
-    token = calls_of_sharded.set(None)
-    try:
+    with inside(Callers, replace(callers(), of_sharded=None)):
         words, result = cast("tuple[Array, object]", checked(state[...], *args))
-    finally:
-        calls_of_sharded.reset(token)
     state.note(part)
     state[...] = of_lanes(words)
     return result
@@ -195,22 +189,8 @@ def _call_sharded(sharded: Sharded, args: tuple) -> object:
 
 def within(state: State, f: Callable[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
     """f(*args, **kwargs), whose checks are noted in `state`."""
-    with calling(state, _call_jitted, _call_sharded), setting(checkified=True):
+    with inside(State, state), inside(Callers, _CALLERS), setting(checkified=True):
         return f(*args, **kwargs)
 
 
-@contextmanager
-def calling(
-    state: State | None, jitted: Callable[..., object] | None, sharded: Callable[..., object] | None
-) -> Iterator[None]:
-    """Checks note in `state`, and these make the calls of jitted functions and of shard_map."""
-    tokens = state_of_call.set(state), calls_of_jitted.set(jitted), calls_of_sharded.set(sharded)
-    try:
-        yield
-    finally:
-        state_of_call.reset(tokens[0])
-        calls_of_jitted.reset(tokens[1])
-        calls_of_sharded.reset(tokens[2])
-
-
-state_of_call: ContextVar[State | None] = ContextVar("rune_checkify", default=None)
+_CALLERS = Callers(_call_jitted, _call_sharded)

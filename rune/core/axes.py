@@ -8,11 +8,10 @@ they depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
+from rune.context import innermost, inside
 from rune.core.abstract_mesh import Name
 from rune.core.higher import calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current
@@ -34,22 +33,14 @@ class LaneAxis:
     devices: int = 1
 
 
-_batching: ContextVar[LaneAxis | None] = ContextVar("rune_batched_axis", default=None)
-
-
-@contextmanager
-def batching(axis: LaneAxis | None) -> Iterator[None]:
+def batching(axis: LaneAxis | None) -> inside[LaneAxis]:
     """Inside the block the batch rule of this axis runs: programs are batched for it."""
-    token = _batching.set(axis)
-    try:
-        yield
-    finally:
-        _batching.reset(token)
+    return inside(LaneAxis, axis)
 
 
 def own_axis() -> LaneAxis | None:
     """The axis whose batch rule runs now: for a rule that batches a function, then or later."""
-    return _batching.get()
+    return innermost(LaneAxis)
 
 
 def batched_axis(program: Program) -> LaneAxis | None:

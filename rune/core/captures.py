@@ -13,27 +13,30 @@ from rune.core.values import Value
 class Captures:
     """The values that an interpreter's program reads from outside, and their variables, in order.
 
-    copies: whether NumPy data is copied, since it may be written to later; a program that stands
-            in another leaves it to that one.
+    outside: the interpreter around that one; a value's own may be further out
+    copies:  whether NumPy data is copied, since it may be written to later; a program that stands
+             in another leaves it to that one
+    entries: variable and value, by the value's id
     """
 
-    __slots__ = ("_by_id", "_copies", "_interpreter", "copies")
+    __slots__ = ("_copies", "_outside", "copies", "entries")
 
-    def __init__(self, interpreter: Interpreter, copies: bool):
-        self._interpreter, self.copies = interpreter, copies
-        # A value stands beside its id, so that the id cannot be taken by another object.
-        self._by_id: dict[int, tuple[Var, Value]] = {}
+    def __init__(self, outside: Interpreter | None, copies: bool):
+        self._outside, self.copies = outside, copies
+        # A value stands beside its id, so that the id cannot be taken by another object. The
+        # interpreter does not stand here: in a cycle, its values would outlive it.
+        self.entries: dict[int, tuple[Var, Value]] = {}
         self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def variable(self, value: Value) -> Var:
         """The variable of a value. Errors: EscapedTracerError for a tracer from anywhere else."""
         if self.copies and isinstance(value, np.ndarray):
             value = self._as_now(value)
-        if id(value) not in self._by_id:
+        if id(value) not in self.entries:
             if isinstance(value, Tracer):
-                check_encloses(value, self._interpreter)
-            self._by_id[id(value)] = (Var(type_of(value)), value)
-        return self._by_id[id(value)][0]
+                check_encloses(value, self._outside)
+            self.entries[id(value)] = (Var(type_of(value)), value)
+        return self.entries[id(value)][0]
 
     def _as_now(self, value: np.ndarray) -> np.ndarray:
         _, copy = self._copies.get(id(value), (value, None))
@@ -41,7 +44,3 @@ class Captures:
             copy = value.copy()
             self._copies[id(value)] = value, copy
         return copy
-
-    def pairs(self) -> tuple[tuple[Var, Value], ...]:
-        """The variables, each with its value."""
-        return tuple(self._by_id.values())

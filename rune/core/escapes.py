@@ -23,10 +23,9 @@ def check_live(tracer: Tracer) -> None:
         raise escaped(tracer)
 
 
-def check_encloses(tracer: Tracer, interpreter: Interpreter) -> None:
-    """Raise EscapedTracerError unless the tracer's transformation is live around `interpreter`."""
+def check_encloses(tracer: Tracer, outside: Interpreter | None) -> None:
+    """Raise EscapedTracerError unless the tracer's transformation is live, `outside` or around it."""
     check_live(tracer)
-    outside = interpreter.parent
     while outside is not None and outside is not tracer.interpreter:
         outside = outside.parent
     if outside is None:

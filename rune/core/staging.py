@@ -63,7 +63,7 @@ class Stage(Interpreter):
         super().__init__(parent)
         self.inputs: list[Var] = []
         self.equations: list[Equation] = []
-        self.captures = Captures(self, copies=not self.is_staged)
+        self.captures = Captures(parent, copies=not self.is_staged)
         self.is_staged, self.is_stored = True, False
 
     def inner(self) -> Stage:
@@ -105,7 +105,7 @@ class Stage(Interpreter):
     def program(self, outputs: Sequence[Value], name: str) -> Staged:
         """The program written so far, its captured values leading the inputs."""
         atoms = tuple(map(self.atom, outputs))
-        captured = self.captures.pairs()
+        captured = self.captures.entries.values()
         inputs = (*(var for var, _ in captured), *self.inputs)
         program = Program(inputs, tuple(self.equations), atoms, name=name)
         return Staged(program, tuple(value for _, value in captured), self.axes)
@@ -158,7 +158,7 @@ def as_literal(value: Any) -> Literal | None:
     """A literal for a rank-0 concrete value, else None."""
     if isinstance(value, Tracer):
         return None
-    scalar = dtypes.scalar_type(value)
+    scalar = None if hasattr(value, "rank0") else dtypes.scalar_type(value)
     if scalar is not None:
         return Literal(np.asarray(value, scalar[0]), ArrayType((), *scalar))
     data = value if isinstance(value, np.ndarray | np.generic) else value.rank0()

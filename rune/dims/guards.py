@@ -12,23 +12,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from numbers import Number
 from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rune.context import innermost, put
 from rune.errors import DimensionError, in_copied_context
 
 if TYPE_CHECKING:
     from rune.dims.algebra import Dim
 
 R = TypeVar("R")
-Questions = list[tuple["Dim", Any]]  # a size, and what it was found not to be
+
+
+class Questions(list[tuple["Dim", Any]]):
+    """Sizes, each with what it was found not to be."""
+
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = os.path.join(_LIBRARY, "site-packages") + os.sep
-_questions: ContextVar[Questions | None] = ContextVar("rune_questions", default=None)
 # Not empty while anybody watches, in whatever context: sizes ask this first, since it costs less.
 watchers: list[Questions] = []
 
@@ -39,8 +42,8 @@ def watched(function: Callable[..., R], *args: object) -> tuple[R, Questions]:
 
 
 def _watch(function: Callable[..., R], args: Sequence[object]) -> tuple[R, Questions]:
-    asked: Questions = []
-    _questions.set(asked)
+    asked = Questions()
+    put(Questions, asked)
     watchers.append(asked)
     try:
         return function(*args), asked
@@ -50,7 +53,7 @@ def _watch(function: Callable[..., R], args: Sequence[object]) -> tuple[R, Quest
 
 def ask_equal(size: Dim, other: object) -> None:
     """Called by `size == other`."""
-    asked = _questions.get()
+    asked = innermost(Questions)
     if asked is not None and size is not other and _is_from_outside():
         if isinstance(other, Number) or type(other) is type(size):
             asked.append((size, other))
@@ -58,7 +61,7 @@ def ask_equal(size: Dim, other: object) -> None:
 
 def ask_hash(size: Dim) -> None:
     """Called by `hash(size)`. Errors: DimensionError where the size is used as a key outside."""
-    if _questions.get() is not None and _is_from_outside():
+    if innermost(Questions) is not None and _is_from_outside():
         raise DimensionError(
             f"hash: cannot look up the dimension {size} in a set or a dictionary "
             f"(it may equal a key, and would not be found)"

@@ -130,8 +130,10 @@ def _fitted(rule: JvpRule) -> JvpRule:
 def _unfitted(rule: Rule) -> Rule:
     def unfitted(cotangent: Value, linear: Batched, *inputs: Any, **params: object) -> list[Array | None]:
         cts = rule(cotangent, linear, *inputs, **params)
-        types = [i if is_linear else None for i, is_linear in zip(inputs, linear)]
-        return [None if ct is None or t is None else unfit(ct, t) for ct, t in zip(cts, types, strict=True)]
+        return [
+            unfit(ct, type) if is_linear and ct is not None else None
+            for ct, type, is_linear in zip(cts, inputs, linear, strict=True)
+        ]
 
     return unfitted
 

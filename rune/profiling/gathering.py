@@ -8,8 +8,8 @@ from __future__ import annotations
 import atexit
 import sys
 from collections.abc import Mapping
-from contextvars import ContextVar
 
+from rune.context import innermost, inside
 from rune.profiling.events import Kind, ended, here, moment
 from rune.profiling.profile import Profile
 
@@ -17,7 +17,6 @@ DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, pr
 
 gathers: list[Profile] = []  # all profiles that gather in the process; empty, there is nothing to record
 _process: list[Profile] = []  # one, or none
-_current: ContextVar[Profile | None] = ContextVar("rune_profile", default=None)
 
 
 def profile_process() -> None:
@@ -35,29 +34,29 @@ def is_asked_for(environment: Mapping[str, str]) -> bool:
 
 def current() -> Profile | None:
     """The profile that gathers in this context, or in the process."""
-    return _current.get() or (_process[0] if _process else None)
+    return innermost(Profile) or (_process[0] if _process else None)
 
 
 class gathering:
     """Inside the block, this profile gathers; at its end it is complete."""
 
-    __slots__ = ("profile", "token")
+    __slots__ = ("block", "profile")
 
     def __init__(self, profile: Profile):
-        self.profile = profile
+        self.profile, self.block = profile, within(profile)
 
     def __enter__(self) -> Profile:
-        self.token = _current.set(self.profile)
+        self.block.__enter__()
         gathers.append(self.profile)
         return self.profile
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
-        _current.reset(self.token)
+        self.block.__exit__(error, value, traceback)
         gathers.remove(self.profile)
         self.profile.end()
 
 
-class within:
+def within(profile: Profile | None) -> inside[Profile]:
     """Inside the block, in another thread, a profile records what is done; None: no profile does.
 
     For threads that work for the one that asked for the profile: `current()` there, `within` here.
@@ -66,17 +65,7 @@ class within:
     >>> with profiling.within(profiling.current()):
     ...     pass
     """
-
-    __slots__ = ("profile", "token")
-
-    def __init__(self, profile: Profile | None):
-        self.profile = profile
-
-    def __enter__(self) -> None:
-        self.token = _current.set(self.profile)
-
-    def __exit__(self, error: object, value: object, traceback: object) -> None:
-        _current.reset(self.token)
+    return inside(Profile, profile)
 
 
 class span:

@@ -21,13 +21,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar, Token
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from rune import dtypes, tree
 from rune.array import as_array
+from rune.context import innermost, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
@@ -63,7 +63,7 @@ class Ref:
     def __init__(self, value: Any):
         self.value = value
         self.home: Interpreter = current()
-        self.frame = _frame.get()
+        self.frame = innermost(Frame)
         _alive.add(self)
 
     @property
@@ -182,8 +182,6 @@ class Written(BaseException):
         self.refs = tuple(refs)
 
 
-# Who makes the calls of jitted functions here: call(jitted, args, kwargs). `checkify` does, inside.
-calls_of_jitted: ContextVar[Callable[..., object] | None] = ContextVar("rune_calls_of_jitted", default=None)
 _READ, _WRITE = "read", "write"
 
 
@@ -195,7 +193,7 @@ class Frame:
     notes:   which uses mean that the body has to carry the reference
     """
 
-    __slots__ = ("_held", "_noted", "_token", "notes", "owner", "refs", "refuses", "values")
+    __slots__ = ("_held", "_noted", "_outer", "notes", "owner", "refs", "refuses", "values")
 
     def __init__(
         self,
@@ -211,7 +209,8 @@ class Frame:
         self._noted: dict[int, Ref] = {}
 
     def __enter__(self) -> Frame:
-        self._token: Token[Frame | None] = _frame.set(self)
+        self._outer = innermost(Frame)
+        put(Frame, self)
         for ref, value in zip(self.refs, self.values, strict=True):
             self._hold(ref)
             ref.value, ref.home, ref.frame = value, current(), self
@@ -221,7 +220,7 @@ class Frame:
         self.values = [ref.value for ref in self.refs]
         for ref, held, home, frame in reversed(self._held):
             ref.value, ref.home, ref.frame = held, home, frame
-        _frame.reset(self._token)
+        put(Frame, self._outer)
         if error is None and self._noted:
             raise Written(tuple(self._noted.values()))
 
@@ -237,13 +236,12 @@ class Frame:
         self._held.append((ref, ref.value, ref.home, ref.frame))
 
 
-_frame: ContextVar[Frame | None] = ContextVar("rune_references", default=None)
 _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
 
 
 def _note(ref: Ref, use: str) -> bool:
     """Tell the body under way of a reference from outside of it."""
-    frame = _frame.get()
+    frame = innermost(Frame)
     if frame is None or ref.frame is frame:
         return False
     frame.note(ref, use)

@@ -20,15 +20,13 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import errors
-from rune.core import axes, interpreter
-from rune.dims import guards
+from rune import context
+from rune.core import interpreter
 from tests.support.sampling import IS_WHOLE
 
 PACKAGE = os.path.dirname(rune.__file__)
 FILES = (contextlib.__file__, PACKAGE)
-METHODS = {"reset", "run", "set"}  # of variables and contexts
-VARIABLES = (interpreter._current, errors._line, axes._batching, guards._questions)
+METHODS = {"put", "reset", "run", "set"}  # of variables and contexts
 X = rnp.arange(3.0)
 
 
@@ -46,6 +44,11 @@ TRANSFORMED: dict[str, Callable[[], Any]] = {
     "make_program": lambda: rune.make_program(lambda x: square(x) + 1)(X),
     "named axis": lambda: rune.vmap(lambda x: rune.lax.psum(x, "i"), axis_name="i")(X),
 }
+
+
+def surroundings() -> tuple[object, dict[type, object]]:
+    """What the context of the test carries."""
+    return interpreter._current.get(None), dict(context._entries.get())
 
 
 @functools.cache
@@ -84,10 +87,10 @@ def interrupted(run: Callable[[], Any], step: int) -> bool:
 def test_an_interrupt_at_any_step_leaves_the_context_as_it_was(name: str):
     run = TRANSFORMED[name]
     run()
-    before = [variable.get(None) for variable in VARIABLES]
+    before = surroundings()
     reached = itertools.takewhile(lambda step: interrupted(run, step), itertools.count())
 
     steps = 0
     for steps in reached:
-        assert [variable.get(None) for variable in VARIABLES] == before, f"at step {steps}"
+        assert surroundings() == before, f"at step {steps}"
     assert steps > 10

@@ -16,13 +16,13 @@ from rune import tree
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.transforms.arguments import function_name
+from rune.transforms.callers import callers
 from rune.transforms.compile import stages
 from rune.transforms.references import (
     Outside,
     Ref,
     Written,
     boxed,
-    calls_of_jitted,
     require_none,
     surroundings,
     unboxed,
@@ -70,7 +70,7 @@ class CompiledCall(Protocol):
 def call_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """A call where there are references, among the arguments or around the function."""
     # Who makes it there has references of its own.
-    if (call := calls_of_jitted.get()) is not None:
+    if (call := callers().of_jitted) is not None:
         return call(compiled, args, kwargs)
     return _beside(compiled, args, kwargs, compiled.call_with_arrays, lambda passing: passing)
 

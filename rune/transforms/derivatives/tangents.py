@@ -108,7 +108,9 @@ def filled_as(type: ArrayType, ct: Value | None) -> Value:
     """The tangent or cotangent of a value of this type; for zero an array as in `filled`."""
     if type.dtype not in dtypes.INEXACT:
         return float0_zeros(type)
-    return zeros(type) if ct is None else weak_as(type, ct)
+    if ct is None:
+        return zeros(type)
+    return weak_as(type, ct) if type.weak else ct
 
 
 def cotangents_of(

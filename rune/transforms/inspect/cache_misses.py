@@ -11,7 +11,6 @@ import functools
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import fields
 from types import CodeType
 from typing import Any
@@ -19,6 +18,7 @@ from weakref import WeakSet
 
 from rune import tree
 from rune.config import Config
+from rune.context import innermost, inside
 from rune.core.types import ArrayType
 from rune.transforms.arguments import function_name, leaf_path
 from rune.transforms.tree_difference import paths, shown
@@ -26,7 +26,13 @@ from rune.tree import TreeDef
 
 Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
 
-_collecting: ContextVar[tuple[list[str], ...]] = ContextVar("rune_cache_misses", default=())
+
+class Collectors(tuple[list[str], ...]):
+    """The lists of all blocks around that collect reasons."""
+
+    __slots__ = ()
+
+
 _traced: WeakSet[CodeType] = WeakSet()  # the code that some jitted function has been traced from
 _ABSENT = object()
 _log = logging.getLogger("rune")
@@ -47,17 +53,14 @@ def explain_cache_misses() -> Iterator[list[str]]:
     ['jit: traced lambda again (argument[0]: shape [3] before, [4] now)']
     """
     reasons: list[str] = []
-    token = _collecting.set((*_collecting.get(), reasons))
-    try:
+    with inside(Collectors, Collectors((*(innermost(Collectors) or ()), reasons))):
         yield reasons
-    finally:
-        _collecting.reset(token)
 
 
 def note(function: Callable[..., object], key: Key, known: Collection[Key]) -> None:
     """Record why a trace is about to be made, if a block around the call collects reasons."""
     code = _code(function)
-    if collectors := _collecting.get():
+    if collectors := innermost(Collectors):
         why = "; ".join(_differences(key, known)) if known else _first(function, code)
         message = f"jit: traced {function_name(function)} {'again' if known else 'first'} ({why})"
         _log.warning(message)

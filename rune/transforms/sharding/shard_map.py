@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextvars import ContextVar
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 
 from rune import tree
@@ -17,6 +16,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, get_mesh
 from rune.transforms.arguments import function_name, key_path, named, require_callable
+from rune.transforms.callers import callers
 from rune.transforms.derivatives.flat_functions import Flat, flatten
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.programs.interned import interned
@@ -150,10 +150,6 @@ class Sharded:
         return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs, body.operands))
 
 
-# Who makes the calls here: call(sharded, args). `checkify` does, inside.
-calls_of_sharded: ContextVar[Callable[..., object] | None] = ContextVar("rune_calls_of_sharded", default=None)
-
-
 def _sharded(
     function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object
 ) -> Callable[..., R]:
@@ -163,7 +159,7 @@ def _sharded(
     )
 
     def sharded(*args: object) -> object:
-        call = calls_of_sharded.get()
+        call = callers().of_sharded
         return over_devices(*args) if call is None else call(over_devices, args)
 
     return named(sharded, function, "shard_map")
