@@ -180,48 +180,55 @@ class Need:
         return replace(self, note=self.note.or_else(other.note))
 
 
-class Recorder(Handler):
-    """The boundary of a program: its answers depend on its own inputs alone.
+class Inputs:
+    """What a program takes from the handlers outside, as inputs, to answer effects itself.
 
     enter:    makes an input of the program for a value from outside, and gives its tracer
     outside:  a context in which to ask outside: what handlers compute there is not traced
-    index:    for the body of a loop, gives the step
     entered:  the values that became inputs, in order
-    leaks:    an answer that is not recorded was given: the trace holds for this call alone
     """
 
-    __slots__ = ("_enter", "_index", "_open", "_outside", "entered", "leaks")
+    __slots__ = ("_enter", "_outside", "_sources", "entered")
 
     def __init__(
-        self,
-        enter: Callable[[Any], object],
-        outside: Callable[[], AbstractContextManager[object]] = nullcontext,
-        index: Callable[[], object] | None = None,
+        self, enter: Callable[[Any], object], outside: Callable[[], AbstractContextManager[object]] = nullcontext
     ):
-        self._enter, self._outside, self._index = enter, outside, index
-        self._open: dict[type[Effect[Any]], tuple[Effect[Any], Source, Any]] = {}
+        self._enter, self._outside = enter, outside
+        self._sources: dict[type[Effect[Any]], tuple[Effect[Any], Source, Any]] = {}
         self.entered: list[Any] = []
-        self.leaks = False
 
-    def answer(self, effect: Effect[object]) -> Any:
-        """The answer from inputs of the program."""
-        if effect.kind.recorded:
-            answer = self._inside(effect).answer(effect)
-        else:
-            answer, self.leaks = perform(effect), True
-        return answer if self._index is None else effect.at(answer, self._index())
-
-    def _inside(self, effect: Effect[object]) -> Any:
-        if effect.kind not in self._open:
+    def handler(self, effect: Effect[object]) -> Any:
+        """What answers effects of this kind from inputs; the first of a kind makes them."""
+        if effect.kind not in self._sources:
             about = effect.about if isinstance(effect, Ask) else effect
             with self._outside():
                 source: Source = perform(Ask(about))
             self.entered += source.values
-            inside = source.inside([self._enter(v) for v in source.values])
-            self._open[effect.kind] = about, source, inside
-        return self._open[effect.kind][2]
+            handler = source.inside([self._enter(v) for v in source.values])
+            self._sources[effect.kind] = about, source, handler
+        return self._sources[effect.kind][2]
 
     def needs(self) -> tuple[Need, ...]:
         """What the program that was traced needs at every run; () if it performed no effect."""
-        opened = self._open.values()
-        return tuple(Need(about, source.signature, inside.note()) for about, source, inside in opened)
+        return tuple(Need(about, source.signature, h.note()) for about, source, h in self._sources.values())
+
+
+class Recorder(Handler):
+    """The boundary of a program: its answers depend on its own inputs alone.
+
+    index: for the body of a loop, gives the step
+    leaks: an answer that is not recorded was given: the trace holds for this call alone
+    """
+
+    __slots__ = ("_index", "inputs", "leaks")
+
+    def __init__(self, inputs: Inputs, index: Callable[[], object] | None = None):
+        self.inputs, self._index, self.leaks = inputs, index, False
+
+    def answer(self, effect: Effect[object]) -> Any:
+        """The answer from inputs of the program."""
+        if effect.kind.recorded:
+            answer = self.inputs.handler(effect).answer(effect)
+        else:
+            answer, self.leaks = perform(effect), True
+        return answer if self._index is None else effect.at(answer, self._index())

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 import rune
-from rune.effects import Ask, Each, Effect, Handler, Recorder, Tell, perform
+from rune.effects import Ask, Each, Effect, Handler, Inputs, Recorder, Tell, perform
 from rune.errors import UnhandledEffect
 from tests.support.arrays import array
 
@@ -193,18 +193,18 @@ def test_a_recorder_answers_from_its_inputs_and_asks_once():
 
     with Counter(10) as counter:
         perform(Next())
-        with Recorder(enter) as recorder:
+        with Recorder(Inputs(enter)) as recorder:
             answers = [perform(Next()), perform(Next())]
 
-    assert (answers, entered, recorder.entered) == ([1000, 1001], [11], [11])
+    assert (answers, entered, recorder.inputs.entered) == ([1000, 1001], [11], [11])
     assert counter.count == 1, "the recorder tells nothing by itself"
 
 
 def test_the_needs_of_a_program_are_asked_for_and_told_at_every_run():
-    with Counter(10), Recorder(lambda v: v) as recorder:
+    with Counter(10), Recorder(Inputs(lambda v: v)) as recorder:
         perform(Next())
         perform(Next())
-    (need,) = recorder.needs()
+    (need,) = recorder.inputs.needs()
 
     with Counter(50) as counter:
         assert need.values() == [50]
@@ -214,10 +214,10 @@ def test_the_needs_of_a_program_are_asked_for_and_told_at_every_run():
 
 
 def test_a_program_without_effects_needs_nothing():
-    with Recorder(lambda v: v) as recorder:
+    with Recorder(Inputs(lambda v: v)) as recorder:
         pass
 
-    assert recorder.needs() == ()
+    assert recorder.inputs.needs() == ()
     assert not recorder.leaks
 
 
@@ -226,9 +226,9 @@ def test_a_program_does_not_fit_a_source_of_another_signature():
         def answer(self, effect: Any) -> Any:
             return From([0], "others") if isinstance(effect, Ask) else super().answer(effect)
 
-    with Counter(10), Recorder(lambda v: v) as recorder:
+    with Counter(10), Recorder(Inputs(lambda v: v)) as recorder:
         perform(Next())
-    (need,) = recorder.needs()
+    (need,) = recorder.inputs.needs()
 
     with Others(10):
         assert need.values() is None
@@ -237,20 +237,20 @@ def test_a_program_does_not_fit_a_source_of_another_signature():
 
 
 def test_recorders_nest():
-    with Counter(10), Recorder(lambda v: v + 100) as outer:
+    with Counter(10), Recorder(Inputs(lambda v: v + 100)) as outer:
         perform(Next())
-        with Recorder(lambda v: v + 1000) as inner:
+        with Recorder(Inputs(lambda v: v + 1000)) as inner:
             assert perform(Next()) == 1111
-        for need in inner.needs():
+        for need in inner.inputs.needs():
             need.tell()
         assert perform(Next()) == 112
 
-    assert inner.entered == [111]
-    assert [need.note for need in outer.needs()] == [3]
+    assert inner.inputs.entered == [111]
+    assert [need.note for need in outer.inputs.needs()] == [3]
 
 
 def test_a_recorder_with_a_step_gives_every_step_its_answer():
-    with Counter(10), Recorder(lambda v: v, index=lambda: 500):
+    with Counter(10), Recorder(Inputs(lambda v: v), index=lambda: 500):
         assert perform(Next()) == 510
 
 

@@ -100,10 +100,10 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
     inputs = (*captured, *effect_vars, *number_vars, *argument_vars)
     return Traced(
         replace(staged.program, inputs=inputs),
-        (*staged.captured, *recorders[-1].entered),
+        (*staged.captured, *recorders[-1].inputs.entered),
         function.out_tree,
         bool(numbers),
-        recorders[-1].needs(),
+        recorders[-1].inputs.needs(),
     )
 
 

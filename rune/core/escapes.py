@@ -24,7 +24,7 @@ def check_live(tracer: Tracer) -> None:
 
 
 def check_encloses(tracer: Tracer, outside: Interpreter | None) -> None:
-    """Raise EscapedTracerError unless the tracer's transformation is live, `outside` or around it."""
+    """Raise EscapedTracerError unless a tracer's transformation is live, `outside` or around it."""
     check_live(tracer)
     while outside is not None and outside is not tracer.interpreter:
         outside = outside.parent

@@ -16,7 +16,8 @@ import hashlib
 import itertools
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from rune import dtypes, effects, ops
@@ -94,6 +95,17 @@ class Taken:
     count: int
     names: Mapping[str, Frame | None]
 
+    def then(self, more: Taken) -> Taken:
+        """This and what is taken next. Errors: ArgumentError for a name that is in both."""
+        for name, frame in more.names.items():
+            if name in self.names:
+                raise ArgumentError(
+                    f"draw: cannot name two draws {name!r} (the first was at {self.names[name]})",
+                    hint="give each call a scope: `with rune.random.seed(0).fold(step):`",
+                    frame=frame,
+                )
+        return Taken(self.count + more.count, {**self.names, **more.names} if more.names else self.names)
+
     def or_else(self, other: Taken) -> Taken:
         """What is taken where one of two programs runs: numbers enough for either."""
         return Taken(max(self.count, other.count), {**self.names, **other.names})
@@ -104,11 +116,11 @@ class Origin:
     """Where the keys of a stream come from, as values."""
 
     key: Key
-    first: Array  # the number of the next draw
-    folds: Sequence[Any]
+    first: Value  # the number of the next draw
+    folds: Sequence[Any] = ()
 
     @property
-    def values(self) -> Sequence[Array]:
+    def values(self) -> Sequence[Value]:
         """The inputs that a program needs for it."""
         return [self.key, self.first, *self.folds]
 
@@ -117,14 +129,34 @@ class Origin:
         """What a trace depends on besides: the types, and how much is folded in."""
         return tuple(map(type_of, self.values))
 
-    def inside(self, values: Sequence[ArrayLike]) -> Stream:
+    def inside(self, values: Sequence[Any]) -> Stream:
         """The stream that a program draws from, of its inputs."""
         key, first, *folds = values
-        return Stream(key, first, tuple(folds))
+        return Stream(Origin(key, first, tuple(folds)))
 
     def at(self, index: ArrayLike) -> Origin:
         """The origin for one lane or step."""
         return Origin(self.key, self.first, (*self.folds, index))
+
+    def after(self, count: int) -> Origin:
+        """Where the keys come from after so many draws."""
+        if isinstance(self.first, int):
+            return replace(self, first=as_array(self.first + count, dtypes.u32))
+        return replace(self, first=ops.add(self.first, as_array(count, dtypes.u32)))
+
+    def next_key(self) -> Key:
+        """The key of the next draw."""
+        return self._key_at(literal(0, dtypes.u32), self.first)
+
+    def named_key(self, name: str) -> Key:
+        """The key of the draw of this name."""
+        return self._key_at(*_position(name))
+
+    def _key_at(self, high: Value, low: Value) -> Key:
+        draw_key = random_fold_in(self.key, high, low)
+        for index in self.folds:
+            draw_key = fold(draw_key, index)
+        return draw_key
 
 
 @dataclass(slots=True, eq=False)
@@ -132,11 +164,8 @@ class Stream(effects.Handler):
     """Answers draws. `seed` makes one; a second `with` of it goes on where the first stopped."""
 
     kind: ClassVar[type[effects.Effect[Array]]] = Draw
-    key: Key
-    first: ArrayLike = 0  # the number of its first draw; inside a program a value
-    folds: tuple[ArrayLike, ...] = ()
-    count: int = 0
-    names: dict[str, Frame | None] = field(default_factory=dict)
+    origin: Origin  # of its first draw
+    draws: Taken = Taken(0, MappingProxyType({}))
 
     def fold(self, index: int) -> Stream:
         """The stream as lane or step `index` of a transformation sees it, from its beginning.
@@ -144,50 +173,26 @@ class Stream(effects.Handler):
         Under `seed(0)` lane i of vmap(f) is f under `seed(0).fold(i)`. In a training loop,
         `with rune.random.seed(0).fold(step):` gives every step draws of its own.
         """
-        return Stream(self.key, self.first, (*self.folds, as_array(index, dtypes.u32)))
+        return Stream(self.origin.at(as_array(index, dtypes.u32)))
 
     def answer(self, effect: object) -> Any:
         """A key, the origin, or nothing for a note."""
         match effect:
-            case Draw(by=by, name=name):
-                return self._draw(by, name)
+            case Draw(name=None):
+                origin = self.origin.after(self.draws.count)
+                self.draws = self.draws.then(Taken(1, {}))
+                return origin.next_key()
+            case Draw(name=name) if name is not None:
+                self.draws = self.draws.then(Taken(0, {name: user_frame()}))
+                return self.origin.named_key(name)
             case effects.Ask():
-                return Origin(self.key, self._next(), self.folds)
+                return self.origin.after(self.draws.count)
             case effects.Tell(note=note):
-                self._advance(note)
+                self.draws = self.draws.then(note)
 
     def note(self) -> Taken:
         """What has been drawn so far."""
-        return Taken(self.count, dict(self.names))
-
-    def _draw(self, by: str, name: str | None) -> Key:
-        if name is None:
-            position = literal(0, dtypes.u32), self._next()
-            self._advance(Taken(1, {}))
-        else:
-            position = _position(name)
-            self._advance(Taken(0, {name: user_frame()}))
-        draw_key = random_fold_in(self.key, *position)
-        for index in self.folds:
-            draw_key = fold(draw_key, index)
-        return draw_key
-
-    def _next(self) -> Array:
-        """The number of the next draw."""
-        if isinstance(self.first, int):
-            return as_array(self.first + self.count, dtypes.u32)
-        return ops.add(self.first, as_array(self.count, dtypes.u32))
-
-    def _advance(self, draws: Taken) -> None:
-        for name, frame in draws.names.items():
-            if name in self.names:
-                raise ArgumentError(
-                    f"draw: cannot name two draws {name!r} (the first was at {self.names[name]})",
-                    hint="give each call a scope: `with rune.random.seed(0).fold(step):`",
-                    frame=frame,
-                )
-        self.names.update(draws.names)
-        self.count += draws.count
+        return self.draws
 
 
 def _position(name: str) -> tuple[Value, Value]:
@@ -213,7 +218,7 @@ def seed(seed: ArrayLike) -> Stream:
     """
     is_number = isinstance(seed, int) or not getattr(seed, "shape", ())
     root = key(seed) if is_number and not is_keys(seed) else seed
-    return Stream(single_key("seed", root))
+    return Stream(Origin(single_key("seed", root), 0))
 
 
 def draw(name: str | None = None) -> Key:

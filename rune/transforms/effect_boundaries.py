@@ -20,7 +20,8 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
     assert isinstance(stage, Stage)
     parent = stage.parent
     assert parent is not None
-    return effects.Recorder(lambda value: stage.new_input(type_of(value)), lambda: use(parent), index)
+    inputs = effects.Inputs(lambda value: stage.new_input(type_of(value)), lambda: use(parent))
+    return effects.Recorder(inputs, index)
 
 
 def lanes(parent: Interpreter, numbers: Callable[[], Value], join: Callable[[Value], Value]) -> effects.Each:

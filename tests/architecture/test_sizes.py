@@ -113,5 +113,31 @@ def test_an_interpreter_is_a_page_and_its_class_a_screen(path: str, name: str):
     assert (node.end_lineno or 0) - node.lineno + 1 <= 40
 
 
+def class_lines(path: str, name: str) -> int:
+    """The length of a class of the package."""
+    (node,) = (n for n in Source(ROOT / path).tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    return (node.end_lineno or 0) - node.lineno + 1
+
+
+def test_the_interpreter_that_writes_programs_is_two_screens_at_most():
+    assert class_lines("rune/core/staging.py", "Stage") <= 60
+    assert class_lines("rune/core/captures.py", "Captures") <= 40
+    assert len((ROOT / "rune/core/staging.py").read_text().splitlines()) <= 200
+
+
+HANDLERS = {"Handler": 25, "Each": 25, "Recorder": 25, "Stream": 40}  # a stream also says how to fold it
+
+
+def test_a_handler_is_short():
+    classes = [n for s in sources("rune") for n in s.tree.body if isinstance(n, ast.ClassDef)]
+    handlers = [
+        n for n in classes if n.name == "Handler" or {*map(ast.unparse, n.bases)} & {"Handler", "effects.Handler"}
+    ]
+    lengths = {n.name: (n.end_lineno or 0) - n.lineno + 1 for n in handlers}
+
+    assert set(lengths) == set(HANDLERS)
+    assert not {name: n for name, n in lengths.items() if n > HANDLERS[name]}
+
+
 def test_the_order_of_the_passes_is_one_page():
     assert len((ROOT / "rune/lowering/pipeline.py").read_text().splitlines()) <= 150

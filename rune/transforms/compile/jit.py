@@ -336,9 +336,9 @@ class Jitted(Generic[P, R]):
         program, witnesses = with_witnesses(staged.program, {})
         captured = (*witnesses, *staged.captured)
         donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
-        needs, leaks = recorders[-1].needs(), recorders[-1].leaks
+        needs, leaks = recorders[-1].inputs.needs(), recorders[-1].leaks
         traced = Traced(program, captured, out_trees[-1], donated, program.output_types, needs, leaks, staged.axes)
-        return traced, recorders[-1].entered
+        return traced, recorders[-1].inputs.entered
 
     # --- running it -------------------------------------------------------------------------
 

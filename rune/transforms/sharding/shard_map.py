@@ -206,10 +206,10 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
 
     staged = region_stage.trace_program(recorded, types, function_name(function.function))
     # What a body closes over, and the answers to its effects, every device has whole.
-    operands = [*staged.captured, *args, *recorders[-1].entered]
-    leading, following = len(staged.captured), len(recorders[-1].entered)
+    operands = [*staged.captured, *args, *recorders[-1].inputs.entered]
+    leading, following = len(staged.captured), len(recorders[-1].inputs.entered)
     all_specs = (*(COPIES,) * leading, *specs, *(COPIES,) * following)
-    return _Body(interned(staged.program), operands, all_specs, recorders[-1].needs())
+    return _Body(interned(staged.program), operands, all_specs, recorders[-1].inputs.needs())
 
 
 def _block_type(function: Flat, region: Region, number: int, type: ArrayType, spec: PartitionSpec) -> ArrayType:
