@@ -26,16 +26,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_entries: ContextVar[Mapping[type, Any]] = ContextVar("rune_context", default=MappingProxyType({}))
+_entries: ContextVar[Mapping[type, object]] = ContextVar("rune_context", default=MappingProxyType({}))
 
 
 def innermost(kind: type[T]) -> T | None:
     """The innermost entry of this type; None outside of all."""
-    return _entries.get().get(kind)
+    return _entries.get().get(kind)  # type: ignore[return-value]  # it is of its kind
 
 
 def put(kind: type[T], entry: T | None) -> None:

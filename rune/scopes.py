@@ -25,7 +25,7 @@ class Scope(str):
 
 def scope() -> str:
     """The names of the scopes here, the outermost first, with slashes between them."""
-    return innermost(Scope) or ""
+    return str(innermost(Scope) or "")
 
 
 def set_scope(name: str) -> None:

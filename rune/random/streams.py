@@ -129,7 +129,7 @@ class Origin:
         """What a trace depends on besides: the types, and how much is folded in."""
         return tuple(map(type_of, self.values))
 
-    def inside(self, values: Sequence[Any]) -> Stream:
+    def inside(self, values: Sequence[Array]) -> Stream:
         """The stream that a program draws from, of its inputs."""
         key, first, *folds = values
         return Stream(Origin(key, first, tuple(folds)))

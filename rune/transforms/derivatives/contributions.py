@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import dims
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Collective
 from rune.core.program import Equation, Var
@@ -28,11 +29,11 @@ class Contributions(dict[Var, Any]):
         """Add what one reader gives."""
         self[variable] = add(self[variable], ct) if variable in self else ct
 
-    def take(self, variable: Var) -> Any:
+    def take(self, variable: Var) -> Array | None:
         """The cotangent, which is complete; None if nothing was added."""
         return self.pop(variable, None)
 
-    def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Any]:
+    def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Array | None]:
         """The cotangents of an equation's results. linear: which operands have a cotangent."""
         return [self.take(v) for v in equation.results]
 
@@ -46,12 +47,12 @@ class Shares(Contributions):
         axes = type_of(ct).varying
         sums[axes] = add(sums[axes], ct) if axes in sums else ct
 
-    def take(self, variable: Var) -> Any:
+    def take(self, variable: Var) -> Array | None:
         """The cotangent, which is complete; None if nothing was added."""
         sums = self.pop(variable, {}).values()
         return functools.reduce(add, (cotangent(ct, variable.type.varying) for ct in sums)) if sums else None
 
-    def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Any]:
+    def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Array | None]:
         """The cotangents of an equation's results; shares stay shares if they may wait.
 
         linear: which operands have a cotangent; shares of several would be as many sums

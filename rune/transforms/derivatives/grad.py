@@ -140,7 +140,7 @@ def value_and_grad(
 
 
 def _value_and_gradient(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     argnums: int | Sequence[int],
     has_aux: bool,
     holomorphic: bool,

@@ -61,7 +61,7 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
     return linear
 
 
-def _is_linear(atom: Atom, env: Mapping[Var, Any]) -> TypeGuard[Var]:
+def _is_linear(atom: Atom, env: Mapping[Var, object]) -> TypeGuard[Var]:
     return isinstance(atom, Var) and atom not in env
 
 
@@ -78,7 +78,7 @@ def _read(env: Mapping[Var, Any], atom: Atom) -> Value:
     return atom.value if isinstance(atom, Literal) else env[atom]
 
 
-def _contribute(sums: Contributions, atom: Atom, ct: Value | None, env: Mapping[Var, Any]) -> None:
+def _contribute(sums: Contributions, atom: Atom, ct: Value | None, env: Mapping[Var, object]) -> None:
     # A literal or a known value is a constant of the linear map: its cotangent is not needed.
     if ct is not None and _is_linear(atom, env):
         sums.add(atom, ct)
