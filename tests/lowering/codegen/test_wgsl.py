@@ -17,7 +17,7 @@ from rune.backends import wgpu
 from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.wgsl.expr import REGISTERS, STORED, Expressions
-from rune.lowering.codegen.wgsl.helpers import _FUNCTIONS
+from rune.lowering.codegen.wgsl.helpers import FUNCTIONS
 from rune.lowering.codegen.wgsl.render import Rendered, render
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
@@ -345,7 +345,7 @@ code f(x: read i32[8], y: read i32[8], z: write i32[8]) {
 def test_no_remainder_is_the_languages_own():
     # naga makes OpSRem of it, which Vulkan leaves undefined for negative numbers.
     assert "%" not in render(parse(REMAINDERS)).text
-    assert "%" not in "".join(_FUNCTIONS.values())
+    assert "%" not in "".join(FUNCTIONS.values())
 
 
 LOOSE = frozenset({"div", "sqrt", "denormals"})

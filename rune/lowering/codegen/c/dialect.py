@@ -1,6 +1,6 @@
 """Dialect: what distinguishes one C-family language from another, as data.
 
-The renderer (cstyle.py) knows the shape that all of them share; spelling, types, address spaces
+The renderer (render.py) knows the shape that all of them share; spelling, types, address spaces
 and built-in functions stand here. Format strings take their operands as {0}, {1}, {2}.
 """
 

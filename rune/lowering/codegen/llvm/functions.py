@@ -46,7 +46,7 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     apply = _called if name in args[0].writer.called else _in_place
     if operand not in dtypes.FLOATING:
         return apply(name, operand, args)
-    # f16 and bf16 are f32 in registers (llvm_types.py), and rounded afterwards.
+    # f16 and bf16 are f32 in registers (types.py), and rounded afterwards.
     wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
     result = apply(name, wide, args)
     return result if operand in OPERATIONS[name].closed else round_to(result, operand)
