@@ -14,7 +14,7 @@ from dataclasses import field
 
 import numpy as np
 
-from rune.lowering.codegen.spirv.words import (
+from rune.lowering.codegen.spirv.binary.words import (
     ALIGNED,
     BuiltIn,
     Capability,
