@@ -4,15 +4,15 @@
       s add= x[j]         ->     s = s + x[j];                 or     s = s + x[args.at_x + j];
     }                          }                                    }
 
-Both walks are here, as is what follows from a language's `Spelling`. A language adds how it holds
-dtypes, reaches memory, and writes literals, operations and the function of a kernel: c/, wgsl/.
+Here is what follows from a language's `Spelling`. A language adds how it holds dtypes, reaches
+memory, and writes literals, operations and the function of a kernel: c/, wgsl/.
 Every expression can stand as an operand: a name, a call, a literal, or in parentheses.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Container, Sequence
 from dataclasses import field
 from typing import ClassVar, Generic, TypeVar
@@ -21,25 +21,9 @@ import numpy as np
 
 from rune.dims import Size
 from rune.lowering.codegen.infix import ascii_name, bare, index_text, unfolded
-from rune.lowering.codegen.units import refuse_unit
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Alloc,
-    Assign,
-    Barrier,
-    Fetch,
-    For,
-    Function,
-    If,
-    KernelCode,
-    Kind,
-    Let,
-    MatrixProduct,
-    Stmt,
-    Store,
-    Var,
-)
+from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
+from rune.lowering.kernel.expr import Const, Expr, Load
+from rune.lowering.kernel.nodes import Accumulate, For, Function, If, KernelCode, Kind
 from rune.lowering.kernel.rewrite import Body, perfect_nest, updated
 from rune.records import dataclass
 
@@ -62,7 +46,7 @@ class Spelling:
 
 
 @dataclass(slots=True)
-class Expressions(ABC):
+class Expressions(ExpressionWalk[str]):
     """Renders expressions. `names`: of locals, loop variables and sizes, as the text has them."""
 
     names: dict[str, str]
@@ -77,24 +61,8 @@ class Expressions(ABC):
         """A name within an index expression."""
 
     @abstractmethod
-    def index(self, dim: Size) -> str:
-        """An index expression as a value."""
-
-    @abstractmethod
     def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
         """The value of an element."""
-
-    @abstractmethod
-    def const(self, c: Const) -> str:
-        """A literal."""
-
-    @abstractmethod
-    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
-        """A conversion of a rendered value."""
-
-    @abstractmethod
-    def bitcast(self, arg: Expr, target: np.dtype) -> str:
-        """The same bits in another dtype of the same size."""
 
     @abstractmethod
     def choice(self, condition: str, a: str, b: str) -> str:
@@ -104,42 +72,17 @@ class Expressions(ABC):
     def converted(self, text: str, type_: str) -> str:
         """The language's own conversion."""
 
-    @abstractmethod
-    def op(self, op: Op) -> str:
-        """An operation."""
-
-    def expr(self, expr: Expr) -> str:
-        """The expression as an operand."""
-        match expr:
-            case Const():
-                return self.const(expr)
-            case Local(name=name):
-                return self.local(name)
-            case Index(dim=dim):
-                return self.index(dim)
-            case Load():
-                return self.load(expr)
-            case Cast(arg=arg, dtype=dtype):
-                return self.cast(self.expr(arg), arg.dtype, dtype)
-            case Op(name="bitcast", args=(arg,), dtype=dtype):
-                return self.bitcast(arg, dtype)
-            case Op(name="integer_part", args=(arg,), dtype=dtype):
-                return self.converted(self.expr(arg), self.register(dtype))
-            case Op(name="select", args=args):
-                return self.choice(*map(self.expr, args))
-            case Op():
-                return self.op(expr)
-
     def local(self, name: str) -> str:
-        """What a name stands for."""
         return self.names[name]
+
+    def integer_part(self, arg: Expr, target: np.dtype) -> str:
+        return self.converted(self.expr(arg), self.register(target))
 
     def size(self, x: Size) -> str:
         """An index expression, without parentheses around a sum."""
         return index_text(x, self.symbol)
 
     def load(self, load: Load) -> str:
-        """An element; where the guard does not hold, 0."""
         value = self.element(load.buffer, load.indices[0], load.dtype)
         if load.guard is None:
             return value
@@ -153,7 +96,7 @@ E = TypeVar("E", bound=Expressions)
 
 
 @dataclass(slots=True)
-class Statements(ABC, Generic[E]):
+class Statements(StatementWalk, Generic[E]):
     """The lines of a kernel in the making. A language adds how each statement reads.
 
     reserved, prefixes: identifiers that no name of a kernel may be, or begin with
@@ -170,59 +113,21 @@ class Statements(ABC, Generic[E]):
 
     @property
     @abstractmethod
-    def language(self) -> str:
-        """Its name, for errors."""
-
-    @property
-    @abstractmethod
     def index_type(self) -> str:
         """The type of index arithmetic."""
-
-    @abstractmethod
-    def store(self, stmt: Store) -> None:
-        """Write an element."""
-
-    @abstractmethod
-    def alloc(self, stmt: Alloc) -> None:
-        """Declare an array."""
-
-    @abstractmethod
-    def barrier(self, stmt: Barrier) -> None:
-        """Wait for the threads of a group."""
 
     @abstractmethod
     def threads(self, nest: Sequence[For]) -> None:
         """Bind the variables of a WORKGROUP nest."""
 
-    def stmt(self, stmt: Stmt) -> None:
-        """Write one statement."""
-        match stmt:
-            case Let(name=name, value=value):
-                self.let(name, value)
-            case Var(name=name, init=init):
-                self.declare(self.expressions.spelling.variable, name, init)
-            case Assign(name=name, value=value):
-                self.emit(f"{self.name(name)} = {self.expr(value)};")
-            case Accumulate():
-                self.accumulate(stmt)
-            case Store():
-                self.store(stmt)
-            case If():
-                self.branch(stmt)
-            case For():
-                self.loop(stmt)
-            case Alloc():
-                self.alloc(stmt)
-            case Barrier():
-                self.barrier(stmt)
-            case Fetch():
-                self.fetch(stmt)
-            case MatrixProduct():
-                self.multiply(stmt)
-
     def let(self, name: str, value: Expr) -> None:
-        """Name a value."""
         self.declare(self.expressions.spelling.constant, name, value)
+
+    def var(self, name: str, init: Expr) -> None:
+        self.declare(self.expressions.spelling.variable, name, init)
+
+    def assign(self, name: str, value: Expr) -> None:
+        self.emit(f"{self.name(name)} = {self.expr(value)};")
 
     def declare(self, spelling: str, name: str, value: Expr) -> None:
         """Declare a scalar."""
@@ -234,18 +139,16 @@ class Statements(ABC, Generic[E]):
         return self.expr(value)
 
     def accumulate(self, stmt: Accumulate) -> None:
-        """Combine a value into a scalar."""
         self.emit(f"{self.name(stmt.name)} = {self.expr(updated(stmt))};")
 
     def branch(self, stmt: If) -> None:
-        """Write an If."""
         orelse = stmt.orelse
         self.block(f"if ({self.expr(stmt.condition)}) {{", stmt.body, "" if orelse else "}")
         if orelse:
             self.block("} else {", orelse)
 
     def loop(self, loop: For) -> None:
-        """Write a loop; of one over the threads of a group each runs one iteration."""
+        # Of a loop over the threads of a group each runs one iteration.
         if loop.kind is Kind.WORKGROUP:
             nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
             self.threads(nest)
@@ -253,14 +156,6 @@ class Statements(ABC, Generic[E]):
             return
         var, extent = self.name(loop.var), self.expressions.size(loop.extent)
         self.block(self.expressions.spelling.loop.format(type=self.index_type, name=var, value=extent), loop.body)
-
-    def fetch(self, stmt: Fetch) -> None:
-        """Copy into shared memory."""
-        refuse_unit(stmt, self.language)
-
-    def multiply(self, stmt: MatrixProduct) -> None:
-        """Multiply matrices."""
-        refuse_unit(stmt, self.language)
 
     # --- lines -------------------------------------------------------------------------------
 

@@ -122,7 +122,8 @@ class Expressions(Shared):
             return f"({value + 1}{scalar.suffix} - 1)"
         return f"{value}{scalar.suffix}" if value >= 0 else f"({value}{scalar.suffix})"
 
-    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+    def cast(self, arg: Expr, target: np.dtype) -> str:
+        text, source = self.expr(arg), arg.dtype
         if source == target:
             return text
         to = self.scalar(target)
@@ -178,6 +179,8 @@ class Expressions(Shared):
     def op(self, op: Op) -> str:
         args = [self.expr(a) for a in op.args]
         dtype = op.args[-1].dtype
+        if op.name == "select":
+            return self.choice(*args)
         if op.name in COMPARISONS:
             return f"({args[0]} {SIGNS[op.name]} {args[1]})"
         if dtype == dtypes.bool_:

@@ -24,26 +24,21 @@ from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.spirv.scalar import Value
 from rune.lowering.codegen.subgroups import Alike, is_alike, with_alike
 from rune.lowering.codegen.target import Native
-from rune.lowering.codegen.units import refuse_unit
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
+from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
+from rune.lowering.kernel.expr import Const, Expr, Index, Load
 from rune.lowering.kernel.expr import Op as Operation
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
     Alloc,
-    Assign,
     Barrier,
-    Fetch,
     For,
     Function,
     If,
     KernelCode,
     Kind,
-    Let,
-    MatrixProduct,
     Stmt,
     Store,
-    Var,
 )
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
@@ -113,7 +108,7 @@ class Subgroup:
 
 
 @dataclass(slots=True)
-class Body:
+class Body(StatementWalk, ExpressionWalk[Value]):
     """Renders statements into a writer. `symbols`: what an index may mention.
 
     Of loop variables and sizes the dtype says no more than that they are not negative.
@@ -209,32 +204,27 @@ class Body:
         first, second = (self.expr(value).id for value in run.values)
         self.writer.store_pair(self.arrays[run.buffer], self.size(run.index).id, (first, second))
 
-    def stmt(self, stmt: Stmt) -> None:
-        """One statement."""
-        match stmt:
-            case Let(name=name, value=value):
-                self.bind(name, self.expr(value))
-            case Var(name=name, init=init):
-                value = self.expr(init)
-                self.variables[name] = self.variable(init.dtype)
-                self.variables[name].write(value)
-            case Assign(name=name, value=value):
-                self.variables[name].write(self.expr(value))
-            case Accumulate(name=name):
-                old = self.variables[name].read()
-                self.variables[name].write(self.combined(stmt.combine, old, stmt.value, stmt.contract))
-            case Store():
-                self.store(stmt)
-            case If():
-                self.branch(stmt)
-            case For():
-                self.loop(stmt)
-            case Alloc():
-                self.alloc(stmt)
-            case Barrier():
-                self.writer.barrier()
-            case Fetch() | MatrixProduct():
-                refuse_unit(stmt, "spirv")
+    @property
+    def language(self) -> str:
+        return "spirv"
+
+    def let(self, name: str, value: Expr) -> None:
+        self.bind(name, self.expr(value))
+
+    def var(self, name: str, init: Expr) -> None:
+        value = self.expr(init)
+        self.variables[name] = self.variable(init.dtype)
+        self.variables[name].write(value)
+
+    def assign(self, name: str, value: Expr) -> None:
+        self.variables[name].write(self.expr(value))
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        variable = self.variables[stmt.name]
+        variable.write(self.combined(stmt.combine, variable.read(), stmt.value, stmt.contract))
+
+    def barrier(self, stmt: Barrier) -> None:
+        self.writer.barrier()
 
     def variable(self, dtype: np.dtype) -> Variable:
         """A new mutable scalar."""
@@ -308,35 +298,32 @@ class Body:
         return index.render(self.writer, size, self.symbols, kind)
 
     def expr(self, expr: Expr) -> Value:
-        """The value of an expression."""
-        kind = self.writer.module.kind(expr.dtype)
-        match expr:
-            case Const(bits=bits):
-                return self.value(expr.dtype, self.writer.module.constant(kind, int.from_bytes(bits, "little")))
-            case Local(name=name):
-                return self.local(name)
-            case Index(dim=dim):
-                return self.size(dim, kind)
-            case Load():
-                return self.load(expr)
-            case Cast(arg=arg, dtype=dtype):
-                return self.cast(arg, dtype)
-            case Operation(name="bitcast", args=(arg,), dtype=dtype):
-                return scalar.bitcast(self.expr(arg), dtype)
-            case Operation(name="integer_part", args=(arg,), dtype=dtype):
-                return scalar.integer_part(self.expr(arg), dtype)
-            case Operation(name=name, args=args):
-                return self.operation(name, args)
+        self.writer.module.kind(expr.dtype)  # refuses what the device lacks
+        return ExpressionWalk.expr(self, expr)
+
+    def const(self, c: Const) -> Value:
+        return self.value(c.dtype, self.writer.module.constant(KINDS[c.dtype], int.from_bytes(c.bits, "little")))
+
+    def index(self, dim: Size) -> Value:
+        return self.size(dim, "i64")
+
+    def bitcast(self, arg: Expr, target: np.dtype) -> Value:
+        return scalar.bitcast(self.expr(arg), target)
+
+    def integer_part(self, arg: Expr, target: np.dtype) -> Value:
+        return scalar.integer_part(self.expr(arg), target)
+
+    def op(self, op: Operation) -> Value:
+        return self.operation(op.name, op.args)
 
     def local(self, name: str) -> Value:
-        """What a name stands for now."""
         if name in self.pieces:
             return self.pieces[name]()
         variable = self.variables.get(name)
         return self.symbols[name] if variable is None else variable.read()
 
     def load(self, load: Load) -> Value:
-        """An element; where the guard does not hold, 0 without a look at memory."""
+        # No look at memory where the guard does not hold.
         array = self.arrays[load.buffer]
 
         def read() -> Value:
@@ -352,15 +339,15 @@ class Body:
         loaded = self.writer.load(array, at)
         return self.value(dtype, loaded) if array.kind == KINDS[dtype] else self.value(dtypes.u8, loaded).apply("ne", 0)
 
-    def cast(self, arg: Expr, dtype: np.dtype) -> Value:
-        """A conversion; of an index, from as few bits as hold it."""
+    def cast(self, arg: Expr, target: np.dtype) -> Value:
+        # Of an index, from as few bits as hold it.
         if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
-            return scalar.convert(self.size(arg.dim, "i32"), dtype)
-        name, source = conversion_name(arg.dtype, dtype, scalar.NATIVE), arg.dtype
+            return scalar.convert(self.size(arg.dim, "i32"), target)
+        name, source = conversion_name(arg.dtype, target, scalar.NATIVE), arg.dtype
         if name in self.functions.known:
             wide = scalar.convert(self.expr(arg), scalar.NATIVE.registers.get(source, source))
-            return self.call(name, dtype, (wide,))
-        return scalar.convert(self.expr(arg), dtype)
+            return self.call(name, target, (wide,))
+        return scalar.convert(self.expr(arg), target)
 
     def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
         """An operation on expressions."""

@@ -223,7 +223,8 @@ class Expressions(Shared):
             return f"({text}f)" if text.startswith("-") else f"{text}f"
         return f"rune_float(0x{bits:x}u)"
 
-    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
+    def cast(self, arg: Expr, target: np.dtype) -> str:
+        text, source = self.expr(arg), arg.dtype
         if source == target:
             return text
         from_, to = self.register(source), self.register(target)
@@ -260,6 +261,8 @@ class Expressions(Shared):
         """An operation; of a float sum, product or quotient, what rounding gives, not pinned."""
         dtype = op.args[-1].dtype
         args = [self.expr(a) for a in op.args]
+        if op.name == "select":
+            return self.choice(*args)
         if dtype == dtypes.bool_:
             return _OF_BOOLS[op.name].format(*args)
         if dtype == dtypes.u64:

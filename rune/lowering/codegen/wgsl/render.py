@@ -40,16 +40,13 @@ from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
     Alloc,
-    Assign,
     Barrier,
     For,
     Function,
     KernelCode,
     Kind,
     Param,
-    Stmt,
     Store,
-    Var,
 )
 from rune.lowering.kernel.rewrite import (
     buffers_read,
@@ -147,7 +144,7 @@ class _Renderer(Statements[Expressions]):
 
     def result(self, expr: Expr) -> str:
         """A value that no arithmetic follows, so that nothing has to be pinned."""
-        if isinstance(expr, Op) and expr.name not in ("bitcast", "select"):
+        if isinstance(expr, Op) and expr.name != "bitcast":
             return bare(self.expressions.result(expr))
         return self.expr(expr)
 
@@ -237,10 +234,13 @@ class _Renderer(Statements[Expressions]):
 
     # --- statements --------------------------------------------------------------------------
 
-    def stmt(self, stmt: Stmt) -> None:
-        Statements.stmt(self, stmt)
-        if isinstance(stmt, Var | Assign):
-            self.expressions.summed.discard(stmt.name)
+    def var(self, name: str, init: Expr) -> None:
+        Statements.var(self, name, init)
+        self.expressions.summed.discard(name)
+
+    def assign(self, name: str, value: Expr) -> None:
+        Statements.assign(self, name, value)
+        self.expressions.summed.discard(name)
 
     def let(self, name: str, value: Expr) -> None:
         Statements.let(self, name, value)
