@@ -205,17 +205,8 @@ class _KernelReader(Reader):
         return tuple(totals)
 
     def total(self, name: str, degree: int, columns: tuple[Axis, ...]) -> Sum:
-        """`: weight by factor`, or `{ lets : weight by factor }`."""
-        lets: list[Let] = []
-        block = self.skip("{")
-        while block and not self.peek(":"):
-            lets.append(self.let())
-        self.take(":")
-        weight = self.expr()
-        factor = self.expr() if self.skip("by") else None
-        if block:
-            self.take("}")
-        return Sum(name, weight, degree, columns, tuple(lets), factor)
+        lets, weight, factor = self.tail("by")
+        return Sum(name, weight, degree, columns, lets, factor)
 
     def let(self) -> Let:
         """`t1: f32 = ...`."""
@@ -280,18 +271,18 @@ class _KernelReader(Reader):
         self.at = here
         return indices
 
-    def tail(self) -> tuple[tuple[Let, ...], Expr, Expr | None]:
-        """`: expr if expr`, or `{ lets : expr if expr }`."""
+    def tail(self, word: str = "if") -> tuple[tuple[Let, ...], Expr, Expr | None]:
+        """`: expr if expr`, or `{ lets : expr if expr }`; or by another word than `if`."""
         lets: list[Let] = []
         block = self.skip("{")
         while block and not self.peek(":"):
             lets.append(self.let())
         self.take(":")
         value = self.expr()
-        condition = self.expr() if self.skip("if") else None
+        second = self.expr() if self.skip(word) else None
         if block:
             self.take("}")
-        return tuple(lets), value, condition
+        return tuple(lets), value, second
 
 
 def parse(text: str) -> Kernel:

@@ -114,6 +114,12 @@ COMBINE: dict[str, Combine] = {
 }
 
 
+def require_combine(require: Callable[[object, str], None], name: str, dtype: np.dtype) -> None:
+    """Ask `require` for a reduction by that name of a dtype."""
+    known = name in COMBINE and dtype in COMBINE[name].dtypes
+    require(known, f"no reduction {name} of {dtypes.short(dtype)}")
+
+
 def _all_bits(dtype: np.dtype) -> float:
     return -1 if dtype in dtypes.SIGNED else _limits(dtype)[1]
 
@@ -273,13 +279,9 @@ class _Checker:
         held = scope.names[name]
         self.require(held == stmt.value.dtype, f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
-            self.combine(stmt.combine, held)
+            require_combine(self.require, stmt.combine, held)
         else:
             self.require(name not in scope.frozen, f"{name} is assigned across a VECTOR loop")
-
-    def combine(self, name: str, dtype: np.dtype) -> None:
-        known = name in COMBINE and dtype in COMBINE[name].dtypes
-        self.require(known, f"no reduction {name} of {dtypes.short(dtype)}")
 
     def store(self, stmt: Store, scope: _Scope) -> None:
         name, value = stmt.buffer, stmt.value
@@ -292,7 +294,7 @@ class _Checker:
             f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}",
         )
         if stmt.combine is not None:
-            self.combine(stmt.combine, value.dtype)
+            require_combine(self.require, stmt.combine, value.dtype)
         if stmt.atomic:
             known = stmt.combine in ATOMICS and value.dtype in _ATOMIC and not stmt.contract
             self.require(known, f"no atomic {stmt.combine} of {dtypes.short(value.dtype)}")

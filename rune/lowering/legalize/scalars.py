@@ -25,8 +25,8 @@ from rune import dtypes
 from rune.errors import DtypeError
 from rune.lowering.codegen.target import Native
 from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op
-from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Stmt, Store
-from rune.lowering.kernel.rewrite import Body, expressions, map_expr, map_parts, map_stmts, updated, walk, walk_expr
+from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Store
+from rune.lowering.kernel.rewrite import Body, expressions, map_exprs, updated, walk, walk_expr
 from rune.lowering.legalize.recorder import Block, Recorded
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number
@@ -54,10 +54,7 @@ def _plain(body: Body, native: Native) -> Body:
             case _:
                 return part
 
-    def stmt(stmt: Stmt) -> tuple[Stmt]:
-        return (map_parts(stmt, lambda e: map_expr(expr, e), lambda size: size),)
-
-    return map_stmts(stmt, body)
+    return map_exprs(expr, body)
 
 
 def _is_defined(name: str, by: Const) -> bool:
