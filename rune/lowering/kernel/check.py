@@ -57,6 +57,7 @@ from rune.lowering.kernel.rewrite import (
     expressions,
     loop_symbol,
     names_assigned,
+    perfect_nest,
     size_names,
     stmt_sizes,
     walk,
@@ -425,21 +426,14 @@ class _Checker:
             self.require(fits, f"{a} and {b} are aliases of different sizes")
 
     def nests(self) -> None:
-        point = _inside(self.code.body, Kind.GRID)
+        _, point = perfect_nest(self.code.body, Kind.GRID)
         self.require(not _has(point, Kind.GRID), "a grid loop that is not outermost and alone")
         before, last = point[:-1], point[-1:]
-        thread = _inside(last, Kind.WORKGROUP)
+        _, thread = perfect_nest(last, Kind.WORKGROUP)
         self.require(not _has((*before, *thread), Kind.WORKGROUP), "a misplaced workgroup loop")
         if thread is not last:
             plain = all(isinstance(s, (Let, Alloc)) for s in before)
             self.require(plain, "more than Let and Alloc before the workgroup loops")
-
-
-def _inside(body: Body, kind: Kind) -> Body:
-    """What a perfect nest of loops of this kind holds."""
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
-        body = body[0].body
-    return body
 
 
 def _has(body: Body, kind: Kind) -> bool:
