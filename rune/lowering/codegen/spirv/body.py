@@ -167,7 +167,7 @@ class Body(StatementWalk, ExpressionWalk[Value]):
         # Threads beyond the last piece read that one.
         last = len(alike.lets) // size - 1
         lane = self.subgroup.lane
-        lane = lane if last + 1 == self.subgroup.threads else (lane < last).choose(lane, last)
+        lane = lane if last + 1 == self.subgroup.threads else (lane.as_dtype(dtypes.i32) < last).choose(lane, last)
         kind = index.index_kind(alike.index + len(alike.lets))
         at = self.size(alike.index, kind) + scalar.resized(lane * size, kind)
         if alike.in_pairs:
