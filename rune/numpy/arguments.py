@@ -256,7 +256,7 @@ def known_nonzero(x: ArrayLike) -> np.ndarray:
     return np.asarray(x != 0) if isinstance(x, Tracer) else np.asarray(x) != 0
 
 
-def along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int]:
+def along(name: str, x: ArrayLike, axis: int | None) -> tuple[ArrayLike, int]:
     """The array, flattened for None, and the axis counted from the front."""
     if axis is None:
         x, axis = reshape(x, -1), 0
