@@ -19,8 +19,8 @@ from rune import dims, dtypes
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
 from rune.errors import CheckError
-from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.check import check as check_code
+from rune.lowering.kernel.check import require_combine
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
 from rune.lowering.kernel.types import type_error
@@ -164,7 +164,7 @@ class _Checker:
             self.write(statement)
         self.locals, self.symbols = before
         if isinstance(statement, Reduce):
-            self.combine(statement.combine, statement.dtype)
+            require_combine(self.require, statement.combine, statement.dtype)
             self.new(statement.name)
             self.locals[statement.name] = statement.dtype
         elif isinstance(statement, Fill):
@@ -196,7 +196,7 @@ class _Checker:
 
     def total(self, total: Sum, stream: Stream) -> None:
         self.expr(total.weight)
-        self.combine("add", total.weight.dtype)
+        require_combine(self.require, "add", total.weight.dtype)
         before = dict(self.locals), set(self.symbols)
         self.axes(total.columns)
         for let in total.lets:
@@ -220,15 +220,11 @@ class _Checker:
         # A scan may accumulate in another dtype and convert when it writes.
         self.require(same or isinstance(statement, Scan), f"{name} holds {outputs[name].dtype}")
         if statement.combine is not None:
-            self.combine(statement.combine, statement.value.dtype)
+            require_combine(self.require, statement.combine, statement.value.dtype)
         if isinstance(statement, Write) and statement.condition is not None:
             self.expr(statement.condition)
             self.require(statement.condition.dtype == dtypes.bool_, "a condition is not bool")
         self.written.add(name)
-
-    def combine(self, name: str, dtype: np.dtype) -> None:
-        known = name in COMBINE and dtype in COMBINE[name].dtypes
-        self.require(known, f"no reduction {name} of {dtypes.short(dtype)}")
 
 
 def check_kernel(kernel: Kernel) -> None:

@@ -87,24 +87,19 @@ class _KernelReader(Reader):
         while not self.peek("{"):
             if self.peek("sizes"):
                 self.at += 1
-                self.size()
-                while self.skip(","):
-                    self.size()
+                self.listed(self.size)
                 return
             self.pass_over()
 
     def typed_buffers(self) -> tuple[Buffer, ...]:
         """`(x0: f32[3,n], ...)`."""
-        self.take("(")
-        buffers: list[Buffer] = []
-        while not self.skip(")"):
-            if buffers:
-                self.take(",")
-            name = self.word()
-            self.take(":")
-            dtype = self.buffers[name] = self.dtype()
-            buffers.append(Buffer(name, ArrayType(self.indices(), dtype)))
-        return tuple(buffers)
+        return self.within("(", lambda: () if self.peek(")") else self.listed(self.typed_buffer), ")")
+
+    def typed_buffer(self) -> Buffer:
+        name = self.word()
+        self.take(":")
+        dtype = self.buffers[name] = self.dtype()
+        return Buffer(name, ArrayType(self.indices(), dtype))
 
     def indices(self) -> tuple[Size, ...]:
         """`[i0, j0 + 3]`."""
@@ -195,27 +190,17 @@ class _KernelReader(Reader):
             symbols, outer = self.symbols, dict(self.locals)
             self.take("total")
             name = self.word()
-            columns: tuple[Axis, ...] = ()
-            if self.skip("["):
-                columns = self.axes("]")
-                self.take("]")
+            columns = self.columns() if self.peek("[") else ()
             self.take("degree")
-            totals.append(self.total(name, int(self.word("number")), columns))
+            degree = self.number()
+            lets, weight, factor = self.tail("by")
+            totals.append(Sum(name, weight, degree, columns, lets, factor))
             self.symbols, self.locals = symbols, outer
         return tuple(totals)
 
-    def total(self, name: str, degree: int, columns: tuple[Axis, ...]) -> Sum:
-        """`: weight by factor`, or `{ lets : weight by factor }`."""
-        lets: list[Let] = []
-        block = self.skip("{")
-        while block and not self.peek(":"):
-            lets.append(self.let())
-        self.take(":")
-        weight = self.expr()
-        factor = self.expr() if self.skip("by") else None
-        if block:
-            self.take("}")
-        return Sum(name, weight, degree, columns, tuple(lets), factor)
+    def columns(self) -> tuple[Axis, ...]:
+        """`[j0 in 3, j1 in n]`."""
+        return self.within("[", lambda: self.axes("]"), "]")
 
     def let(self) -> Let:
         """`t1: f32 = ...`."""
@@ -226,10 +211,7 @@ class _KernelReader(Reader):
     def compound(self) -> Statement:
         """A statement over inner axes."""
         if self.skip("fill"):
-            name = self.word()
-            self.take("[")
-            axes = self.axes("]")
-            self.take("]")
+            name, axes = self.word(), self.columns()
             lets, value, _ = self.tail()
             return Fill(name, axes, lets, value)
         if self.skip("scan"):
@@ -280,18 +262,18 @@ class _KernelReader(Reader):
         self.at = here
         return indices
 
-    def tail(self) -> tuple[tuple[Let, ...], Expr, Expr | None]:
-        """`: expr if expr`, or `{ lets : expr if expr }`."""
+    def tail(self, word: str = "if") -> tuple[tuple[Let, ...], Expr, Expr | None]:
+        """`: expr if expr`, or `{ lets : expr if expr }`; or by another word than `if`."""
         lets: list[Let] = []
         block = self.skip("{")
         while block and not self.peek(":"):
             lets.append(self.let())
         self.take(":")
         value = self.expr()
-        condition = self.expr() if self.skip("if") else None
+        second = self.expr() if self.skip(word) else None
         if block:
             self.take("}")
-        return tuple(lets), value, condition
+        return tuple(lets), value, second
 
 
 def parse(text: str) -> Kernel:

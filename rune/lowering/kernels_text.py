@@ -33,15 +33,15 @@ Expressions, sizes and ranges are those of kernel code (kernel/text.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rune import dims, dtypes
+from rune import dtypes
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, symbols_within
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import expr_sizes, names_bound, sizes_in, walk_expr
-from rune.lowering.kernel.text import code_lines, expr_text
+from rune.lowering.kernel.text import code_lines, expr_text, range_text
 from rune.lowering.kernels import (
     Axis,
     Buffer,
@@ -148,7 +148,7 @@ def _step(step: KernelStep) -> str:
 
 
 def _let(let: Let, symbols: dict[str, Dim]) -> str:
-    at = range_text(symbols[let.name]) if let.name in symbols else ""
+    at = range_text(symbols.get(let.name))
     return f"{let.name}: {dtypes.short(let.value.dtype)}{at} = {expr_text(let.value)}"
 
 
@@ -162,11 +162,15 @@ def _statement(statement: Statement, symbols: dict[str, Dim]) -> Iterator[str]:
     head, tail = _head(statement), f": {expr_text(statement.value)}"
     if isinstance(statement, Write) and statement.condition is not None:
         tail += f" if {expr_text(statement.condition)}"
-    if not statement.lets:
+    yield from _behind_lets(head, statement.lets, tail, symbols)
+
+
+def _behind_lets(head: str, lets: Sequence[Let], tail: str, symbols: dict[str, Dim]) -> Iterator[str]:
+    if not lets:
         yield head + tail
         return
     yield head + " {"
-    yield from ("  " + _let(let, symbols) for let in statement.lets)
+    yield from ("  " + _let(let, symbols) for let in lets)
     yield "  " + tail
     yield "}"
 
@@ -188,13 +192,7 @@ def _total(total: Sum, symbols: dict[str, Dim]) -> Iterator[str]:
     columns = f"[{_axes(total.columns)}]" if total.columns else ""
     factor = "" if total.factor is None else f" by {expr_text(total.factor)}"
     head, tail = f"total {total.name}{columns} degree {total.degree}", f": {expr_text(total.weight)}{factor}"
-    if not total.lets:
-        yield head + tail
-        return
-    yield head + " {"
-    yield from ("  " + _let(let, symbols) for let in total.lets)
-    yield "  " + tail
-    yield "}"
+    yield from _behind_lets(head, total.lets, tail, symbols)
 
 
 def _head(statement: Reduce | Fill | Write | Scan) -> str:
@@ -220,12 +218,6 @@ def sizes_text(sizes: dict[str, Dim]) -> str:
     if not sizes:
         return ""
     return " sizes " + ", ".join(name + range_text(s) for name, s in sizes.items())
-
-
-def range_text(symbol: Dim) -> str:
-    """` in 1..4096`: the bounds of a symbol."""
-    (s,) = dims.symbols(symbol)
-    return f" in {s.low}..{'' if s.high is None else s.high}"
 
 
 def type_sizes(types: Iterable[ArrayType]) -> dict[str, Dim]:
@@ -291,7 +283,6 @@ __all__ = [
     "kernel_symbols",
     "program_sizes",
     "program_text",
-    "range_text",
     "sizes_text",
     "to_text",
     "type_sizes",

@@ -37,6 +37,7 @@ R = TypeVar("R")
 Arrays = list[np.ndarray]
 Wait = SimpleQueue[None]  # of one device: empty until the end of a meeting
 Key = tuple[Hashable, int]  # of a group: the axis, None for all, and the number of its first member
+Params = Mapping[str, Hashable]  # of a collective
 HostFunction = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], Arrays]
 
 
@@ -68,6 +69,13 @@ class CollectiveCall:
 
     def __str__(self) -> str:
         return f"{self.primitive.name} over {self.axis_name!r}"
+
+
+def axis_of(params: Params, name: str) -> int:
+    """An axis among the parameters of a collective."""
+    axis = params[name]
+    assert isinstance(axis, int)
+    return axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)

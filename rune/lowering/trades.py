@@ -22,13 +22,12 @@ import numpy as np
 
 from rune import processes
 from rune.errors import DistributedError
-from rune.lowering.meetings import Arrays, CollectiveCall
+from rune.lowering.meetings import Arrays, CollectiveCall, axis_of
 from rune.ops.among import in_tree
 from rune.records import dataclass
 
 SMALL_BYTES = 32 << 10  # sums of no more are made by everyone: one message, and not two
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
-Params = Mapping[str, Hashable]
 Operands = Mapping[int, Arrays]  # of places in a group
 Parts = Callable[[np.ndarray, int, int], Arrays]  # (operand, its place, process) -> what goes there
 
@@ -77,19 +76,13 @@ def traded(call: CollectiveCall, group: Group, operands: Operands) -> dict[int, 
         case "pmin":
             return _combined(group, operands, np.minimum)
         case "all_gather":
-            return _gathered(group, operands, _axis(params, "axis"))
+            return _gathered(group, operands, axis_of(params, "axis"))
         case "psum_scatter":
-            return _scattered(group, operands, _axis(params, "scatter_axis"))
+            return _scattered(group, operands, axis_of(params, "scatter_axis"))
         case "all_to_all":
-            return _exchanged(group, operands, _axis(params, "split_axis"), _axis(params, "concat_axis"))
+            return _exchanged(group, operands, axis_of(params, "split_axis"), axis_of(params, "concat_axis"))
         case _:
             return _permuted(group, operands, params["permutation"])
-
-
-def _axis(params: Params, name: str) -> int:
-    axis = params[name]
-    assert isinstance(axis, int)
-    return axis
 
 
 # --- messages -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array
-from rune.dims import Size
+from rune.dims import product
 from rune.errors import ArgumentError, ShapeError
 from rune.records import dataclass
 from rune.transforms.custom.shares import summed
@@ -131,15 +131,8 @@ def _as_matrices(x: Array, contracted: tuple, batch: tuple) -> tuple[Array, tupl
     free = tuple(i for i in range(x.ndim) if i not in contracted and i not in batch)
     transposed = rnp.transpose(x, (*batch, *free, *contracted))
     shape, inner = tuple(x.shape[i] for i in free), tuple(x.shape[i] for i in contracted)
-    sizes = [_product(tuple(x.shape[i] for i in batch)), _product(shape), _product(inner)]
+    sizes = [product(x.shape[i] for i in batch), product(shape), product(inner)]
     return rnp.reshape(transposed, sizes), shape
-
-
-def _product(sizes: tuple) -> Size:
-    total: Size = 1
-    for size in sizes:
-        total = total * size
-    return total
 
 
 def _quantised(of_a: BlockScaleConfig, of_b: BlockScaleConfig, of_gradient: BlockScaleConfig) -> custom_vjp:

@@ -23,7 +23,7 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
 from rune.ops.arithmetic import convert
-from rune.ops.conventions import astype, entries, same_dtype
+from rune.ops.conventions import astype, entries, normalised_axis, reshape, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
 from rune.sharding.shardings import Sharding
@@ -254,6 +254,13 @@ def known_nonzero(x: ArrayLike) -> np.ndarray:
     Errors: TracerArrayConversionError for other traced arrays.
     """
     return np.asarray(x != 0) if isinstance(x, Tracer) else np.asarray(x) != 0
+
+
+def along(name: str, x: ArrayLike, axis: int | None) -> tuple[ArrayLike, int]:
+    """The array, flattened for None, and the axis counted from the front."""
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    return x, normalised_axis(name, axis, type_of(x))
 
 
 def rank(x: object) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.core.types import Shape
 from rune.errors import ArgumentError
 from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, value
@@ -272,17 +271,28 @@ def nanvar(
     Array(1., f32[], cpu:0)
     """
     refuse("nanvar", out=out)
-    x, mask = _number("nanvar", a)
+    return _of_numbers("nanvar", var, a, axis, dtype, ddof, keepdims, where, mean)
+
+
+def _of_numbers(
+    name: str,
+    spread: Callable[..., Array],
+    a: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    ddof: float,
+    keepdims: bool,
+    where: ArrayLike | None,
+    mean: ArrayLike | None,
+) -> Array:
+    """A spread of the elements that are numbers; NaN where no degree of freedom is left."""
+    x, mask = _number(name, a)
     mask = _both(mask, where)
-    variance = var(x, axis, dtype, None, ddof, keepdims, where=mask, mean=mean)
-    return variance if mask is None else _where_enough(variance, type_of(x).shape, mask, axis, ddof, keepdims)
-
-
-def _where_enough(variance: Array, shape: Shape, mask: ArrayLike, axis: Axis, ddof: float, keepdims: bool) -> Array:
-    """NaN where no degree of freedom is left, as in NumPy."""
-    numbers = r.sum(broadcast_to("nanvar", mask, shape), axis, type_of(variance).dtype, keepdims=keepdims)
-    is_enough = ops.gt(numbers, constant(ddof, numbers))
-    return ops.select(is_enough, variance, constant(np.nan, variance))
+    value = spread(x, axis, dtype, None, ddof, keepdims, where=mask, mean=mean)
+    if mask is None:
+        return value
+    numbers = r.sum(broadcast_to(name, mask, type_of(x).shape), axis, type_of(value).dtype, keepdims=keepdims)
+    return ops.select(ops.gt(numbers, constant(ddof, numbers)), value, constant(np.nan, value))
 
 
 @tiered
@@ -308,10 +318,7 @@ def nanstd(
     Array(1., f32[], cpu:0)
     """
     refuse("nanstd", out=out)
-    x, mask = _number("nanstd", a)
-    mask = _both(mask, where)
-    deviation = std(x, axis, dtype, None, ddof, keepdims, where=mask, mean=mean)
-    return deviation if mask is None else _where_enough(deviation, type_of(x).shape, mask, axis, ddof, keepdims)
+    return _of_numbers("nanstd", std, a, axis, dtype, ddof, keepdims, where, mean)
 
 
 def _nan_extremum(

@@ -17,7 +17,7 @@ from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, MissingRule, ShapeError
-from rune.numpy.arguments import in_dtype, rank, refuse, value
+from rune.numpy.arguments import along, in_dtype, rank, refuse, value
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_dims import IndexDims
@@ -207,9 +207,7 @@ def _along(
 ) -> tuple[Array, Array, dict[str, Array]]:
     """The array, index vectors along `axis`, and how a gather or scatter uses them."""
     kind, places = _mode(name, mode), _index_array(name, indices)
-    if axis is None:
-        x, axis = c.reshape(x, -1), 0
-    at = c.normalised_axis(name, axis, type_of(x))
+    x, at = along(name, x, axis)
     if rank(places) != rank(x):
         index_type = type_of(value(name, indices))
         raise ShapeError(f"{name}: cannot index {type_of(x)} by {index_type} (ranks differ)")

@@ -17,7 +17,18 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, ShapeError
-from rune.numpy.arguments import in_dtype, known, known_nonzero, listed, rank, refuse, shape_of, static_int, value
+from rune.numpy.arguments import (
+    along,
+    in_dtype,
+    known,
+    known_nonzero,
+    listed,
+    rank,
+    refuse,
+    shape_of,
+    static_int,
+    value,
+)
 from rune.numpy.creation import array, ones
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
@@ -36,9 +47,7 @@ SLICES = 16  # so many parts are joined at most; where there would be more, elem
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:
     """The array (flattened for None), the axis and its size. Errors: for a symbolic size."""
-    if axis is None:
-        x, axis = c.reshape(x, -1), 0
-    at = c.normalised_axis(name, axis, type_of(x))
+    x, at = along(name, x, axis)
     size = type_of(x).shape[at]
     if not isinstance(size, int):
         raise ArgumentError(f"{name}: cannot use an axis of symbolic size {size}")

@@ -13,7 +13,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
-from rune.numpy.arguments import static_int, value
+from rune.numpy.arguments import along, static_int, value
 from rune.numpy.composites import composite
 from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
@@ -171,9 +171,7 @@ def _row(weights: tuple[int, ...]) -> Array:
 
 def _axis_last(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
     """The array with an axis exchanged for the last one, and where that axis was."""
-    if axis is None:
-        x, axis = c.reshape(x, -1), 0
-    at = c.normalised_axis(name, axis, type_of(x))
+    x, at = along(name, x, axis)
     return c.swapaxes(x, at, -1), at
 
 

@@ -193,6 +193,14 @@ def columns_of(m: Coordinates) -> list[Array]:
     return [*batch, *(m.indices[..., k] for k in range(m.n_sparse))]
 
 
+def flat_positions(m: Coordinates, sizes: tuple[int, ...]) -> Array:
+    """The positions along sparse axes of these sizes as one number: [*batch, N]."""
+    number = rnp.zeros(m.indices.shape[:-1], m.indices.dtype)
+    for k, size in enumerate(sizes):
+        number = number * size + m.indices[..., k]
+    return number
+
+
 def is_inside(m: Coordinates) -> Array:
     """Whether the positions of elements are those of the array: bool[*batch, N]."""
     sizes = m.shape[m.n_batch : m.n_batch + m.n_sparse]

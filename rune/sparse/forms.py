@@ -13,7 +13,16 @@ from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
-from rune.sparse.coordinates import Coordinates, S, columns_of, listed, per_element, require_sparse, spread
+from rune.sparse.coordinates import (
+    Coordinates,
+    S,
+    columns_of,
+    flat_positions,
+    listed,
+    per_element,
+    require_sparse,
+    spread,
+)
 from rune.transforms.batching.vmap import vmap
 from rune.typing import ArrayLike
 
@@ -70,11 +79,16 @@ def elements_at(m: Coordinates, dense: Array) -> Array:
 
 def _is_first(m: Coordinates) -> Array:
     """Whether no element before stands at the same position: bool[*batch, N]."""
-    order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
-    indices = rnp.take_along_axis(m.indices, order[..., None], axis=-2)
+    order, indices = _in_order(m)
     is_new = rnp.any(indices[..., 1:, :] != indices[..., :-1, :], -1)
     is_new = rnp.pad(is_new, [(0, 0)] * m.n_batch + [(1, 0)], constant_values=True)
     return rnp.take_along_axis(is_new, rnp.argsort(order, axis=-1), axis=-1)
+
+
+def _in_order(m: Coordinates) -> tuple[Array, Array]:
+    """The order of the elements by their positions, and these in it."""
+    order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
+    return order, rnp.take_along_axis(m.indices, order[..., None], axis=-2)
 
 
 def bcoo_transpose(mat: S, *, permutation: Sequence[int]) -> S:
@@ -113,8 +127,7 @@ def bcoo_sort_indices(mat: S) -> S:
     """
     require_sparse("bcoo_sort_indices", mat)
     m = spread(mat)
-    order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
-    indices = rnp.take_along_axis(m.indices, order[..., None], axis=-2)
+    order, indices = _in_order(m)
     data = rnp.take_along_axis(m.data, order.reshape(*order.shape, *(1,) * m.n_dense), axis=m.n_batch)
     return mat.remade((data, indices), shape=m.shape, is_sorted=True, is_unique=mat.unique_indices)
 
@@ -140,10 +153,7 @@ def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = Tru
     is_inside = rnp.all(mat.indices < rnp.asarray(sparse, mat.indices.dtype), -1)
     if remove_zeros and nse is None:
         is_inside = is_inside & rnp.any(mat.data != 0, tuple(range(mat.n_batch + 1, mat.data.ndim)))
-    number = rnp.zeros(mat.indices.shape[:-1], mat.indices.dtype)
-    for k, size in enumerate(sparse):
-        number = number * size + mat.indices[..., k]
-    number = rnp.broadcast_to(rnp.where(is_inside, number, count), (*batch, mat.nse))
+    number = rnp.broadcast_to(rnp.where(is_inside, flat_positions(mat, sparse), count), (*batch, mat.nse))
     if nse is None:
         lanes = np.asarray(number).reshape(prod(batch), mat.nse).tolist()
         nse = max((len(set(lane) - {count}) for lane in lanes), default=0)

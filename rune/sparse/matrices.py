@@ -7,7 +7,7 @@ end do not count: lists may be longer than what they hold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -133,6 +133,13 @@ class _Compressed(Matrix):
     """Numbers at `indices` of one axis, and where each entry of the other begins and ends."""
 
     __slots__ = ("indices", "indptr")
+    _other: ClassVar[int]  # that axis
+
+    def __init__(self, args: Parts, *, shape: Sequence[int]):
+        self.data, self.indices, self.indptr = map(rnp.asarray, args)
+        self.shape = tuple(shape)
+        lists = {"indices": (self.indices, self.nse), "indptr": (self.indptr, self.shape[self._other] + 1)}
+        _require_lists(type(self).__name__, self.shape, self.data.shape, lists)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[int, ...]]:
         """Data, indices and indptr; the shape."""
@@ -161,12 +168,7 @@ class CSR(_Compressed):
     """
 
     __slots__ = ()
-
-    def __init__(self, args: Parts, *, shape: Sequence[int]):
-        self.data, self.indices, self.indptr = map(rnp.asarray, args)
-        self.shape = tuple(shape)
-        lists = {"indices": (self.indices, self.nse), "indptr": (self.indptr, self.shape[0] + 1)}
-        _require_lists("CSR", self.shape, self.data.shape, lists)
+    _other = 0
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
@@ -203,12 +205,7 @@ class CSC(_Compressed):
     """
 
     __slots__ = ()
-
-    def __init__(self, args: Parts, *, shape: Sequence[int]):
-        self.data, self.indices, self.indptr = map(rnp.asarray, args)
-        self.shape = tuple(shape)
-        lists = {"indices": (self.indices, self.nse), "indptr": (self.indptr, self.shape[-1] + 1)}
-        _require_lists("CSC", self.shape, self.data.shape, lists)
+    _other = -1
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:

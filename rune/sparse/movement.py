@@ -19,7 +19,17 @@ from rune.array import Array
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.lax import broadcast_in_dim, dynamic_slice
 from rune.ops.conventions import normalised_axes
-from rune.sparse.coordinates import Coordinates, S, chosen, is_inside, layout, listed, require_sparse, spread
+from rune.sparse.coordinates import (
+    Coordinates,
+    S,
+    chosen,
+    flat_positions,
+    is_inside,
+    layout,
+    listed,
+    require_sparse,
+    spread,
+)
 from rune.typing import ArrayLike
 
 Index = int | slice | EllipsisType | None | tuple[int | slice | EllipsisType | None, ...]
@@ -159,11 +169,8 @@ def bcoo_reshape(mat: S, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
         m, n_batch, n_dense = listed(m), 0, 0
     m = spread(m)
     sparse, end = m.shape[m.n_batch : m.ndim - m.n_dense], len(sizes) - n_dense
-    number = rnp.zeros(m.indices.shape[:-1], m.indices.dtype)
-    for k, size in enumerate(sparse):
-        number = number * size + m.indices[..., k]
     head = (*sizes[:n_batch], m.nse)
-    number, is_element = number.reshape(head), is_inside(m).reshape(head)
+    number, is_element = flat_positions(m, sparse).reshape(head), is_inside(m).reshape(head)
     data = m.data.reshape(*head, *sizes[end:])
     columns = rnp.unravel_index(number, sizes[n_batch:end]) if end > n_batch else ()
     result = mat.remade((data, rnp.zeros((*head, end - n_batch), m.indices.dtype)), shape=sizes)

@@ -241,13 +241,13 @@ def test_names_that_mean_something_in_cuda_are_changed():
     ],
 )
 def test_literals_are_exact(value: Any, dtype: np.dtype, text: str):
-    assert Expressions(CUDA_C, {}).expr(const(value, dtype)) == text
+    assert Expressions({}, CUDA_C).expr(const(value, dtype)) == text
 
 
 def test_integers_wrap_in_unsigned_types():
     one = const(1, dtypes.i32)
 
-    added = Expressions(CUDA_C, {}).expr(Op("add", (one, one), dtypes.i32))
+    added = Expressions({}, CUDA_C).expr(Op("add", (one, one), dtypes.i32))
 
     assert added == "(int)((unsigned int)1 + (unsigned int)1)"
 

@@ -143,19 +143,6 @@ static cl_mem memory(size_t bytes) {
   return buffer;
 }
 
-/* The text of a file, ended by 0; NULL if it cannot be read. */
-static char *text_of(const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return NULL;
-  fseek(file, 0, SEEK_END);
-  const long size = ftell(file);
-  rewind(file);
-  char *text = malloc((size_t)size + 1);
-  if (text) text[fread(text, 1, (size_t)size, file)] = 0;
-  fclose(file);
-  return text;
-}
-
 /* Whether all programs can be built for a device; GPUs are asked first. */
 static int built_for(cl_device_id device) {
   cl_int code;
@@ -206,6 +193,7 @@ def files(job: Job) -> dict[str, str | bytes]:
         f"static const char *const files[] = {{{', '.join(macros)}}};",
         f"static const char *const names[] = {{{names or '0'}}};",
         f"static const int program_of[] = {{{programs or '0'}}};",
+        texts.TEXT_OF,
         _HOST,
         NEAREST,
         *([ROUNDING] if job.sizes else []),

@@ -139,6 +139,20 @@ def script(line: str, advice: str) -> str:
 _TOLERANCE = {dtypes.f64: "1e-9", dtypes.c128: "1e-9", dtypes.f32: "1e-4", dtypes.c64: "1e-4"}
 _TOLERANCE |= {dtypes.f16: "1e-2", dtypes.bf16: "6e-2", dtypes.f8_e4m3: "0.3", dtypes.f8_e5m2: "0.6"}
 
+TEXT_OF = """
+/* The text of a file, ended by 0; NULL if it cannot be read. */
+static char *text_of(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+  fseek(file, 0, SEEK_END);
+  const long size = ftell(file);
+  rewind(file);
+  char *text = malloc((size_t)size + 1);
+  if (text) text[fread(text, 1, (size_t)size, file)] = 0;
+  fclose(file);
+  return text;
+}
+"""
 _CHECK = """
 /* The value of an element: 'f', 'd', 'h' (f16), 'b' (bf16), else an integer of so many bytes. */
 static double value(char kind, int bytes, const unsigned char *at) {

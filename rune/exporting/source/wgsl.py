@@ -209,19 +209,6 @@ static void send(WGPUBuffer target, const void *host, size_t bytes) {
   }
 }
 
-/* The text of a file, ended by 0; NULL if it cannot be read. */
-static char *text_of(const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return NULL;
-  fseek(file, 0, SEEK_END);
-  const long size = ftell(file);
-  rewind(file);
-  char *text = malloc((size_t)size + 1);
-  if (text) text[fread(text, 1, (size_t)size, file)] = 0;
-  fclose(file);
-  return text;
-}
-
 /* The layout of a launch: a uniform block, then so many buffers. */
 static WGPUBindGroupLayout layout_of(int count) {
   WGPUBindGroupLayoutEntry entries[9] = {{0}};
@@ -326,6 +313,7 @@ def files(job: Job) -> dict[str, str | bytes]:
         f"static WGPUBindGroup groups[{max(1, len(commands.prepared))}];",
         f"static WGPUBuffer blocks[{max(1, len(commands.prepared))}];",
         f"enum {{ ROW = {_ROW} }}; /* groups along one dimension */",
+        texts.TEXT_OF,
         _HOST,
         NEAREST,
         *([ROUNDING] if job.sizes else []),

@@ -1,22 +1,16 @@
-"""What C's family and WGSL share as text: operands, index expressions, names and blocks.
+"""Operands and index expressions as text, in infix notation: C's family and WGSL.
 
-An operand is a name, a call, a literal, or in parentheses; a block stands between braces. What a
-language has of its own is in its file: cstyle.py and c_expr.py, wgsl.py and wgsl_expr.py.
+An operand is a name, a call, a literal, or in parentheses. Statements are braces.py's.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 
 from rune.dims import Dim, FloorDiv, Mod, Size, Symbol, Term, product
 from rune.lowering.codegen.index_width import lifted, may_be_zero
-from rune.lowering.kernel.expr import Expr
-from rune.lowering.kernel.nodes import For, If, KernelCode, Stmt
-from rune.lowering.kernel.rewrite import Body
-from rune.records import dataclass
+from rune.lowering.kernel.nodes import For
 
 
 def bare(text: str) -> str:
@@ -98,69 +92,3 @@ def unfolded(loops: Sequence[For], position: str, size: Callable[[Size], str]) -
         if number:
             at = f"{atom(at)} % {atom(size(loop.extent))}"
         yield loop.var, at
-
-
-# --- statements ---------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Statements(ABC):
-    """The lines of a kernel in the making. A language adds how each statement reads.
-
-    reserved, prefixes: identifiers that no name of a kernel may be, or begin with
-    """
-
-    code: KernelCode
-    reserved: frozenset[str] = field(init=False, default=frozenset())
-    prefixes: tuple[str, ...] = field(init=False, default=("rune_", "run_", "_"))
-    lines: list[str] = field(init=False, default_factory=list)
-    depth: int = field(init=False, default=1)
-    names: dict[str, str] = field(init=False, default_factory=dict)
-    identifiers: set[str] = field(init=False, default_factory=set)
-
-    @abstractmethod
-    def expr(self, expr: Expr) -> str:
-        """The text of an expression that stands alone, without outer parentheses."""
-
-    @abstractmethod
-    def stmt(self, stmt: Stmt) -> None:
-        """Write one statement."""
-
-    def emit(self, line: str) -> None:
-        """Write a line."""
-        self.lines.append("  " * self.depth + line)
-
-    def name(self, name: str) -> str:
-        """An identifier for a name of the kernel; the same one every time."""
-        if name not in self.names:
-            identifier = ascii_name(name)
-            # rune_ is for helpers, run_ for kernels, and the languages reserve leading underscores.
-            if identifier in self.reserved or identifier.startswith(self.prefixes):
-                identifier = f"v_{identifier}"
-            # Different names may be escaped to the same identifier: "%0" and "_u250".
-            while identifier in self.identifiers:
-                identifier += "_"
-            self.names[name] = identifier
-            self.identifiers.add(identifier)
-        return self.names[name]
-
-    def body(self, body: Body) -> None:
-        """Write statements in order."""
-        for stmt in body:
-            self.stmt(stmt)
-
-    def block(self, head: str, body: Body, tail: str = "}") -> None:
-        """Write statements one step further in."""
-        self.emit(head)
-        self.depth += 1
-        self.body(body)
-        self.depth -= 1
-        if tail:
-            self.emit(tail)
-
-    def branch(self, stmt: If) -> None:
-        """Write an If."""
-        orelse = stmt.orelse
-        self.block(f"if ({self.expr(stmt.condition)}) {{", stmt.body, "" if orelse else "}")
-        if orelse:
-            self.block("} else {", orelse)

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rune.core.source import Bound
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
+from rune.lowering.codegen.braces import helpers
 from rune.lowering.codegen.c.dialect import Dialect
-from rune.lowering.codegen.c.helpers import needed
+from rune.lowering.codegen.c.helpers import helper
 from rune.lowering.codegen.c.render import Rendered
 from rune.lowering.codegen.infix import index_text
 from rune.lowering.kernel.nodes import Access, Param
@@ -47,8 +49,8 @@ def source_kernel(
     order = [*range(len(results), len(params)), *range(len(results))]
     write = _in_cuda if kernel.source.language == "cuda" else _in_opencl
     text = write(kernel, params, order)
-    helpers = needed(text, dialect, {}).values()
-    program = "\n\n".join([_callable(kernel), *helpers, text]) + "\n"
+    mentioned = helpers(text, (), partial(helper, dialect=dialect)).values()
+    program = "\n\n".join([_callable(kernel), *mentioned, text]) + "\n"
     launch, used = kernel.launch, frozenset(p.dtype for p in params)
     shared_bytes = launch.shared_bytes if kernel.source.language == "cuda" else 0
     return Rendered(ENTRY, program, params, kernel.sizes, launch.grid, launch.group, used, 0, (), shared_bytes)

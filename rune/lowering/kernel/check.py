@@ -57,6 +57,7 @@ from rune.lowering.kernel.rewrite import (
     expressions,
     loop_symbol,
     names_assigned,
+    perfect_nest,
     size_names,
     stmt_sizes,
     walk,
@@ -112,6 +113,12 @@ COMBINE: dict[str, Combine] = {
     "or": Combine(np.bitwise_or, lambda d: const(0, d), _BITS),
     "xor": Combine(np.bitwise_xor, lambda d: const(0, d), _BITS),
 }
+
+
+def require_combine(require: Callable[[object, str], None], name: str, dtype: np.dtype) -> None:
+    """Ask `require` for a reduction by that name of a dtype."""
+    known = name in COMBINE and dtype in COMBINE[name].dtypes
+    require(known, f"no reduction {name} of {dtypes.short(dtype)}")
 
 
 def _all_bits(dtype: np.dtype) -> float:
@@ -273,13 +280,9 @@ class _Checker:
         held = scope.names[name]
         self.require(held == stmt.value.dtype, f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
-            self.combine(stmt.combine, held)
+            require_combine(self.require, stmt.combine, held)
         else:
             self.require(name not in scope.frozen, f"{name} is assigned across a VECTOR loop")
-
-    def combine(self, name: str, dtype: np.dtype) -> None:
-        known = name in COMBINE and dtype in COMBINE[name].dtypes
-        self.require(known, f"no reduction {name} of {dtypes.short(dtype)}")
 
     def store(self, stmt: Store, scope: _Scope) -> None:
         name, value = stmt.buffer, stmt.value
@@ -292,7 +295,7 @@ class _Checker:
             f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}",
         )
         if stmt.combine is not None:
-            self.combine(stmt.combine, value.dtype)
+            require_combine(self.require, stmt.combine, value.dtype)
         if stmt.atomic:
             known = stmt.combine in ATOMICS and value.dtype in _ATOMIC and not stmt.contract
             self.require(known, f"no atomic {stmt.combine} of {dtypes.short(value.dtype)}")
@@ -423,21 +426,14 @@ class _Checker:
             self.require(fits, f"{a} and {b} are aliases of different sizes")
 
     def nests(self) -> None:
-        point = _inside(self.code.body, Kind.GRID)
+        _, point = perfect_nest(self.code.body, Kind.GRID)
         self.require(not _has(point, Kind.GRID), "a grid loop that is not outermost and alone")
         before, last = point[:-1], point[-1:]
-        thread = _inside(last, Kind.WORKGROUP)
+        _, thread = perfect_nest(last, Kind.WORKGROUP)
         self.require(not _has((*before, *thread), Kind.WORKGROUP), "a misplaced workgroup loop")
         if thread is not last:
             plain = all(isinstance(s, (Let, Alloc)) for s in before)
             self.require(plain, "more than Let and Alloc before the workgroup loops")
-
-
-def _inside(body: Body, kind: Kind) -> Body:
-    """What a perfect nest of loops of this kind holds."""
-    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
-        body = body[0].body
-    return body
 
 
 def _has(body: Body, kind: Kind) -> bool:

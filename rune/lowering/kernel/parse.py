@@ -7,9 +7,9 @@ while reading, so that every node gets its dtype and every index symbol its boun
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from rune.lowering.kernel.rewrite import Body
 from rune.lowering.scalar.table import OPERATIONS, SIGNS, result_dtype
 from rune.records import dataclass
 
+T = TypeVar("T")
 _DTYPES = "|".join(map(re.escape, dtypes.FROM_SHORT))
 _TOKEN = re.compile(
     # Constants come first: `inf_f32` looks like a name and `1_f32` begins like a number.
@@ -103,6 +104,27 @@ class Reader:
         self.at += 1
         return token.text
 
+    def number(self) -> int:
+        return int(self.word("number"))
+
+    def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """What `read` reads, once or several times with commas between."""
+        items = [read()]
+        while self.skip(","):
+            items.append(read())
+        return tuple(items)
+
+    def within(self, first: str, read: Callable[[], T], last: str) -> T:
+        """What `read` reads, between two tokens."""
+        self.take(first)
+        item = read()
+        self.take(last)
+        return item
+
+    def index(self) -> Size:
+        """`[3*i]`."""
+        return self.within("[", lambda: self.dim("]"), "]")
+
     def pass_over(self) -> None:
         """Move behind any token, which is looked at later."""
         if not self.tokens[self.at].text:
@@ -149,20 +171,12 @@ class Reader:
         self.at, closed = opened, self.at
         params = self.params()
         self.at = closed
-        aliases: list[tuple[str, str]] = []
-        if self.skip("aliases"):
-            aliases.append(self.alias())
-            while self.skip(","):
-                aliases.append(self.alias())
-        ordered: list[str] = []
-        if self.skip("ordered"):
-            ordered.append(self.word())
-            while self.skip(","):
-                ordered.append(self.word())
+        aliases = self.listed(self.alias) if self.skip("aliases") else ()
+        ordered = self.listed(self.word) if self.skip("ordered") else ()
         body = self.body()
         if self.tokens[self.at].text:
             self.fail("the end")
-        return KernelCode(name, params, sizes, body, tuple(aliases), tuple(ordered))
+        return KernelCode(name, params, sizes, body, aliases, ordered)
 
     def sizes(self) -> tuple[str, ...]:
         # Parameters mention sizes, whose bounds stand after them: sizes are read first.
@@ -171,12 +185,7 @@ class Reader:
             if self.peek("["):
                 while not self.skip("]"):
                     self.pass_over()
-        if not self.skip("sizes"):
-            return ()
-        sizes = [self.size()]
-        while self.skip(","):
-            sizes.append(self.size())
-        return tuple(sizes)
+        return self.listed(self.size) if self.skip("sizes") else ()
 
     def size(self) -> str:
         name = self.word()
@@ -189,23 +198,14 @@ class Reader:
         return first, self.word()
 
     def params(self) -> tuple[Param, ...]:
-        self.take("(")
-        params: list[Param] = []
-        while not self.skip(")"):
-            if params:
-                self.take(",")
-            params.append(self.param())
-        return tuple(params)
+        return self.within("(", lambda: () if self.peek(")") else self.listed(self.param), ")")
 
     def param(self) -> Param:
         name = self.word()
         self.take(":")
         access = Access(self.take(*(a.value for a in Access)))
         self.buffers[name] = dtype = self.dtype()
-        self.take("[")
-        size = self.dim("]")
-        self.take("]")
-        return Param(name, dtype, size, access)
+        return Param(name, dtype, self.index(), access)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -264,9 +264,9 @@ class Reader:
         while self.skip(","):
             match self.take("of", "behind", "summed"):
                 case "of":
-                    threads = int(self.word("number"))
+                    threads = self.number()
                 case "behind":
-                    behind = int(self.word("number"))
+                    behind = self.number()
                 case _:
                     summed = True
         return Barrier(threads, behind, summed)
@@ -293,10 +293,7 @@ class Reader:
 
     def store(self) -> Store:
         word = self.take("store", "update", "atomic")
-        buffer = self.word()
-        self.take("[")
-        index = self.dim("]")
-        self.take("]")
+        buffer, index = self.word(), self.index()
         combine = None if word == "store" else self.take(*COMBINES)
         self.take("=")
         contract = word == "update" and self.skip("contract")
@@ -307,38 +304,29 @@ class Reader:
         name = self.word()
         self.take(":")
         self.buffers[name] = dtype = self.dtype()
-        self.take("[")
-        size = int(self.word("number"))
-        self.take("]")
+        size = self.within("[", self.number, "]")
         space = AddressSpace(self.take(*(s.value for s in AddressSpace)))
         return Alloc(name, dtype, size, space)
 
     def fetch(self) -> Fetch:
         self.take("fetch")
-        count = int(self.word("number"))
+        count = self.number()
         self.take("of")
         load = self.load()
         self.take("into")
-        target = self.word()
-        self.take("[")
-        index = self.dim("]")
-        self.take("]")
-        return Fetch(target, index, load.buffer, load.indices[0], count, load.guard)
+        return Fetch(self.word(), self.index(), load.buffer, load.indices[0], count, load.guard)
 
     def multiply(self) -> MatrixProduct:
         self.take("multiply")
         subgroups = 1
         if self.skip("by"):
-            subgroups = int(self.word("number"))
+            subgroups = self.number()
             self.take("subgroups")
         a = self.factor()
         self.take("by")
         b = self.factor()
         self.take("into")
-        rows = [self.row()]
-        while self.skip(","):
-            rows.append(self.row())
-        return MatrixProduct(a, b, tuple(rows), subgroups)
+        return MatrixProduct(a, b, self.listed(self.row), subgroups)
 
     def factor(self) -> Factor:
         load = self.load()
@@ -349,12 +337,7 @@ class Reader:
         return Factor(load.buffer, index, position, depth, load.dtype, *block)
 
     def row(self) -> tuple[str, ...]:
-        self.take("(")
-        names = [self.word()]
-        while self.skip(","):
-            names.append(self.word())
-        self.take(")")
-        return tuple(names)
+        return self.within("(", lambda: self.listed(self.word), ")")
 
     # --- expressions -------------------------------------------------------------------------
 
@@ -372,10 +355,8 @@ class Reader:
         if token.kind == "constant":
             self.at += 1
             return read_const(token.text)
-        if self.skip("("):
-            inner = self.expr()
-            self.take(")")
-            return inner
+        if self.peek("("):
+            return self.within("(", self.expr, ")")
         # "-1_f32" is one token; a minus sign by itself negates a term.
         if self.skip("-"):
             return _op("neg", (self.term(),))
@@ -407,10 +388,7 @@ class Reader:
         elif name in dtypes.FROM_SHORT:
             expr = Cast(self.expr(), dtypes.FROM_SHORT[name])
         elif name in OPERATIONS:
-            args = [self.expr()]
-            while self.skip(","):
-                args.append(self.expr())
-            expr = _op(name, tuple(args))
+            expr = _op(name, self.listed(self.expr))
         else:
             self.fail(f"an operation before {name!r}")
         self.take(")")

@@ -377,6 +377,15 @@ def map_stmts(function: Callable[[Stmt], Iterable[Stmt]], body: Body) -> Body:
     return inside(body)
 
 
+def map_exprs(function: Callable[[Expr], Expr], body: Body) -> Body:
+    """The body with every expression changed bottom-up; sizes stay."""
+
+    def stmt(stmt: Stmt) -> tuple[Stmt]:
+        return (map_parts(stmt, lambda e: map_expr(function, e), lambda size: size),)
+
+    return map_stmts(stmt, body)
+
+
 def replace_symbols(body: Body, sizes: Mapping[str, Size]) -> Body:
     """The body with index symbols replaced by index expressions, in bounds too."""
 

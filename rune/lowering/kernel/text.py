@@ -70,7 +70,7 @@ def to_text(code: KernelCode) -> str:
     symbols = symbols_used(code)
     head = f"code {code.name}({', '.join(map(_param, code.params))})"
     if code.sizes:
-        head += " sizes " + ", ".join(name + _range(symbols.get(name)) for name in code.sizes)
+        head += " sizes " + ", ".join(name + range_text(symbols.get(name)) for name in code.sizes)
     if code.aliases:
         head += " aliases " + ", ".join(f"{a} = {b}" for a, b in code.aliases)
     if code.ordered:
@@ -82,7 +82,8 @@ def _param(p: Param) -> str:
     return f"{p.name}: {p.access.value} {dtypes.short(p.dtype)}[{p.size}]"
 
 
-def _range(symbol: Dim | None) -> str:
+def range_text(symbol: Dim | None) -> str:
+    """` in 1..4096`: the bounds of a symbol."""
     if symbol is None:
         return ""
     (s,) = dims.symbols(symbol)
@@ -112,7 +113,7 @@ def code_lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]
 def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
     match stmt:
         case Let(name=name, value=value):
-            return f"{name}: {dtypes.short(value.dtype)}{_range(symbols.get(name))} = " + expr_text(value)
+            return f"{name}: {dtypes.short(value.dtype)}{range_text(symbols.get(name))} = " + expr_text(value)
         case Var(name=name, init=init):
             return f"var {name}: {dtypes.short(init.dtype)} = {expr_text(init)}"
         case Assign(name=name, value=value):

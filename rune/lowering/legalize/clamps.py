@@ -19,8 +19,8 @@ from dataclasses import replace
 from rune import dtypes
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Const, Expr, Local, Op, const
-from rune.lowering.kernel.nodes import KernelCode, Let, Stmt, Var
-from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
+from rune.lowering.kernel.nodes import KernelCode, Let, Var
+from rune.lowering.kernel.rewrite import map_exprs, walk
 from rune.lowering.passes import Pass
 
 
@@ -50,10 +50,7 @@ def _clamped(code: KernelCode) -> KernelCode:
             return part
         return replace(smaller, args=tuple(map(_at_least_zero, smaller.args)))
 
-    def stmt(stmt: Stmt) -> tuple[Stmt]:
-        return (map_parts(stmt, lambda e: map_expr(expr, e), lambda size: size),)
-
-    body = map_stmts(stmt, code.body)
+    body = map_exprs(expr, code.body)
     return code if body == code.body else replace(code, body=body)
 
 

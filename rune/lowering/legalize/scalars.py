@@ -25,8 +25,8 @@ from rune import dtypes
 from rune.errors import DtypeError
 from rune.lowering.codegen.target import Native
 from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op
-from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Stmt, Store
-from rune.lowering.kernel.rewrite import Body, expressions, map_expr, map_parts, map_stmts, updated, walk, walk_expr
+from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Store
+from rune.lowering.kernel.rewrite import Body, expressions, map_exprs, updated, walk, walk_expr
 from rune.lowering.legalize.recorder import Block, Recorded
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number
@@ -54,10 +54,7 @@ def _plain(body: Body, native: Native) -> Body:
             case _:
                 return part
 
-    def stmt(stmt: Stmt) -> tuple[Stmt]:
-        return (map_parts(stmt, lambda e: map_expr(expr, e), lambda size: size),)
-
-    return map_stmts(stmt, body)
+    return map_exprs(expr, body)
 
 
 def _is_defined(name: str, by: Const) -> bool:
@@ -132,7 +129,8 @@ def conversion(source: np.dtype, target: np.dtype) -> Function | None:
     name = f"to_{dtypes.short(target)}"
     if (source, target) == (dtypes.f64, dtypes.f16):
         return _recorded(name, source, 1, _to_f16)
-    if source in dtypes.FLOATING and target in dtypes.INTEGER:
+    # Narrower floats are f32 here, or the language lacks them and says so.
+    if source in (dtypes.f32, dtypes.f64) and target in dtypes.INTEGER:
         return _recorded(name, source, 1, functools.partial(floats.to_integer, dtype=target))
     return None
 

@@ -21,8 +21,7 @@ from enum import Enum
 import numpy as np
 
 from rune import dtypes
-
-Plain = int | float
+from rune.lowering.scalar.operators import Operators, Plain
 
 
 class Ability(Enum):
@@ -36,8 +35,8 @@ class Ability(Enum):
     BRANCHES = "a branch costs what its lanes take: the compiler or the device forms them"
 
 
-class Number(ABC):
-    """A value of a dtype. An implementation says the abstract methods; operators follow."""
+class Number(Operators["Number"]):
+    """A value of a dtype. An implementation says the abstract methods."""
 
     __slots__ = ()
 
@@ -50,9 +49,8 @@ class Number(ABC):
     def like(self, other: Number | Plain) -> Number:
         """`other`, as a constant of this dtype if it is a Python number; integers wrap."""
 
-    @abstractmethod
-    def apply(self, name: str, *others: Number | Plain) -> Number:
-        """An operation of the table on this number and others of its dtype."""
+    def swapped(self, name: str, other: Plain) -> Number:
+        return self.like(other).apply(name, self)
 
     @abstractmethod
     def convert(self, dtype: np.dtype) -> Number:
@@ -94,76 +92,7 @@ class Number(ABC):
         """A function of the C library, of f64. Needs Ability.LIBRARY."""
         raise NotImplementedError(f"{type(self).__name__} calls no library")
 
-    # --- operators -----------------------------------------------------------------------------
-
-    def _swapped(self, name: str, other: Plain) -> Number:
-        return self.like(other).apply(name, self)
-
-    def __add__(self, other: Number | Plain) -> Number:
-        return self.apply("add", other)
-
-    def __radd__(self, other: Plain) -> Number:
-        return self._swapped("add", other)
-
-    def __sub__(self, other: Number | Plain) -> Number:
-        return self.apply("sub", other)
-
-    def __rsub__(self, other: Plain) -> Number:
-        return self._swapped("sub", other)
-
-    def __mul__(self, other: Number | Plain) -> Number:
-        return self.apply("mul", other)
-
-    def __rmul__(self, other: Plain) -> Number:
-        return self._swapped("mul", other)
-
-    def __truediv__(self, other: Number | Plain) -> Number:
-        return self.apply("div", other)
-
-    def __rtruediv__(self, other: Plain) -> Number:
-        return self._swapped("div", other)
-
-    def __mod__(self, other: Number) -> Number:
-        return self.apply("rem", other)
-
-    def __neg__(self) -> Number:
-        return self.apply("neg")
-
-    def __and__(self, other: Number | int) -> Number:
-        return self.apply("and", other)
-
-    def __or__(self, other: Number | int) -> Number:
-        return self.apply("or", other)
-
-    def __xor__(self, other: Number | int) -> Number:
-        return self.apply("xor", other)
-
-    def __invert__(self) -> Number:
-        return self.apply("not")
-
-    def __lshift__(self, other: Number | int) -> Number:
-        return self.apply(_shift("left", other), other)
-
-    def __rshift__(self, other: Number | int) -> Number:
-        return self.apply(_shift("right", other), other)
-
-    def __lt__(self, other: Number | Plain) -> Number:
-        return self.apply("lt", other)
-
-    def __le__(self, other: Number | Plain) -> Number:
-        return self.apply("le", other)
-
-    def __gt__(self, other: Number | Plain) -> Number:
-        return self.apply("gt", other)
-
-    def __ge__(self, other: Number | Plain) -> Number:
-        return self.apply("ge", other)
-
     # --- what reads better by name -------------------------------------------------------------
-
-    def equals(self, other: Number | Plain) -> Number:
-        """Equality; false where either is NaN."""
-        return self.apply("eq", other)
 
     def abs(self) -> Number:
         """The magnitude."""
@@ -225,13 +154,6 @@ class Variable(ABC):
 
 
 Pair = tuple[Number, Number]  # a sum of two, the first `short`
-
-
-def _shift(direction: str, amount: Number | int) -> str:
-    """By a Python number, which is below the width, the language's own."""
-    if isinstance(amount, int):
-        return f"shift_{direction}"
-    return {"left": "shl", "right": "shr"}[direction]
 
 
 def select(condition: Number, a: Number | Plain, b: Number | Plain) -> Number:

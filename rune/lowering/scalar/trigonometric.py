@@ -227,7 +227,11 @@ def _high_product(a: Number, b: Number, width: int) -> Number:
 
 def sin(x: Number) -> Number:
     """The sine."""
-    magnitude = _circular(remainder(x.abs()), 0)
+    return _odd(x, _circular(remainder(x.abs()), 0))
+
+
+def _odd(x: Number, magnitude: Number) -> Number:
+    """The value for x from that for |x|."""
     signed = select(x.bits() < 0, -magnitude, magnitude)
     # Of a tiny number, the number itself: -0 and denormals too.
     tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
@@ -258,10 +262,7 @@ def tan(x: Number) -> Number:
     b = [select(odd, s, c) for s, c in zip(sine, cosine)]
     quotient = a[0] / b[0]
     error = residual(a[0], quotient, b[0]) + (a[1] - quotient * b[1])
-    magnitude = quotient + error / b[0]
-    signed = select(x.bits() < 0, -magnitude, magnitude)
-    tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
-    return _of_finite(x, select(tiny, x, signed))
+    return _odd(x, quotient + error / b[0])
 
 
 def _sine(r: Remainder) -> Pair:
@@ -346,12 +347,17 @@ def _asin_tail(square: Number) -> Number:
     return square * horner(square, ASIN_F32 if square.is_single else ASIN)
 
 
+def _by_halves(size: Number) -> tuple[Number, Number, Pair]:
+    """Whether |x| is in the outer half; the tail of the inverse sine; the root of its square."""
+    outer = size > 0.5
+    square = select(outer, (1.0 - size) * 0.5, size * size)
+    return outer, _asin_tail(square), root(square, square.like(0.0))
+
+
 def asin(x: Number) -> Number:
     """The inverse sine: asin(x) = π/2 - 2 asin(sqrt((1 - x)/2)) in the outer half."""
     size = x.abs()
-    outer = size > 0.5
-    square = select(outer, (1.0 - size) * 0.5, size * size)
-    tail, (first, error) = _asin_tail(square), root(square, square.like(0.0))
+    outer, tail, (first, error) = _by_halves(size)
     half = _parts(HALF_PI, 1.0, x.dtype)
     below = (first + error).times_plus(tail, error) * 2.0 - half[1]
     far = (half[0] - first * 2.0) - below
@@ -362,9 +368,7 @@ def asin(x: Number) -> Number:
 def acos(x: Number) -> Number:
     """The inverse cosine, by the same two ranges."""
     size = x.abs()
-    outer = size > 0.5
-    square = select(outer, (1.0 - size) * 0.5, size * size)
-    tail, (first, error) = _asin_tail(square), root(square, square.like(0.0))
+    outer, tail, (first, error) = _by_halves(size)
     half, turn = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
     below = (first + error).times_plus(tail, error)
     negative = (turn[0] - first * 2.0) - (below * 2.0 - turn[1])

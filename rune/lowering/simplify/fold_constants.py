@@ -34,7 +34,7 @@ def fold_constants(program: Program) -> Program:
     scalars: dict[Var, Atom] = {}  # broadcasts of one rank-0 value
     body: list[Equation] = []
     for equation in program.equations:
-        changed = _resolve(equation, replaced)
+        changed = resolved(equation, replaced)
         changed = _with_scalars(changed, scalars)
         folded = _fold(changed)
         if folded is not None:
@@ -48,7 +48,8 @@ def fold_constants(program: Program) -> Program:
     return substitute(program, replaced, body)
 
 
-def _resolve(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
+def resolved(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
+    """The equation with atoms in place of variables that stand for them."""
     operands = tuple(replaced.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
     same = all(a is b for a, b in zip(operands, equation.operands))
     return equation if same else replace(equation, operands=operands)
@@ -71,10 +72,11 @@ def _with_scalars(equation: Equation, scalars: Mapping[Var, Atom]) -> Equation:
     if not any(a.type.shape for a in operands):
         return equation  # its shape would be lost; `narrow` sees to that
     changed = replace(equation, operands=operands)
-    return changed if _type(changed) is equation.results[0].type else equation
+    return changed if type_of_result(changed) is equation.results[0].type else equation
 
 
-def _type(equation: Equation) -> ArrayType:
+def type_of_result(equation: Equation) -> ArrayType:
+    """The type by its rule."""
     return equation.primitive.type_rule(*(a.type for a in equation.operands), **equation.params)
 
 

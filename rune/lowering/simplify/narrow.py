@@ -16,9 +16,10 @@ from dataclasses import replace
 
 from rune.core.lower import Bitcast, Convert, Scalar
 from rune.core.program import Atom, Equation, Program, Var
-from rune.core.types import ArrayType, Shape
+from rune.core.types import Shape
 from rune.dims import product
 from rune.lowering.passes import Pass
+from rune.lowering.simplify.fold_constants import type_of_result
 from rune.ops.family import broadcast
 
 ELEMENTWISE = (Scalar, Convert, Bitcast)
@@ -51,7 +52,7 @@ def _narrowed(equation: Equation, broadcasts: Mapping[Var, Equation]) -> list[Eq
     operands = tuple(_behind(a, broadcasts) for a in equation.operands)
     result = equation.results[0]
     small = replace(equation, operands=operands, results=(Var(result.type.with_shape(source)),))
-    if _type(small) is not small.results[0].type:
+    if type_of_result(small) is not small.results[0].type:
         return [equation]
     params = {"shape": shape, "axes": axes}
     return [small, Equation(broadcast, small.results, params, (result,), equation.frame)]
@@ -76,10 +77,6 @@ def _common_spread(equation: Equation, broadcasts: Mapping[Var, Equation]) -> Sp
 
 def _behind(atom: Atom, broadcasts: Mapping[Var, Equation]) -> Atom:
     return broadcasts[atom].operands[0] if isinstance(atom, Var) and atom.type.shape else atom
-
-
-def _type(equation: Equation) -> ArrayType:
-    return equation.primitive.type_rule(*(a.type for a in equation.operands), **equation.params)
 
 
 PASS = Pass("narrow", "compute before broadcasting", narrow)

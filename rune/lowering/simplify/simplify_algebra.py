@@ -13,11 +13,11 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.lowering.passes import Pass
+from rune.lowering.simplify.fold_constants import resolved, type_of_result
 from rune.lowering.simplify.scalar_laws import SCALAR_LAWS, Answer, Seen
 from rune.lowering.simplify.view_laws import laws_of
 
@@ -30,7 +30,7 @@ def simplify_algebra(program: Program) -> Program:
     replaced: dict[Var, Atom] = {}
     body: list[Equation] = []
     for equation in program.equations:
-        changed = _rewrite(_resolve(equation, replaced), definitions)
+        changed = _rewrite(resolved(equation, replaced), definitions)
         if isinstance(changed, Equation):
             body.append(changed)
             definitions.update((v, changed) for v in changed.results)
@@ -39,13 +39,6 @@ def simplify_algebra(program: Program) -> Program:
     if not replaced and all(a is b for a, b in zip(body, program.equations)):
         return program
     return substitute(program, replaced, body)
-
-
-def _resolve(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
-    if not any(a in replaced for a in equation.operands if isinstance(a, Var)):
-        return equation
-    operands = tuple(replaced.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
-    return replace(equation, operands=operands)
 
 
 def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | Equation:
@@ -73,8 +66,7 @@ def _first_answer(equation: Equation, definitions: Mapping[Var, Equation]) -> An
 def _type(answer: Answer) -> ArrayType | None:
     if not isinstance(answer, Equation):
         return None if answer is None else answer.type
-    types = (a.type for a in answer.operands)
-    return answer.primitive.type_rule(*types, **answer.params)
+    return type_of_result(answer)
 
 
 PASS = Pass("simplify-algebra", "rewrite by laws that hold bit for bit", simplify_algebra)

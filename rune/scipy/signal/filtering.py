@@ -163,9 +163,12 @@ def _extended(x: Array, around: int, padtype: str | None) -> Array:
     if padtype == "constant":
         return pad(x, widths, mode="edge")
     even = pad(x, widths, mode="reflect")
-    if padtype == "even":
-        return even
-    head, tail = 2 * x[..., :1] - even[..., :around], 2 * x[..., -1:] - even[..., -around:]
+    return even if padtype == "even" else oddly_continued(x, even, around)
+
+
+def oddly_continued(x: Array, even: Array, by: int) -> Array:
+    """A signal turned about its ends, from the same signal mirrored in them."""
+    head, tail = 2 * x[..., :1] - even[..., :by], 2 * x[..., -1:] - even[..., -by:]
     return concatenate([head, x, tail], axis=-1)
 
 

@@ -23,7 +23,6 @@ from rune.numpy.arithmetic import abs
 from rune.numpy.complex_numbers import angle
 from rune.numpy.creation import arange, zeros
 from rune.numpy.fft import fft, fftfreq, ifft, irfft, rfft, rfftfreq
-from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
 from rune.numpy.padding import pad
 from rune.numpy.shapes import broadcast_to, moveaxis
@@ -33,6 +32,7 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
 from rune.records import dataclass
+from rune.scipy.signal.filtering import oddly_continued
 from rune.scipy.signal.trends import detrend as without_trend
 from rune.scipy.signal.window_shapes import Window, chosen_window
 from rune.transforms.arguments import required_number
@@ -422,10 +422,7 @@ def _continued(x: Array, by: int, boundary: str) -> Array:
         names = ", ".join(_BOUNDARIES)
         raise ArgumentError(f"stft: cannot use boundary={boundary!r} (None or one of {names})")
     extended = pad(x, [(0, 0)] * (rank(x) - 1) + [(by, by)], mode=_BOUNDARIES[boundary])
-    if boundary != "odd" or by == 0:
-        return extended
-    head, tail = 2 * x[..., :1] - extended[..., :by], 2 * x[..., -1:] - extended[..., -by:]
-    return concatenate([head, x, tail], axis=-1)
+    return oddly_continued(x, extended, by) if boundary == "odd" and by else extended
 
 
 def istft(

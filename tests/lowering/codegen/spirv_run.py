@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rune import dims, dtypes
-from rune.lowering.codegen.spirv.module import KINDS
+from rune.lowering.codegen.spirv.binary.module import KINDS
 from rune.lowering.codegen.spirv.render import SpirvKernel, render
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Cast, Expr, Load, Op

@@ -28,7 +28,7 @@ def kernel(text: str) -> str:
 
 
 def expression(expr: Expr) -> str:
-    return Expressions(OPENCL_C, {}).expr(expr)
+    return Expressions({}, OPENCL_C).expr(expr)
 
 
 def test_loops_and_scratch(expect):

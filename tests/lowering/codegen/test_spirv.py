@@ -20,9 +20,9 @@ from rune.backends.shared.executor import evaluate
 from rune.backends.shared.parts import parts
 from rune.core.primitive import Primitive
 from rune.errors import DtypeError
+from rune.lowering.codegen.spirv.binary.text import to_text
+from rune.lowering.codegen.spirv.binary.words import Op
 from rune.lowering.codegen.spirv.render import SpirvKernel, render
-from rune.lowering.codegen.spirv.text import to_text
-from rune.lowering.codegen.spirv.words import Op
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Store
 from rune.lowering.kernel.rewrite import bodies, map_bodies

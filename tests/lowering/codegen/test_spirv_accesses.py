@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rune import dtypes
+from rune.lowering.codegen.spirv.binary.text import to_text
 from rune.lowering.codegen.spirv.render import render
-from rune.lowering.codegen.spirv.text import to_text
 from rune.lowering.codegen.subgroups import Alike, loops_alike, with_alike
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.kernel.nodes import For, Kind

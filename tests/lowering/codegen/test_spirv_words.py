@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rune import dtypes
-from rune.lowering.codegen.spirv.module import Module
-from rune.lowering.codegen.spirv.render import render
-from rune.lowering.codegen.spirv.words import (
+from rune.lowering.codegen.spirv.binary.module import Module
+from rune.lowering.codegen.spirv.binary.words import (
     HEADER_WORDS,
     MAGIC,
     VERSION,
@@ -29,6 +28,7 @@ from rune.lowering.codegen.spirv.words import (
     text_words,
     words_text,
 )
+from rune.lowering.codegen.spirv.render import render
 from tests.lowering.codegen.spirv_run import TARGET, kernel_of, operations, rendered
 from tests.lowering.kernel.examples import TEXTS
 from tests.lowering.kernel.random_code import random_code

@@ -17,12 +17,13 @@ from rune.backends import wgpu
 from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.wgsl.expr import REGISTERS, STORED, Expressions
-from rune.lowering.codegen.wgsl.helpers import _FUNCTIONS
+from rune.lowering.codegen.wgsl.helpers import FUNCTIONS
 from rune.lowering.codegen.wgsl.render import Rendered, render
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.text import parse
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
+from tests.lowering.codegen.spirv_run import kernel_of, operations
 from tests.lowering.kernel.examples import TEXTS, example
 
 
@@ -345,7 +346,7 @@ code f(x: read i32[8], y: read i32[8], z: write i32[8]) {
 def test_no_remainder_is_the_languages_own():
     # naga makes OpSRem of it, which Vulkan leaves undefined for negative numbers.
     assert "%" not in render(parse(REMAINDERS)).text
-    assert "%" not in "".join(_FUNCTIONS.values())
+    assert "%" not in "".join(FUNCTIONS.values())
 
 
 LOOSE = frozenset({"div", "sqrt", "denormals"})
@@ -398,6 +399,12 @@ def test_what_no_buffer_can_hold_is_refused(dtype):
 
     with pytest.raises(DtypeError, match=f"render: cannot use {dtype} in WGSL"):
         render(parse(text))
+
+
+@pytest.mark.parametrize("expr", operations(dtypes.f16), ids=str)
+def test_nothing_can_be_done_with_a_dtype_that_the_language_lacks(expr: Op | Cast):
+    with pytest.raises(DtypeError):
+        render(kernel_of(expr, dtypes.f16))
 
 
 def test_arithmetic_that_needs_64_bits_is_refused():

@@ -8,17 +8,16 @@ and ZERO has no operand. So native code knows four kinds of moves, and no collec
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rune.backends.cpu.crew import sums
 from rune.backends.cpu.crew.perform import COPY, SHARE, SUM, ZERO
 from rune.core.types import ArrayType
-from rune.lowering.meetings import CollectiveCall
+from rune.lowering.meetings import CollectiveCall, Params, axis_of
 from rune.ops.lane_groups import Groups
 from rune.records import dataclass
 
-Params = Mapping[str, Hashable]
 LINE_BYTES = 64  # of a cache: no two places write to one
 EXTREMES = ("psum", "pmax", "pmin")
 
@@ -72,28 +71,22 @@ def _groups(params: Params, size: int) -> Groups:
     return groups
 
 
-def _axis(params: Params, name: str) -> int:
-    axis = params[name]
-    assert isinstance(axis, int)
-    return axis
-
-
 def _in_group(kind: str, params: Params, type: ArrayType, group: Sequence[int], place: int) -> Iterator[Move]:
     group, count, shape = tuple(group), len(group), [int(n) for n in type.shape]
     item = type.dtype.itemsize
     if kind in EXTREMES:
         yield _shared(kind, type, group, place)
     elif kind == "psum_scatter":
-        outer, inner = _around(shape, _axis(params, "scatter_axis"), item)
+        outer, inner = _around(shape, axis_of(params, "scatter_axis"), item)
         rows = Rows(inner, outer, count * inner, inner, origin=place * inner)
         yield _combined("psum", type, SUM, group, rows)
     elif kind == "all_gather":
-        axis = _axis(params, "axis")
+        axis = axis_of(params, "axis")
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis:]) * item
         for k, source in enumerate(group):
             yield Move(COPY, (source,), Rows(inner, outer, inner, count * inner, target=k * inner))
     elif kind == "all_to_all":
-        rows = _transposed(shape, _axis(params, "split_axis"), _axis(params, "concat_axis"), count, item, place)
+        rows = _transposed(shape, axis_of(params, "split_axis"), axis_of(params, "concat_axis"), count, item, place)
         for k, source in enumerate(group):
             yield Move(COPY, (source,), replace(rows, target=k * rows.target))
     else:

@@ -13,7 +13,7 @@ they keep NaN. Nor are sums that NCCL has not (bool, 16-bit integers) or rounds 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rune import dtypes
 from rune.backends.cuda.nccl.library import DataType, Operation
 from rune.backends.shared.executor import static_shape
 from rune.core.types import ArrayType
-from rune.lowering.meetings import CollectiveCall
+from rune.lowering.meetings import CollectiveCall, Params, axis_of
 from rune.records import dataclass
 
 # Of each dtype what NCCL adds up, and how many of them an element is.
@@ -51,8 +51,6 @@ EXTREMES: Mapping[np.dtype, tuple[DataType, int]] = {
 NUMBERS = {"psum": SUMS, "psum_scatter": SUMS, "pmax": EXTREMES, "pmin": EXTREMES}
 MOVES = ("all_gather", "all_to_all", "ppermute")
 OPERATIONS = {"pmax": Operation.MAX, "pmin": Operation.MIN}
-
-Params = Mapping[str, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,22 +147,16 @@ def part(call: CollectiveCall, type: ArrayType, place: int, size: int) -> Part:
     kind, params = call.primitive.name, dict(call.params)
     match kind:
         case "all_gather":
-            return _gathered(type, _axis(params, "axis"), size)
+            return _gathered(type, axis_of(params, "axis"), size)
         case "all_to_all":
             return _exchanged(type, params, size)
         case "ppermute":
             return _permuted(type, params, place)
         case "psum_scatter":
-            return _scattered(type, _axis(params, "scatter_axis"))
+            return _scattered(type, axis_of(params, "scatter_axis"))
     dtype, each = NUMBERS[kind][type.dtype]
     count = each * math.prod(static_shape(type))
     return Part((AllReduce(count, dtype, OPERATIONS.get(kind, Operation.SUM)),))
-
-
-def _axis(params: Params, name: str) -> int:
-    axis = params[name]
-    assert isinstance(axis, int)
-    return axis
 
 
 def _around(shape: Sequence[int], axis: int) -> tuple[int, int]:
@@ -191,7 +183,7 @@ def _scattered(type: ArrayType, axis: int) -> Part:
 
 
 def _exchanged(type: ArrayType, params: Params, size: int) -> Part:
-    split, concat, item = _axis(params, "split_axis"), _axis(params, "concat_axis"), type.dtype.itemsize
+    split, concat, item = axis_of(params, "split_axis"), axis_of(params, "concat_axis"), type.dtype.itemsize
     shape = static_shape(type)
     shape = (*shape[:split], *shape[split + 1 :])  # of what one place has for another
     (first, second), (outer, inner) = _around(shape, split), _around(shape, concat)

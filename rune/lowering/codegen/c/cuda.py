@@ -24,30 +24,26 @@ import re
 from dataclasses import replace
 
 from rune import dtypes
+from rune.lowering.codegen.c.cuda_floats import BF16, COPY, EXTREMES, F16
 from rune.lowering.codegen.c.cuda_teams import MATRICES, TEAMS
 from rune.lowering.codegen.c.cuda_units import FUNCTION, UNITS
-from rune.lowering.codegen.c.dialect import Dialect, Scalar, Together
+from rune.lowering.codegen.c.dialect import Dialect, Scalar, Together, exact_calls, narrow_float
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.matrices import SUBGROUP
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 
 _SAME_NAME = (
-    "floor ceil trunc sqrt cbrt exp exp2 expm1 log log2 log1p sin cos tan asin acos atan sinh cosh "
-    "tanh asinh acosh atanh erf erfc"
+    "cbrt exp exp2 expm1 log log2 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc"
 ).split()
 
 
 def _floats(suffix: str) -> dict[str, str]:
     """Operation -> call; `suffix` is that of C's functions of float."""
     return {
+        **exact_calls(suffix),
         **{name: f"{name}{suffix}({{0}})" for name in _SAME_NAME},
-        **{n: f"{n}{suffix}({{0}}, {{1}})" for n in ("pow", "atan2", "nextafter", "copysign")},
-        "abs": f"fabs{suffix}({{0}})",
-        "round": f"rint{suffix}({{0}})",
-        "rem": f"fmod{suffix}({{0}}, {{1}})",
-        "fma": f"fma{suffix}({{0}}, {{1}}, {{2}})",
-        "is_finite": "(isfinite({0}) != 0)",
+        **{name: f"{name}{suffix}({{0}}, {{1}})" for name in ("pow", "atan2")},
     }
 
 
@@ -71,71 +67,6 @@ ATOMICS = {
 }
 _F32 = {**_floats("f"), **{name: f"rune_{name}_nan({{0}}, {{1}})" for name in ("max", "min")}}
 _F64 = _floats("")
-
-
-def _half(name: str, parameter: str, letter: str) -> str:
-    """A conversion to f16 in hardware, to nearest, ties to even."""
-    return f"""{FUNCTION}unsigned short {name}({parameter} value) {{
-  unsigned short bits;
-  asm("cvt.rn.f16.f{32 if letter == "f" else 64} %0, %1;" : "=h"(bits) : "{letter}"(value));
-  return bits;
-}}"""
-
-
-BF16 = {
-    "rune_bf16_load": f"""{FUNCTION}float rune_bf16_load(unsigned short bits) {{
-  return __uint_as_float((unsigned int)bits << 16);
-}}""",
-    "rune_bf16_store": f"""{FUNCTION}unsigned short rune_bf16_store(float value) {{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned int result;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(0.0f), "f"(value));
-  return (unsigned short)result;
-#else
-  const unsigned int bits = __float_as_uint(value);
-  if (value != value) return (unsigned short)((bits >> 16) | 0x40);
-  return (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-#endif
-}}""",
-}
-
-
-def _extreme(name: str, sign: str) -> str:
-    """The larger or smaller of two, NaN where either is, by one instruction where there is one."""
-    return f"""{FUNCTION}float rune_{name}_nan(float a, float b) {{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float result;
-  asm("{name}.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-#else
-  return a != a ? a : a {sign} b ? a : b;
-#endif
-}}"""
-
-
-EXTREMES = {"rune_max_nan": _extreme("max", ">"), "rune_min_nan": _extreme("min", "<")}
-_F16 = {
-    "rune_f16_load": f"""{FUNCTION}float rune_f16_load(unsigned short bits) {{
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-  return value;
-}}""",
-    "rune_f16_store": _half("rune_f16_store", "float", "f"),
-    "rune_f16_store_f64": _half("rune_f16_store_f64", "double", "d"),
-}
-
-
-# All values stay what they are with -0 added, and compilers leave the instruction alone.
-_COPY = f"""{FUNCTION}float rune_copy(float value) {{
-  float copy;
-  asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(value));
-  return copy;
-}}"""
-
-
-def _narrow(name: str) -> Scalar:
-    load, store = f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})"
-    return Scalar("float", "unsigned short", "f", load, store, dtypes.f32)
 
 
 # The widest access of neighbours: 16 bytes.
@@ -164,8 +95,8 @@ CUDA_C = Dialect(
         dtypes.u16: Scalar("unsigned short", "unsigned short"),
         dtypes.u32: Scalar("unsigned int", "unsigned int", "u"),
         dtypes.u64: Scalar("unsigned long long", "unsigned long long", "ULL"),
-        dtypes.bf16: _narrow("bf16"),
-        dtypes.f16: _narrow("f16"),
+        dtypes.bf16: narrow_float("bf16", "unsigned short"),
+        dtypes.f16: narrow_float("f16", "unsigned short"),
         dtypes.f32: Scalar("float", "float", "f"),
         dtypes.f64: Scalar("double", "double"),
     },
@@ -180,7 +111,7 @@ CUDA_C = Dialect(
     to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
     from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
-    helpers={**BF16, **EXTREMES, **_F16, **UNITS, **TEAMS, **MATRICES, "rune_copy": _COPY},
+    helpers={**BF16, **EXTREMES, **F16, **UNITS, **TEAMS, **MATRICES, **COPY},
     preamble="",
     extensions={},
     kernel='extern "C" __global__ void',

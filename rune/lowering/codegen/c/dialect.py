@@ -1,6 +1,6 @@
 """Dialect: what distinguishes one C-family language from another, as data.
 
-The renderer (cstyle.py) knows the shape that all of them share; spelling, types, address spaces
+The renderer (render.py) knows the shape that all of them share; spelling, types, address spaces
 and built-in functions stand here. Format strings take their operands as {0}, {1}, {2}.
 """
 
@@ -35,6 +35,24 @@ class Scalar:
     load: str = "{0}"  # register value of a storage value
     store: str = "{0}"  # storage value of a register value
     computes_as: np.dtype | None = None  # the dtype whose functions serve; None for its own
+
+
+def narrow_float(name: str, storage: str) -> Scalar:
+    """A float of 16 bits, in f32 registers by the helpers of its name."""
+    return Scalar("float", storage, "f", f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})", dtypes.f32)
+
+
+def exact_calls(suffix: str = "", is_finite: str = "(isfinite({0}) != 0)") -> dict[str, str]:
+    """Operation -> call of what all of them round exactly; `suffix`: of functions of float."""
+    return {
+        **{name: f"{name}{suffix}({{0}})" for name in ("floor", "ceil", "trunc", "sqrt")},
+        **{name: f"{name}{suffix}({{0}}, {{1}})" for name in ("nextafter", "copysign")},
+        "abs": f"fabs{suffix}({{0}})",
+        "round": f"rint{suffix}({{0}})",
+        "rem": f"fmod{suffix}({{0}}, {{1}})",
+        "fma": f"fma{suffix}({{0}}, {{1}}, {{2}})",
+        "is_finite": is_finite,
+    }
 
 
 @dataclass(frozen=True, slots=True)

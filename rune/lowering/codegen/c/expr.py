@@ -1,4 +1,4 @@
-"""Expressions of kernel code in a language of the C family: see cstyle.py.
+"""Expressions of kernel code in a language of the C family: see render.py.
 
 Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
 """
@@ -12,10 +12,12 @@ import numpy as np
 from rune import dtypes
 from rune.dims import Size
 from rune.errors import DtypeError
+from rune.lowering.codegen.braces import Expressions as Shared
+from rune.lowering.codegen.braces import Spelling
 from rune.lowering.codegen.c.dialect import Dialect, Scalar
-from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.codegen.infix import bare
 from rune.lowering.codegen.runs import LoadRun
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.expr import Const, Expr, Op
 from rune.lowering.kernel.scalar import unsigned_of
 from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
@@ -26,14 +28,20 @@ _PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}
 
 
 @dataclass(slots=True)
-class Expressions:
-    """Renders expressions. `names`: C names; `index_type`: of index arithmetic.
+class Expressions(Shared):
+    """Renders expressions. `index_type`: of index arithmetic.
 
     `narrow`: index symbols that may have another type. `read_only`: buffers that nothing writes.
     """
 
+    spelling = Spelling(
+        constant="const {type} {name} = {value};",
+        variable="{type} {name} = {value};",
+        loop="for ({type} {name} = 0; {name} < {value}; {name}++) {{",
+        parameter="{type} {name}",
+        function="{type} {name}({value}) {{",
+    )
     dialect: Dialect
-    names: dict[str, str]
     index_type: str = ""
     read_only: frozenset[str] = frozenset()
     narrow: set[str] = field(default_factory=set)
@@ -51,40 +59,22 @@ class Expressions:
         return self.dialect.scalars[dtype]
 
     def register(self, dtype: np.dtype) -> str:
-        """The C type of a value."""
         return self.scalar(dtype).register
 
-    # --- index expressions -------------------------------------------------------------------
-
-    def size(self, x: Size) -> str:
-        """An index expression, without parentheses around a sum."""
-        return index_text(x, self._symbol)
-
-    def _symbol(self, name: str) -> str:
+    def symbol(self, name: str) -> str:
         identifier = self.names[name]
         return f"({self.index_type}){identifier}" if name in self.narrow else identifier
 
-    # --- values ------------------------------------------------------------------------------
+    def index(self, dim: Size) -> str:
+        return f"({self.register(dtypes.i64)})({self.size(dim)})"
 
-    def expr(self, expr: Expr) -> str:
-        """The expression as an operand."""
-        match expr:
-            case Const():
-                return self.const(expr)
-            case Local(name=name):
-                return self.names[name]
-            case Index(dim=dim):
-                return f"({self.register(dtypes.i64)})({self.size(dim)})"
-            case Load():
-                return self.load(expr)
-            case Cast(arg=arg, dtype=dtype):
-                return self.cast(self.expr(arg), arg.dtype, dtype)
-            case Op(name="bitcast", args=(arg,), dtype=dtype):
-                return self.bitcast(self.expr(arg), arg.dtype, dtype)
-            case Op(name="integer_part", args=(arg,), dtype=dtype):
-                return f"({self.register(dtype)}){self.expr(arg)}"
-            case Op():
-                return self.op(expr)
+    def choice(self, condition: str, a: str, b: str) -> str:
+        return f"({condition} ? {a} : {b})"
+
+    def converted(self, text: str, type_: str) -> str:
+        return f"({type_}){text}"
+
+    # --- memory ------------------------------------------------------------------------------
 
     def neighbours(self, run: LoadRun) -> str:
         """A piece of neighbours in memory."""
@@ -100,15 +90,13 @@ class Expressions:
         """The type of so many neighbours."""
         return f"{self.dialect.pieces[dtype][0]}{count}"
 
-    def load(self, load: Load) -> str:
-        element = f"{self.names[load.buffer]}[{self.size(load.indices[0])}]"
-        if load.buffer in self.read_only and self.dialect.read_only:
+    def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
+        element = f"{self.names[buffer]}[{self.size(index)}]"
+        if buffer in self.read_only and self.dialect.read_only:
             element = self.dialect.read_only.format(f"&{element}")
-        value = self.scalar(load.dtype).load.format(element)
-        if load.guard is None:
-            return value
-        zero = self.const(Const(bytes(load.dtype.itemsize), load.dtype))
-        return f"({self.expr(load.guard)} ? {value} : {zero})"
+        return self.scalar(dtype).load.format(element)
+
+    # --- values ------------------------------------------------------------------------------
 
     def const(self, c: Const) -> str:
         """A literal; NaN and infinity by their bits."""
@@ -134,8 +122,8 @@ class Expressions:
             return f"({value + 1}{scalar.suffix} - 1)"
         return f"{value}{scalar.suffix}" if value >= 0 else f"({value}{scalar.suffix})"
 
-    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
-        """A conversion of a rendered value."""
+    def cast(self, arg: Expr, target: np.dtype) -> str:
+        text, source = self.expr(arg), arg.dtype
         if source == target:
             return text
         to = self.scalar(target)
@@ -152,8 +140,8 @@ class Expressions:
             return self.rounded(plain, target)
         return f"({to.register}){text}"
 
-    def bitcast(self, text: str, source: np.dtype, target: np.dtype) -> str:
-        """The same bits in another dtype of the same size."""
+    def bitcast(self, arg: Expr, target: np.dtype) -> str:
+        text, source = self.expr(arg), arg.dtype
         if source == target:
             return text
         from_, to = self.scalar(source), self.scalar(target)
@@ -192,7 +180,7 @@ class Expressions:
         args = [self.expr(a) for a in op.args]
         dtype = op.args[-1].dtype
         if op.name == "select":
-            return f"({args[0]} ? {args[1]} : {args[2]})"
+            return self.choice(*args)
         if op.name in COMPARISONS:
             return f"({args[0]} {SIGNS[op.name]} {args[1]})"
         if dtype == dtypes.bool_:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rune.lowering.codegen.c.cuda import BF16, CUDA_C, EXTREMES, FUNCTION
+from rune.lowering.codegen.c.cuda import CUDA_C
+from rune.lowering.codegen.c.cuda_floats import BF16, EXTREMES
+from rune.lowering.codegen.c.cuda_units import FUNCTION
 
 
 def _half(name: str, parameter: str) -> str:

@@ -14,23 +14,10 @@ import re
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.codegen.c.dialect import Dialect, Scalar
+from rune.lowering.codegen.c.dialect import Dialect, Scalar, exact_calls
 from rune.lowering.codegen.target import Target, natively
 
 OPTIONS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-strict-aliasing")
-
-
-def _floats(suffix: str) -> dict[str, str]:
-    """Operation -> call of what C rounds exactly; `suffix` is that of its functions of float."""
-    return {
-        **{name: f"{name}{suffix}({{0}})" for name in ("floor", "ceil", "trunc", "sqrt")},
-        **{name: f"{name}{suffix}({{0}}, {{1}})" for name in ("nextafter", "copysign")},
-        "abs": f"fabs{suffix}({{0}})",
-        "round": f"rint{suffix}({{0}})",
-        "rem": f"fmod{suffix}({{0}}, {{1}})",
-        "fma": f"fma{suffix}({{0}}, {{1}}, {{2}})",
-        "is_finite": "(isfinite({0}) != 0)",
-    }
 
 
 def _integers(dtype: np.dtype) -> dict[str, str]:
@@ -77,7 +64,7 @@ C = Dialect(
         dtypes.f32: Scalar("float", "float", "f"),
         dtypes.f64: Scalar("double", "double"),
     },
-    functions={dtypes.f32: _floats("f"), dtypes.f64: _floats(""), **{d: _integers(d) for d in _TYPES}},
+    functions={dtypes.f32: exact_calls("f"), dtypes.f64: exact_calls(), **{d: _integers(d) for d in _TYPES}},
     to_bits={dtypes.f32: "rune_bits_f32({0})", dtypes.f64: "rune_bits_f64({0})"},
     from_bits={dtypes.f32: "rune_f32_of({0})", dtypes.f64: "rune_f64_of({0})"},
     casts={},
@@ -99,7 +86,7 @@ C = Dialect(
     pointer_offsets=False,
     positions=", ".join(f"const int64_t _at_{k}" for k in range(3)),
     reserved=frozenset(
-        re.findall(r"[a-z_]\w*", " ".join(_floats("f").values()) + " ".join(_floats("").values()))
+        re.findall(r"[a-z_]\w*", " ".join(exact_calls("f").values()) + " ".join(exact_calls().values()))
         + "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t memcpy isfinite main".split()
         + "NULL INFINITY NAN HUGE_VAL size_t ptrdiff_t y0 y1 yn j0 j1 jn gamma asm typeof".split()
     ),

@@ -12,19 +12,11 @@ from __future__ import annotations
 import re
 
 from rune import dtypes
-from rune.lowering.codegen.c.dialect import Dialect, Scalar
+from rune.lowering.codegen.c.dialect import Dialect, Scalar, exact_calls, narrow_float
 
 # What OpenCL rounds exactly. In other functions it lets a driver err by 2 to 16 ulps: those are
 # rune's own (legalize/scalars.py), the same bits as on Vulkan and WebGPU, and faster on PoCL.
-_FLOAT = {
-    **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "sqrt")},
-    **{name: f"{name}({{0}}, {{1}})" for name in ("nextafter", "copysign")},
-    "abs": "fabs({0})",
-    "round": "rint({0})",
-    "rem": "fmod({0}, {1})",
-    "fma": "fma({0}, {1}, {2})",
-    "is_finite": "(bool)isfinite({0})",
-}
+_FLOAT = exact_calls(is_finite="(bool)isfinite({0})")
 _INTEGER = {"popcount": "popcount({0})", "clz": "clz({0})"}
 
 _HELPERS = {
@@ -69,11 +61,6 @@ ATOMICS = {
 }
 
 
-def _narrow(name: str) -> Scalar:
-    load, store = f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})"
-    return Scalar("float", "ushort", "f", load, store, dtypes.f32)
-
-
 OPENCL_C = Dialect(
     name="OpenCL C",
     scalars={
@@ -86,8 +73,8 @@ OPENCL_C = Dialect(
         dtypes.u16: Scalar("ushort", "ushort"),
         dtypes.u32: Scalar("uint", "uint", "u"),
         dtypes.u64: Scalar("ulong", "ulong", "UL"),
-        dtypes.bf16: _narrow("bf16"),
-        dtypes.f16: _narrow("f16"),
+        dtypes.bf16: narrow_float("bf16", "ushort"),
+        dtypes.f16: narrow_float("f16", "ushort"),
         dtypes.f32: Scalar("float", "float", "f"),
         dtypes.f64: Scalar("double", "double"),
     },

@@ -23,38 +23,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 
 import numpy as np
 
 from rune.dims import Size, product
 from rune.lowering.codegen.ahead import rounds_ahead, sums_of_products
+from rune.lowering.codegen.braces import Statements, helpers
 from rune.lowering.codegen.c.dialect import Dialect, Together
 from rune.lowering.codegen.c.expr import Expressions
-from rune.lowering.codegen.c.helpers import needed
+from rune.lowering.codegen.c.helpers import helper
 from rune.lowering.codegen.index_width import fits_32_bits
-from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.infix import ascii_name
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
 from rune.lowering.kernel.expr import Expr, Local
 from rune.lowering.kernel.nodes import (
     Access,
-    Accumulate,
     AddressSpace,
     Alloc,
-    Assign,
     Barrier,
     Fetch,
     For,
     Function,
-    If,
     KernelCode,
     Kind,
-    Let,
     MatrixProduct,
     Param,
-    Stmt,
     Store,
-    Var,
 )
 from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, perfect_nest, updated, walk
 from rune.lowering.legalize.scalars import attach_functions
@@ -110,26 +106,19 @@ def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
     # Kernels of one program share functions: a dict keeps one of each, callees first.
     functions = {f"rune_{f.name}": f for k in kernels for f in k.functions}
     texts = [*(_function(f, dialect) for f in functions.values()), *(k.text for k in kernels)]
-    helpers = needed("\n\n".join(texts), dialect, functions).values()
+    mentioned = helpers("\n\n".join(texts), functions, partial(helper, dialect=dialect)).values()
     head = "\n".join([dialect.preamble, *extensions])
-    return "\n\n".join([head, *helpers, *texts]) + "\n"
+    return "\n\n".join([head, *mentioned, *texts]) + "\n"
 
 
 def _function(function: Function, dialect: Dialect) -> str:
-    """A function of scalars."""
     renderer = _Renderer(KernelCode(function.name, (), (), function.body), dialect)
-    register = renderer.expressions.register
-    params = ", ".join(f"{register(p.dtype)} {renderer.name(p.name)}" for p in function.params)
-    renderer.body(function.body)
-    renderer.emit(f"return {renderer.expr(function.result)};")
-    head = f"{dialect.function}{register(function.result.dtype)} rune_{function.name}({params}) {{"
-    return "\n".join([head, *renderer.lines, "}"])
+    return dialect.function + renderer.function(function)
 
 
 @dataclass(slots=True)
-class _Renderer(Statements):
+class _Renderer(Statements[Expressions]):
     dialect: Dialect
-    expressions: Expressions = field(init=False)
     shared: frozenset[str] = field(init=False)
     sums: frozenset[str] = field(init=False)  # of products, which are copied before they are stored
     pool_bytes: int = 0  # of the arrays so far that are cut from one
@@ -146,7 +135,7 @@ class _Renderer(Statements):
         read = (p.name for p in code.params if p.access is Access.READ)
         # Loads of these may use the read-only cache, which does not see writes through an alias.
         only = frozenset(read) - aliased
-        self.expressions = Expressions(dialect, self.names, narrow, only)
+        self.expressions = Expressions(self.names, dialect, narrow, only)
         shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
         self.shared = frozenset(shared)
         self.aligned = self.shared | {p.name for p in code.params}
@@ -157,8 +146,9 @@ class _Renderer(Statements):
     def index_type(self) -> str:
         return self.expressions.index_type
 
-    def expr(self, expr: Expr) -> str:
-        return bare(self.expressions.expr(expr))
+    @property
+    def language(self) -> str:
+        return self.dialect.name
 
     # --- the function ------------------------------------------------------------------------
 
@@ -229,17 +219,11 @@ class _Renderer(Statements):
             threads = workgroup[dimension] if dimension < len(workgroup) else 1
             name, at = self.name(loop.var), position.format(dimension, self.index_type, threads)
             if dimension == 0 and folded:
-                self.unfold([*folded, loop], at)
+                joined_name = f"at_{'_'.join(self.name(x.var) for x in (*folded, loop))}"
+                self.declare_index(joined_name, at)
+                self.unfold([*folded, loop], joined_name)
             else:
-                self.emit(f"const {self.index_type} {name} = {at};")
-
-    def unfold(self, loops: Sequence[For], position: str) -> None:
-        """Several loops from one number, the last varying fastest."""
-        type_ = self.index_type
-        joined_name = "_".join(self.name(loop.var) for loop in loops)
-        self.emit(f"const {type_} at_{joined_name} = {position};")
-        for name, at in unfolded(loops, f"at_{joined_name}", self.expressions.size):
-            self.emit(f"const {type_} {self.name(name)} = {at};")
+                self.declare_index(name, at)
 
     def bounds_check(self, loops: Sequence[For]) -> None:
         """The launch may round the number of threads up."""
@@ -281,31 +265,9 @@ class _Renderer(Statements):
         self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
         self.noted(run.buffer)
 
-    def stmt(self, stmt: Stmt) -> None:
-        match stmt:
-            case Let(name=name, value=value):
-                self.declare("const ", name, value)
-                self.expressions.narrow.add(name)
-            case Var(name=name, init=init):
-                self.declare("", name, init)
-            case Assign(name=name, value=value):
-                self.emit(f"{self.name(name)} = {self.expr(value)};")
-            case Accumulate(name=name):
-                self.emit(f"{self.name(name)} = {self.expr(updated(stmt))};")
-            case Store():
-                self.store(stmt)
-            case If():
-                self.branch(stmt)
-            case For():
-                self.loop(stmt)
-            case Alloc():
-                self.alloc(stmt)
-            case Barrier():
-                self.barrier(stmt)
-            case Fetch():
-                self.fetch(stmt)
-            case MatrixProduct():
-                self.multiply(stmt)
+    def let(self, name: str, value: Expr) -> None:
+        Statements.let(self, name, value)
+        self.expressions.narrow.add(name)
 
     def barrier(self, stmt: Barrier) -> None:
         together = self.dialect.together
@@ -359,11 +321,9 @@ class _Renderer(Statements):
         """An element of a buffer in its order."""
         return f"{self.name(buffer)}[{self.expressions.size(index)}]"
 
-    def declare(self, constness: str, name: str, value: Expr) -> None:
+    def text(self, value: Expr) -> str:
         text = self.expr(value)
-        if isinstance(value, Local) and value.name in self.sums:
-            text = self.dialect.copy.format(text)
-        self.emit(f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};")
+        return self.dialect.copy.format(text) if isinstance(value, Local) and value.name in self.sums else text
 
     def store(self, stmt: Store) -> None:
         element = self.element(stmt.buffer, stmt.index)
@@ -382,19 +342,13 @@ class _Renderer(Statements):
             self.emit(f"{together.stored};")
 
     def loop(self, loop: For) -> None:
-        var = self.name(loop.var)
-        # Not a loop in the source: each thread runs one iteration.
-        if loop.kind is Kind.WORKGROUP:
-            nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
-            self.positions(nest, self.dialect.thread)
-            self.body(inside)
-            return
-        extent = self.expressions.size(loop.extent)
         rounds = self.rounds_ahead(loop) if self.dialect.unroll else 1
         if rounds > 1:
             self.emit(self.dialect.unroll.format(rounds))
-        head = f"for ({self.index_type} {var} = 0; {var} < {extent}; {var}++) {{"
-        self.block(head, loop.body)
+        Statements.loop(self, loop)
+
+    def threads(self, nest: Sequence[For]) -> None:
+        self.positions(nest, self.dialect.thread)
 
     def rounds_ahead(self, loop: For) -> int:
         """How many rounds of a loop the compiler ought to write out."""

@@ -427,7 +427,7 @@ def _combines(loop: For) -> dict[str, str]:
     """The operation by which the loop accumulates each Var."""
     combines: dict[str, str] = {}
     pending: list[Stmt] = list(loop.body)
-    # llvm_lanes.py allows only one operation per Var, so overwriting an entry changes nothing.
+    # lanes.py allows only one operation per Var, so overwriting an entry changes nothing.
     while pending:
         stmt = pending.pop()
         if isinstance(stmt, Accumulate):

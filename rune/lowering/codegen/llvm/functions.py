@@ -27,16 +27,7 @@ ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.L
 # Long enough to be called where there are many.
 FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if op.instructions >= 20 or not op.is_exact)
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
-_PLAIN: dict[str, Callable[..., Value]] = {
-    "add": Value.__add__,
-    "sub": Value.__sub__,
-    "mul": Value.__mul__,
-    "neg": Value.__neg__,
-    "and": Value.__and__,
-    "or": Value.__or__,
-    "xor": Value.__xor__,
-    "fma": Value.fma,
-}
+_PLAIN = frozenset("add sub mul neg and or xor".split())
 
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
@@ -46,7 +37,7 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     apply = _called if name in args[0].writer.called else _in_place
     if operand not in dtypes.FLOATING:
         return apply(name, operand, args)
-    # f16 and bf16 are f32 in registers (llvm_types.py), and rounded afterwards.
+    # f16 and bf16 are f32 in registers (types.py), and rounded afterwards.
     wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
     result = apply(name, wide, args)
     return result if operand in OPERATIONS[name].closed else round_to(result, operand)
@@ -147,8 +138,8 @@ class Written(Number):
 
     def apply(self, name: str, *others: Number | Plain) -> Written:
         if name in _PLAIN:
-            operands = (o.value if isinstance(o, Written) else o for o in others)
-            return Written(_PLAIN[name](self.value, *operands), self.kind, self.context)
+            operands = (o.value if isinstance(o, Written) else self.like(o).value for o in others)
+            return Written(self.value.apply(name, *operands), self.kind, self.context)
         result = result_dtype(name, self.dtype)
         assert result is not None
         values = (self.value, *(self.like(o).value for o in others))

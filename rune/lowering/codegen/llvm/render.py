@@ -23,7 +23,7 @@ from rune.lowering.codegen.llvm.functions import FUNCTIONS
 from rune.lowering.codegen.llvm.lanes import choose, instructions, reads_any, trip_count
 from rune.lowering.codegen.llvm.names import identifier
 from rune.lowering.codegen.llvm.text import Value, Writer
-from rune.lowering.codegen.llvm.tiles import Transposed, find_transposed, tile_range
+from rune.lowering.codegen.llvm.tiles import Transposed, find_transposed, tile_range, unfold
 from rune.lowering.codegen.llvm.types import register_type, require_supported
 from rune.lowering.codegen.llvm.values import Env, Memory
 from rune.lowering.codegen.machine import Machine
@@ -243,9 +243,5 @@ def _at_row(body: Body, loops: Sequence[For], number: Value, env: Env) -> Env:
     """The loop variables of the row with this number in row-major order."""
     symbols = dict(env.symbols)
     # The outermost variable needs no remainder: what is left after the divisions is it.
-    for loop in reversed(loops[1:]):
-        extent = body.index(loop.extent, env)
-        symbols[loop.var] = number.binary("urem", number, extent)
-        number = number.binary("udiv", number, extent)
-    symbols[loops[0].var] = number
+    symbols[loops[0].var] = unfold(body, loops[1:], number, env, symbols)
     return replace(env, symbols=symbols)

@@ -1,6 +1,6 @@
 """The scalar operations of kernel expressions as LLVM IR, on scalars and on vectors alike.
 
-`operation` and `convert` take register values (llvm_types.py) and follow SCALAR_MEANING to the
+`operation` and `convert` take register values (types.py) and follow SCALAR_MEANING to the
 letter: integers wrap, float to integer saturates. Divisions and shifts are those that LLVM has;
 scalar/integers.py keeps them from what traps or is undefined. No fast-math flag is set.
 """

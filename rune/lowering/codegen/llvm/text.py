@@ -8,12 +8,14 @@ become constants of the other side's type. Fusion is only by `fma`, reassociatio
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
 from rune.lowering.codegen.llvm.names import FLOATS, bits_type, float_constant, lanes_of, scalar_of, suffix, with_scalar
+from rune.lowering.scalar.operators import Operators
 from rune.records import dataclass
 
 Number = int | float
@@ -306,12 +308,21 @@ _FOLDED: dict[str, Callable[[int, int], int]] = {
     "mul nsw": operator.mul,
     "urem": operator.mod,
 }
-_INTEGER_OPS = {"+": "add", "-": "sub", "*": "mul"}
-_FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+_INTEGER_OPS = {name: name for name in ("add", "sub", "mul", "and", "or", "xor")} | {
+    **dict.fromkeys(("shl", "shift_left"), "shl"),
+    **dict.fromkeys(("shr", "shift_right"), "lshr"),  # the arithmetic one is `binary("ashr", ...)`
+}
+_FLOAT_OPS = {name: f"f{name}" for name in ("add", "sub", "mul", "div")}
+_PREDICATES = {name: (f"s{name}", f"o{name}") for name in ("lt", "le", "gt", "ge")} | {"eq": ("eq", "oeq")}
+
+
+@functools.cache
+def _instructions(type: str) -> Mapping[str, str]:
+    return _FLOAT_OPS if scalar_of(type) in FLOATS else _INTEGER_OPS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class Value(Operators["Value"]):
     """One scalar: its IR type and its text (a name or a constant)."""
 
     writer: Writer
@@ -342,9 +353,16 @@ class Value:
         """`other`, as a constant of this type if it is a Python number."""
         return other if isinstance(other, Value) else self.writer.constant(self.type, other)
 
-    def _arithmetic(self, symbol: str, a: Value | Number, b: Value | Number) -> Value:
-        op = (_FLOAT_OPS if self.is_float else _INTEGER_OPS)[symbol]
-        return self.binary(op, a, b)
+    def apply(self, name: str, *others: Value | Number) -> Value:
+        op = _instructions(self.type).get(name)
+        if op is not None:
+            return self.binary(op, self, *others)
+        if name == "neg":
+            return self.writer.emit(self.type, f"fneg {self.type} {self.text}") if self.is_float else 0 - self
+        return self.compare(_PREDICATES[name][self.is_float], *others)
+
+    def swapped(self, name: str, other: Number) -> Value:
+        return self.binary(_instructions(self.type)[name], other, self)
 
     def binary(self, op: str, a: Value | Number, b: Value | Number) -> Value:
         """The instruction `op` on two operands of this type; i64 constants are folded."""
@@ -354,72 +372,11 @@ class Value:
             return self.writer.constant("i64", _FOLDED[op](int(x), int(y)))
         return self.writer.emit(self.type, f"{op} {self.type} {x}, {y}")
 
-    def __add__(self, other: Value | Number) -> Value:
-        return self._arithmetic("+", self, other)
-
-    def __radd__(self, other: Number) -> Value:
-        return self._arithmetic("+", other, self)
-
-    def __sub__(self, other: Value | Number) -> Value:
-        return self._arithmetic("-", self, other)
-
-    def __rsub__(self, other: Number) -> Value:
-        return self._arithmetic("-", other, self)
-
-    def __mul__(self, other: Value | Number) -> Value:
-        return self._arithmetic("*", self, other)
-
-    def __rmul__(self, other: Number) -> Value:
-        return self._arithmetic("*", other, self)
-
-    def __truediv__(self, other: Value | Number) -> Value:
-        return self._arithmetic("/", self, other)
-
-    def __rtruediv__(self, other: Number) -> Value:
-        return self._arithmetic("/", other, self)
-
-    def __neg__(self) -> Value:
-        if self.is_float:
-            return self.writer.emit(self.type, f"fneg {self.type} {self.text}")
-        return self.binary("sub", 0, self)
-
-    def __and__(self, other: Value | int) -> Value:
-        return self.binary("and", self, other)
-
-    def __or__(self, other: Value | int) -> Value:
-        return self.binary("or", self, other)
-
-    def __xor__(self, other: Value | int) -> Value:
-        return self.binary("xor", self, other)
-
-    def __lshift__(self, other: Value | int) -> Value:
-        return self.binary("shl", self, other)
-
-    def __rshift__(self, other: Value | int) -> Value:
-        """Logical shift; the arithmetic one is `binary("ashr", ...)`."""
-        return self.binary("lshr", self, other)
-
     def compare(self, predicate: str, other: Value | Number) -> Value:
         """An i1 by the IR predicate: olt, une, slt, ult, ..."""
         kind = "fcmp" if self.is_float else "icmp"
         text = f"{kind} {predicate} {self.type} {self.text}, {self.like(other).text}"
         return self.writer.emit(with_scalar(self.type, "i1"), text)
-
-    def __lt__(self, other: Value | Number) -> Value:
-        return self.compare("olt" if self.is_float else "slt", other)
-
-    def __le__(self, other: Value | Number) -> Value:
-        return self.compare("ole" if self.is_float else "sle", other)
-
-    def __gt__(self, other: Value | Number) -> Value:
-        return self.compare("ogt" if self.is_float else "sgt", other)
-
-    def __ge__(self, other: Value | Number) -> Value:
-        return self.compare("oge" if self.is_float else "sge", other)
-
-    def equals(self, other: Value | Number) -> Value:
-        """Equality; false where either is NaN."""
-        return self.compare("oeq" if self.is_float else "eq", other)
 
     def is_nan(self) -> Value:
         """True for NaN."""

@@ -106,6 +106,15 @@ def _contiguous_axis(load: Load, grid: Sequence[For]) -> str | None:
     return None
 
 
+def unfold(body: Body, loops: Sequence[For], number: Value, env: Env, symbols: dict[str, Value]) -> Value:
+    """Give the variables of a nest their values by a number; the result is what is left of it."""
+    for loop in reversed(loops):
+        extent = body.index(loop.extent, env)
+        symbols[loop.var] = number.binary("urem", number, extent)
+        number = number.binary("udiv", number, extent)
+    return number
+
+
 def tile_range(
     body: Body, grid: Sequence[For], transposed: Transposed, span: tuple[Value, Value], env: Env
 ) -> list[For]:
@@ -120,10 +129,7 @@ def tile_range(
         symbols = dict(env.symbols)
         first = number.binary("urem", number, per_axis) * width
         outer_number = number.binary("udiv", number, per_axis)
-        for loop in reversed(others):
-            length = body.index(loop.extent, env)
-            symbols[loop.var] = outer_number.binary("urem", outer_number, length)
-            outer_number = outer_number.binary("udiv", outer_number, length)
+        unfold(body, others, outer_number, env, symbols)
         at = replace(env, symbols=symbols)
         _row(body, transposed, first, extent, at)
 

@@ -18,31 +18,27 @@ from rune import dtypes
 from rune.dims import Size
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.spirv import index, scalar
-from rune.lowering.codegen.spirv.module import KINDS, Module
-from rune.lowering.codegen.spirv.words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
-from rune.lowering.codegen.spirv.writer import Pointer, Value, Variable, Writer
+from rune.lowering.codegen.spirv.binary.module import KINDS, Module
+from rune.lowering.codegen.spirv.binary.words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
+from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.spirv.scalar import Value
 from rune.lowering.codegen.subgroups import Alike, is_alike, with_alike
 from rune.lowering.codegen.target import Native
-from rune.lowering.codegen.units import refuse_unit
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local
+from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
+from rune.lowering.kernel.expr import Const, Expr, Index, Load
 from rune.lowering.kernel.expr import Op as Operation
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
     Alloc,
-    Assign,
     Barrier,
-    Fetch,
     For,
     Function,
     If,
     KernelCode,
     Kind,
-    Let,
-    MatrixProduct,
     Stmt,
     Store,
-    Var,
 )
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
@@ -81,6 +77,24 @@ class Functions:
 
 
 @dataclass(frozen=True, slots=True)
+class Variable:
+    """A mutable scalar of a function."""
+
+    writer: Writer
+    dtype: np.dtype
+    id: int
+
+    def read(self) -> Value:
+        """Its value now."""
+        type = self.writer.module.type(KINDS[self.dtype])
+        return Value(self.writer, self.dtype, self.writer.effect(Op.Load, type, self.id))
+
+    def write(self, value: Value) -> None:
+        """Give it a value."""
+        self.writer.do(Op.Store, self.id, value.id)
+
+
+@dataclass(frozen=True, slots=True)
 class Subgroup:
     """Threads that are all at work: this one's number, and the names that mean the same to all."""
 
@@ -94,15 +108,15 @@ class Subgroup:
 
 
 @dataclass(slots=True)
-class Body:
-    """Renders statements into a writer. `symbols`: what an index may mention, and its dtype.
+class Body(StatementWalk, ExpressionWalk[Value]):
+    """Renders statements into a writer. `symbols`: what an index may mention.
 
     Of loop variables and sizes the dtype says no more than that they are not negative.
     """
 
     writer: Writer
     functions: Functions
-    symbols: dict[str, tuple[Value, np.dtype]] = field(default_factory=dict)
+    symbols: dict[str, Value] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     arrays: dict[str, Pointer] = field(default_factory=dict)
     paired: frozenset[str] = frozenset()  # buffers whose neighbours one access may have
@@ -110,11 +124,15 @@ class Body:
     pieces: dict[str, Callable[[], Value]] = field(default_factory=dict)  # read when first used
     zero: Value | None = None  # an integer 0 that no compiler recognises, where one is needed
 
-    def bind(self, name: str, value: Value, dtype: np.dtype) -> None:
+    def bind(self, name: str, value: Value) -> None:
         """A name for a value; one that a sibling had gives way."""
         self.variables.pop(name, None)
         self.pieces.pop(name, None)
-        self.symbols[name] = (value, dtype)
+        self.symbols[name] = value
+
+    def value(self, dtype: np.dtype, id: int) -> Value:
+        """An id as a value."""
+        return Value(self.writer, dtype, id)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -149,90 +167,91 @@ class Body:
         # Threads beyond the last piece read that one.
         last = len(alike.lets) // size - 1
         lane = self.subgroup.lane
-        lane = lane if last + 1 == self.subgroup.threads else self.writer.select(lane < last, lane, last)
+        lane = lane if last + 1 == self.subgroup.threads else (lane.as_dtype(dtypes.i32) < last).choose(lane, last)
         kind = index.index_kind(alike.index + len(alike.lets))
-        at = self.size(alike.index, kind) + scalar.resized(lane * size, dtypes.u32, kind)
+        at = self.size(alike.index, kind) + scalar.resized(lane * size, kind)
         if alike.in_pairs:
-            values = self.writer.halves(self.writer.load_pair(array, at), array.kind)
+            values = self.writer.halves(self.writer.load_pair(array, at.id), array.kind)
         else:
-            values = (self.writer.load(array, at),)
+            values = (self.writer.load(array, at.id),)
         for number, let in enumerate(alike.lets):
             self.variables.pop(let.name, None)
-            self.pieces[let.name] = partial(self.writer.of_lane, values[number % size], number // size)
+            self.pieces[let.name] = partial(self.of_lane, values[number % size], number // size)
+
+    def of_lane(self, id: int, lane: int) -> Value:
+        """The f32 that a thread of the subgroup has."""
+        return self.value(dtypes.f32, self.writer.of_lane("f32", id, lane))
 
     def settle(self) -> None:
         """Have all pieces read, before threads part: none may ask another that is idle."""
         for name, read in self.pieces.items():
-            self.symbols[name] = (read(), dtypes.f32)
+            self.symbols[name] = read()
         self.pieces.clear()
 
     def load_run(self, run: LoadRun) -> None:
         """Two elements by one access; where the guard does not hold, zeros."""
         array = self.arrays[run.buffer]
 
-        def read() -> Value:
-            return self.writer.load_pair(array, self.size(run.index))
+        def read() -> int:
+            return self.writer.load_pair(array, self.size(run.index).id)
 
-        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard), read)
-        for let, value in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
-            self.bind(let.name, value, run.dtype)
+        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
+        for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
+            self.bind(let.name, self.value(run.dtype, id))
 
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
-        first, second = map(self.expr, run.values)
-        self.writer.store_pair(self.arrays[run.buffer], self.size(run.index), (first, second))
+        first, second = (self.expr(value).id for value in run.values)
+        self.writer.store_pair(self.arrays[run.buffer], self.size(run.index).id, (first, second))
 
-    def stmt(self, stmt: Stmt) -> None:
-        """One statement."""
-        match stmt:
-            case Let(name=name, value=value):
-                self.bind(name, self.expr(value), value.dtype)
-            case Var(name=name, init=init):
-                value = self.expr(init)
-                self.variables[name] = Variable(self.writer, value.kind)
-                self.variables[name].write(value)
-            case Assign(name=name, value=value):
-                self.variables[name].write(self.expr(value))
-            case Accumulate(name=name):
-                old, dtype = self.variables[name].read(), stmt.value.dtype
-                self.variables[name].write(self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract))
-            case Store():
-                self.store(stmt)
-            case If():
-                self.branch(stmt)
-            case For():
-                self.loop(stmt)
-            case Alloc():
-                self.alloc(stmt)
-            case Barrier():
-                self.writer.barrier()
-            case Fetch() | MatrixProduct():
-                refuse_unit(stmt, "spirv")
+    @property
+    def language(self) -> str:
+        return "spirv"
 
-    def combined(self, combine: str, old: Value, dtype: np.dtype, value: Expr, contract: bool) -> Value:
+    def let(self, name: str, value: Expr) -> None:
+        self.bind(name, self.expr(value))
+
+    def var(self, name: str, init: Expr) -> None:
+        value = self.expr(init)
+        self.variables[name] = self.variable(init.dtype)
+        self.variables[name].write(value)
+
+    def assign(self, name: str, value: Expr) -> None:
+        self.variables[name].write(self.expr(value))
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        variable = self.variables[stmt.name]
+        variable.write(self.combined(stmt.combine, variable.read(), stmt.value, stmt.contract))
+
+    def barrier(self, stmt: Barrier) -> None:
+        self.writer.barrier()
+
+    def variable(self, dtype: np.dtype) -> Variable:
+        """A new mutable scalar."""
+        module = self.writer.module
+        return Variable(self.writer, dtype, self.writer.variable(module.type(module.kind(dtype))))
+
+    def combined(self, combine: str, old: Value, value: Expr, contract: bool) -> Value:
         """A value joined to an old one; a product may be fused into a sum where that is allowed."""
-        fused = contract and combine == "add" and dtype in dtypes.FLOATING
+        fused = contract and combine == "add" and value.dtype in dtypes.FLOATING
         if fused and isinstance(value, Operation) and value.name == "mul":
             a, b = map(self.expr, value.args)
-            return scalar.operation("fma", dtype, (a, b, old))
-        return self.applied(combine, dtype, (old, self.expr(value)))
+            return a.apply("fma", b, old)
+        return self.applied(combine, value.dtype, (old, self.expr(value)))
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
         array, dtype = self.arrays[stmt.buffer], stmt.value.dtype
-        at = self.size(stmt.index)
+        at = self.size(stmt.index).id
         if stmt.atomic:
             assert stmt.combine is not None
-            self.writer.atomic(ATOMICS[stmt.combine, dtype], array, at, self.expr(stmt.value))
+            self.writer.atomic(ATOMICS[stmt.combine, dtype], array, at, self.expr(stmt.value).id)
             return
         if stmt.combine is None:
             value = self.expr(stmt.value)
         else:
-            old = self.element(array, at, dtype)
-            value = self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract)
-        if array.kind != value.kind:
-            value = scalar.convert(value, dtypes.bool_, dtypes.u8)
-        self.writer.store(array, at, value)
+            value = self.combined(stmt.combine, self.element(array, at, dtype), stmt.value, stmt.contract)
+        self.writer.store(array, at, (value if array.kind == value.kind else scalar.convert(value, dtypes.u8)).id)
 
     def branch(self, stmt: If) -> None:
         """Statements where a condition holds, or others where it does not."""
@@ -240,7 +259,7 @@ class Body:
         self.settle()
         otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
         self.subgroup = None
-        self.writer.either(condition, lambda: self.body(stmt.body), otherwise)
+        self.writer.either(condition.id, lambda: self.body(stmt.body), otherwise)
         self.subgroup = subgroup
 
     def loop(self, loop: For) -> None:
@@ -248,8 +267,8 @@ class Body:
         kind, subgroup = index.index_kind(loop.extent), self.subgroup
         extent = self.size(loop.extent, kind)
 
-        def inside(i: Value) -> None:
-            self.bind(loop.var, i, dtypes.u64)
+        def inside(i: int) -> None:
+            self.bind(loop.var, self.value(index.UNSIGNED[kind], i))
             self.body(loop.body)
 
         control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
@@ -257,7 +276,7 @@ class Body:
         if self.subgroup is None:
             self.settle()
         self.pieces = dict(self.pieces)
-        self.writer.count_up(extent, inside, control)
+        self.writer.count_up(kind, extent.id, inside, control)
         self.subgroup, self.pieces = subgroup, pieces
 
     def alloc(self, stmt: Alloc) -> None:
@@ -279,64 +298,62 @@ class Body:
         return index.render(self.writer, size, self.symbols, kind)
 
     def expr(self, expr: Expr) -> Value:
-        """The value of an expression."""
-        kind = self.writer.module.kind(expr.dtype)
-        match expr:
-            case Const(bits=bits):
-                number = int.from_bytes(bits, "little")
-                return Value(self.writer, kind, self.writer.module.constant(kind, number))
-            case Local(name=name):
-                return self.local(name)
-            case Index(dim=dim):
-                return self.size(dim, kind)
-            case Load():
-                return self.load(expr)
-            case Cast(arg=arg, dtype=dtype):
-                return self.cast(arg, dtype)
-            case Operation(name="bitcast", args=(arg,), dtype=dtype):
-                return scalar.bitcast(self.expr(arg), arg.dtype, dtype)
-            case Operation(name="integer_part", args=(arg,), dtype=dtype):
-                return scalar.integer_part(self.expr(arg), dtype)
-            case Operation(name=name, args=args):
-                return self.operation(name, args)
+        self.writer.module.kind(expr.dtype)  # refuses what the device lacks
+        return ExpressionWalk.expr(self, expr)
+
+    def const(self, c: Const) -> Value:
+        return self.value(c.dtype, self.writer.module.constant(KINDS[c.dtype], int.from_bytes(c.bits, "little")))
+
+    def index(self, dim: Size) -> Value:
+        return self.size(dim, "i64")
+
+    def bitcast(self, arg: Expr, target: np.dtype) -> Value:
+        return scalar.bitcast(self.expr(arg), target)
+
+    def integer_part(self, arg: Expr, target: np.dtype) -> Value:
+        return scalar.integer_part(self.expr(arg), target)
+
+    def op(self, op: Operation) -> Value:
+        return self.operation(op.name, op.args)
 
     def local(self, name: str) -> Value:
-        """What a name stands for now."""
         if name in self.pieces:
             return self.pieces[name]()
         variable = self.variables.get(name)
-        return self.symbols[name][0] if variable is None else variable.read()
+        return self.symbols[name] if variable is None else variable.read()
 
     def load(self, load: Load) -> Value:
-        """An element; where the guard does not hold, 0 without a look at memory."""
+        # No look at memory where the guard does not hold.
         array = self.arrays[load.buffer]
 
         def read() -> Value:
-            return self.element(array, self.size(load.indices[0]), load.dtype)
+            return self.element(array, self.size(load.indices[0]).id, load.dtype)
 
-        return read() if load.guard is None else self.writer.where(self.expr(load.guard), read)
+        if load.guard is None:
+            return read()
+        guard, kind = self.expr(load.guard).id, KINDS[load.dtype]
+        return self.value(load.dtype, self.writer.where(guard, kind, lambda: read().id))
 
-    def element(self, array: Pointer, at: Value, dtype: np.dtype) -> Value:
-        """An element as a value."""
-        value = self.writer.load(array, at)
-        stored = dtype == dtypes.bool_ and value.kind != "bool"
-        return scalar.convert(value, dtypes.u8, dtype) if stored else value
+    def element(self, array: Pointer, at: int, dtype: np.dtype) -> Value:
+        """An element as a value; bool is a byte in buffers."""
+        loaded = self.writer.load(array, at)
+        return self.value(dtype, loaded) if array.kind == KINDS[dtype] else self.value(dtypes.u8, loaded).apply("ne", 0)
 
-    def cast(self, arg: Expr, dtype: np.dtype) -> Value:
-        """A conversion; of an index, from as few bits as hold it."""
+    def cast(self, arg: Expr, target: np.dtype) -> Value:
+        # Of an index, from as few bits as hold it.
         if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
-            return scalar.convert(self.size(arg.dim, "i32"), dtypes.i32, dtype)
-        name, source = conversion_name(arg.dtype, dtype, scalar.NATIVE), arg.dtype
+            return scalar.convert(self.size(arg.dim, "i32"), target)
+        name, source = conversion_name(arg.dtype, target, scalar.NATIVE), arg.dtype
         if name in self.functions.known:
-            wide = scalar.convert(self.expr(arg), source, scalar.NATIVE.registers.get(source, source))
-            return self.call(name, dtype, (wide,))
-        return scalar.convert(self.expr(arg), arg.dtype, dtype)
+            wide = scalar.convert(self.expr(arg), scalar.NATIVE.registers.get(source, source))
+            return self.call(name, target, (wide,))
+        return scalar.convert(self.expr(arg), target)
 
     def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
         """An operation on expressions."""
         sizes = [size for size in map(_size, args) if size is not None]
         if name in COMPARISONS and len(sizes) == 2 and index.index_kind(*sizes) == "i32":
-            return scalar.compare(name, dtypes.i32, *(self.size(s, "i32") for s in sizes))
+            return scalar.operation(name, dtypes.i32, tuple(self.size(s, "i32") for s in sizes))
         values, operand = tuple(map(self.expr, args)), args[-1].dtype
         if self.zero is not None and name in FOLDED:
             values = tuple(map(self.hidden, args, values))
@@ -346,8 +363,8 @@ class Body:
         """An instruction, or a call of a function; of f16 in f32."""
         register = scalar.NATIVE.register(name, operand)
         if register != operand:
-            wide = tuple(scalar.convert(v, operand, register) for v in values)
-            return scalar.convert(self.applied(name, register, wide), register, operand)
+            wide = tuple(scalar.convert(v, register) for v in values)
+            return scalar.convert(self.applied(name, register, wide), operand)
         if self.functions.native.lacks(name, operand):
             return self.call(function_name(name, operand), operand, values)
         return scalar.operation(name, operand, values)
@@ -358,12 +375,12 @@ class Body:
         if not is_float_zero(arg):
             return value
         bits = self.zero | (0x80000000 if np.signbit(arg.value) else 0)
-        return scalar.convert(bits.as_kind("f32"), dtypes.f32, arg.dtype)
+        return scalar.convert(bits.as_dtype(dtypes.f32), arg.dtype)
 
     def call(self, name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
         """A call of a function that gives `dtype`."""
-        id = self.functions.id(name)
-        return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
+        id, type = self.functions.id(name), self.writer.module.type(KINDS[dtype])
+        return self.value(dtype, self.writer.emit(Op.FunctionCall, type, id, *(a.id for a in args)))
 
 
 def neighbours(dtype: np.dtype) -> int:
@@ -412,7 +429,7 @@ def write_function(functions: Functions, function: Function) -> None:
     for local, type in zip(function.params, types, strict=True):
         parameter = module.new_id()
         head += instruction(Op.FunctionParameter, type, parameter)
-        body.bind(local.name, Value(writer, KINDS[local.dtype], parameter), local.dtype)
+        body.bind(local.name, body.value(local.dtype, parameter))
     label = module.new_id()
     writer.block = label
     body.body(function.body)

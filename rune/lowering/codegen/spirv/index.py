@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-import numpy as np
-
 from rune import dims, dtypes
 from rune.dims import FloorDiv, Mod, Size, Symbol, Term
 from rune.dims.algebra import of_factor
 from rune.dims.factors import terms_of
 from rune.lowering.codegen.index_width import lifted, may_be_zero
-from rune.lowering.codegen.spirv.scalar import resized
-from rune.lowering.codegen.spirv.words import Op
-from rune.lowering.codegen.spirv.writer import Value, Writer
+from rune.lowering.codegen.spirv.binary.words import Op
+from rune.lowering.codegen.spirv.binary.writer import Writer
+from rune.lowering.codegen.spirv.scalar import Value, constant, resized
+from rune.lowering.kernel.scalar import unsigned_of
 
-Symbols = Mapping[str, tuple[Value, np.dtype]]  # the values of symbols, and what they are
+# Numbers without a sign are not negative, those with one may be.
+Symbols = Mapping[str, Value]
+SIGNED = {"i32": dtypes.i32, "i64": dtypes.i64}
+UNSIGNED = {"i32": dtypes.u32, "i64": dtypes.u64}
 
 
 def index_kind(*sizes: Size) -> str:
@@ -40,25 +42,24 @@ def render(writer: Writer, size: Size, symbols: Symbols, kind: str | None = None
     """The value of `size`, of the type that holds it unless `kind` says another."""
     kind = kind or index_kind(size)
     terms = [_term(writer, term, symbols, kind) for term in terms_of(size)]
-    return reduce(lambda a, b: a + b, terms) if terms else writer.constant(kind, 0)
+    total = reduce(lambda a, b: a + b, terms) if terms else constant(writer, SIGNED[kind], 0)
+    return total.as_dtype(SIGNED[kind])
 
 
 def _term(writer: Writer, term: Term, symbols: Symbols, kind: str) -> Value:
     values = [_factor(writer, f, symbols, kind) for f in term.factors]
     if term.coefficient != 1 or not values:
-        values.append(writer.constant(kind, term.coefficient))
+        values.append(constant(writer, SIGNED[kind], term.coefficient))
     return reduce(lambda a, b: a * b, values)
 
 
 def _factor(writer: Writer, factor: Symbol | FloorDiv | Mod, symbols: Symbols, kind: str) -> Value:
     if isinstance(factor, Symbol):
-        value, dtype = symbols[factor.name]
+        value = symbols[factor.name]
     else:
-        quotient = isinstance(factor, FloorDiv)
-        value = _division(writer, factor.numerator, factor.denominator, quotient, symbols)
-        dtype = dtypes.i64
+        value = _division(writer, factor.numerator, factor.denominator, isinstance(factor, FloorDiv), symbols)
     low = dims.bounds(of_factor(factor))[0]
-    return resized(value, dtype if low is None or low < 0 else dtypes.u64, kind)
+    return resized(value if low is None or low < 0 else value.as_dtype(unsigned_of(value.dtype)), kind)
 
 
 def _division(writer: Writer, x: Size, d: Size, quotient: bool, symbols: Symbols) -> Value:
@@ -67,19 +68,17 @@ def _division(writer: Writer, x: Size, d: Size, quotient: bool, symbols: Symbols
     kind = index_kind(numerator, d)
     a, b = (render(writer, size, symbols, kind) for size in (numerator, d))
     if may_be_zero(d):
-        b = writer.select(b.binary(Op.IEqual, 0, "bool"), 1, b)
+        b = b.equals(0).choose(1, b)
     if not is_plain:
         return _floor(a, b, quotient)
     if not quotient:
-        return a.binary(Op.UMod, b)
-    return a.binary(Op.UDiv, b) - up if up else a.binary(Op.UDiv, b)
+        return a.emit(Op.UMod, b)
+    return a.emit(Op.UDiv, b) - up if up else a.emit(Op.UDiv, b)
 
 
 def _floor(x: Value, d: Value, quotient: bool) -> Value:
     """Python's // and % from the truncating division; the divisor is not 0."""
-    down = x.binary(Op.SDiv, d)
+    down = x.apply("quotient", d)
     remainder = x - down * d
-    away = remainder.binary(Op.INotEqual, 0, "bool") & ((remainder ^ d) < 0)
-    if quotient:
-        return x.writer.select(away, down - 1, down)
-    return x.writer.select(away, remainder + d, remainder)
+    away = remainder.apply("ne", 0) & ((remainder ^ d) < 0)
+    return away.choose(down - 1, down) if quotient else away.choose(remainder + d, remainder)

@@ -22,11 +22,8 @@ from collections.abc import Sequence
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.spirv.body import Body, Functions, Subgroup, needs_zero, write_function
-from rune.lowering.codegen.spirv.index import index_kind
-from rune.lowering.codegen.spirv.module import Module, width
-from rune.lowering.codegen.spirv.scalar import NATIVE, resized
-from rune.lowering.codegen.spirv.words import (
+from rune.lowering.codegen.spirv.binary.module import Module, width
+from rune.lowering.codegen.spirv.binary.words import (
     ALIGNED,
     NO_CONTROL,
     BuiltIn,
@@ -37,7 +34,10 @@ from rune.lowering.codegen.spirv.words import (
     StorageClass,
     instruction,
 )
-from rune.lowering.codegen.spirv.writer import Pointer, Value, Writer
+from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.spirv.body import Body, Functions, Subgroup, needs_zero, write_function
+from rune.lowering.codegen.spirv.index import SIGNED, UNSIGNED, index_kind
+from rune.lowering.codegen.spirv.scalar import NATIVE, Value, resized
 from rune.lowering.codegen.subgroups import loops_alike
 from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
@@ -182,7 +182,7 @@ class _Renderer:
         self.body.paired = self.paired()
         for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
             size_id = self.member(table, k, module.type(kind), width(kind) // 8)
-            self.body.bind(name, Value(self.writer, kind, size_id), dtypes.u64)
+            self.body.bind(name, self.body.value(UNSIGNED[kind], size_id))
 
     def paired(self) -> frozenset[str]:
         """The buffers whose neighbours one access may have; not those that barriers are about."""
@@ -213,13 +213,16 @@ class _Renderer:
         push = module.variable(StorageClass.PushConstant, module.structure(members, (0, 8), ((), ())))
         module.name(push, "arguments")
         places = [module.pointer(StorageClass.PushConstant, member) for member in members]
-        table, first = (self.read(m, self.chain(p, push, k)) for k, (m, p) in enumerate(zip(members, places)))
-        return table, Value(self.writer, kind, first)
+        table, first = (
+            self.writer.effect(Op.Load, m, self.writer.member(p, push, k))
+            for k, (m, p) in enumerate(zip(members, places))
+        )
+        return table, self.body.value(UNSIGNED[kind], first)
 
     def member(self, table: int, number: int, type: int, size: int) -> int:
         """An entry of the table."""
         place = self.module.pointer(StorageClass.PhysicalStorageBuffer, type)
-        return self.read(type, self.chain(place, table, number), ALIGNED, size)
+        return self.writer.effect(Op.Load, type, self.writer.member(place, table, number), ALIGNED, size)
 
     def own_pointer(self, p: Param, type: int, address: int) -> int:
         """The address by way of a variable that says whether another one may be the same."""
@@ -229,34 +232,20 @@ class _Renderer:
         self.module.decorate(held, said)
         self.module.name(held, p.name)
         self.writer.do(Op.Store, held, address)
-        return self.read(type, held)
-
-    def chain(self, type: int, base: int, member: int) -> int:
-        """A pointer to a member."""
-        pointer = self.module.new_id()
-        step = self.module.constant("i32", member)
-        self.writer.lines += instruction(Op.AccessChain, type, pointer, base, step)
-        return pointer
-
-    def read(self, type: int, pointer: int, *memory: int) -> int:
-        """What a pointer points to."""
-        loaded = self.module.new_id()
-        self.writer.lines += instruction(Op.Load, type, loaded, pointer, *memory)
-        return loaded
+        return self.writer.effect(Op.Load, type, held)
 
     # --- grid points -------------------------------------------------------------------------
 
     def write_points(self) -> None:
         """The body, for the grid point that is this thread or group, if there is one."""
-        shape, thread, kind = self.shape, self.thread(), self.position_kind()
+        shape, thread, kind = self.shape, self.builtin(BuiltIn.LocalInvocationIndex), self.position_kind()
         position = self.group(kind)
         if needs_zero(self.code):
             # A product of neighbours is even; optimisers do not know that.
             word = self.component(BuiltIn.WorkgroupId, 0)
             self.body.zero = word * (word + 1) & 1
         if not shape.nest:
-            position = position * shape.threads + resized(thread, dtypes.u32, kind)
-
+            position = position * shape.threads + resized(thread, kind)
         self.body.subgroup = self.subgroup()
 
         def write() -> None:
@@ -265,7 +254,7 @@ class _Renderer:
             self.unfold(shape.nest, thread)
             self.body.body(shape.innermost)
 
-        self.writer.either(position < self.body.size(shape.points, kind), write)
+        self.writer.either((position.as_dtype(SIGNED[kind]) < self.body.size(shape.points, kind)).id, write)
 
     def subgroup(self) -> Subgroup | None:
         """The threads of a subgroup, where they have values for each other and points together."""
@@ -289,28 +278,24 @@ class _Renderer:
 
     def group(self, kind: str) -> Value:
         """The number of this workgroup; a launch may be a part of all."""
-        x = self.first + resized(self.component(BuiltIn.WorkgroupId, 0), dtypes.u32, kind)
+        x = self.first + resized(self.component(BuiltIn.WorkgroupId, 0), kind)
         if not self.is_folded:
             return x
-        y = resized(self.component(BuiltIn.WorkgroupId, 1), dtypes.u32, kind)
-        return y * resized(self.component(BuiltIn.NumWorkgroups, 0), dtypes.u32, kind) + x
+        y = resized(self.component(BuiltIn.WorkgroupId, 1), kind)
+        return y * resized(self.component(BuiltIn.NumWorkgroups, 0), kind) + x
 
     def component(self, builtin: BuiltIn, number: int) -> Value:
         """A component of a built-in vector."""
         module = self.module
         word = module.type("i32")
         vector = module.input(builtin, module.declare(Op.TypeVector, word, 3))
-        place = self.chain(module.pointer(StorageClass.Input, word), vector, number)
-        return Value(self.writer, "i32", self.read(word, place))
-
-    def thread(self) -> Value:
-        """The number of this thread in its workgroup."""
-        return self.builtin(BuiltIn.LocalInvocationIndex)
+        place = self.writer.member(module.pointer(StorageClass.Input, word), vector, number)
+        return self.body.value(dtypes.u32, self.writer.effect(Op.Load, word, place))
 
     def builtin(self, builtin: BuiltIn) -> Value:
         """A built-in number."""
         word = self.module.type("i32")
-        return Value(self.writer, "i32", self.read(word, self.module.input(builtin, word)))
+        return self.body.value(dtypes.u32, self.writer.effect(Op.Load, word, self.module.input(builtin, word)))
 
     def unfold(self, loops: Sequence[For], position: Value) -> None:
         """Bind the variables of a nest by the number of a point, the last varying fastest."""
@@ -318,13 +303,13 @@ class _Renderer:
         for depth in reversed(range(len(loops))):
             kind = index_kind(product(x.extent for x in loops[: depth + 1]))
             if width(kind) < width(number.kind):
-                number = resized(number, dtypes.u32, kind)
+                number = resized(number, kind)
             value = number
             if depth:
                 extent = self.body.size(loops[depth].extent, number.kind)
-                number = value.binary(Op.UDiv, extent)
+                number = value.emit(Op.UDiv, extent)
                 value = value - number * extent
-            self.body.bind(loops[depth].var, value, dtypes.u64)
+            self.body.bind(loops[depth].var, value)
 
 
 def _threads(points: Size, target: Target) -> int:

@@ -1,46 +1,92 @@
-"""The scalar operations of kernel expressions as SPIR-V instructions.
+"""Scalars in SPIR-V: their operations as instructions, and conversions.
 
-`operation` and `convert` follow SCALAR_MEANING to the letter: integers wrap. NaN is told by its
-bits; where a driver may assume that there is none, floats are compared by theirs, too. Divisions,
-shifts and integers of floats are SPIR-V's own: the scalar library keeps them from what Vulkan
-leaves undefined. f16 is divided and rooted in f32; functions that no instruction gives exactly
-enough are those of legalize/scalars.py.
+`x * y + 1.0` appends a multiply and an add. All follow SCALAR_MEANING to the letter: integers wrap.
+NaN is told by its bits; where a driver may assume that there is none, floats are compared by
+theirs, too. Divisions, shifts and integers of floats are SPIR-V's own: the scalar library keeps
+them from what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that no
+instruction gives exactly enough are those of legalize/scalars.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen.spirv.module import KINDS, width
-from rune.lowering.codegen.spirv.words import Glsl, Op
-from rune.lowering.codegen.spirv.writer import Value
+from rune.lowering.codegen.spirv.binary.module import KINDS, width
+from rune.lowering.codegen.spirv.binary.words import Glsl, Op
+from rune.lowering.codegen.spirv.binary.writer import Writer
 from rune.lowering.codegen.target import Native, every
+from rune.lowering.scalar.operators import Operators, Plain
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
+from rune.records import dataclass
 
-_SIGNED = {
-    "lt": Op.SLessThan,
-    "le": Op.SLessThanEqual,
-    "gt": Op.SGreaterThan,
-    "ge": Op.SGreaterThanEqual,
-    "eq": Op.IEqual,
-    "ne": Op.INotEqual,
-}
-_UNSIGNED = _SIGNED | {"lt": Op.ULessThan, "le": Op.ULessThanEqual, "gt": Op.UGreaterThan, "ge": Op.UGreaterThanEqual}
-_ORDERED = {
-    "lt": Op.FOrdLessThan,
-    "le": Op.FOrdLessThanEqual,
-    "gt": Op.FOrdGreaterThan,
-    "ge": Op.FOrdGreaterThanEqual,
-    "eq": Op.FOrdEqual,
-    "ne": Op.FUnordNotEqual,
-}
 
-Rendering = Callable[..., Value]
+@dataclass(frozen=True, slots=True)
+class Value(Operators["Value"]):
+    """One scalar of a function: its dtype, which gives an integer its sign, and its id."""
+
+    writer: Writer
+    dtype: np.dtype
+    id: int
+
+    @property
+    def kind(self) -> str:
+        """The type: integers have no sign."""
+        return KINDS[self.dtype]
+
+    def like(self, other: Value | Plain) -> Value:
+        """`other`, as a constant of this dtype if it is a Python number."""
+        return other if isinstance(other, Value) else constant(self.writer, self.dtype, other)
+
+    def apply(self, name: str, *others: Value | Plain) -> Value:
+        return operation(name, self.dtype, (self, *map(self.like, others)))
+
+    def swapped(self, name: str, other: Plain) -> Value:
+        return self.like(other).apply(name, self)
+
+    def emit(self, op: Op, *others: Value | Plain, dtype: np.dtype | None = None) -> Value:
+        """An instruction on operands of this type, giving this dtype or another."""
+        ids = [self.id, *(self.like(other).id for other in others)]
+        return self.result(op, dtype or self.dtype, *ids)
+
+    def result(self, op: Op, dtype: np.dtype, *operands: int) -> Value:
+        """An instruction that gives a dtype."""
+        return Value(self.writer, dtype, self.writer.emit(op, self.writer.module.type(KINDS[dtype]), *operands))
+
+    def glsl(self, name: Glsl, *others: Value) -> Value:
+        """An instruction of GLSL.std.450 that gives this type."""
+        return self.result(Op.ExtInst, self.dtype, self.writer.module.glsl(), name, self.id, *(o.id for o in others))
+
+    def as_dtype(self, dtype: np.dtype) -> Value:
+        """The same bits as another dtype of this size; an integer only gets another sign."""
+        if self.kind == KINDS[dtype]:
+            return Value(self.writer, dtype, self.id)
+        return self.emit(Op.Bitcast, dtype=dtype)
+
+    def bits(self) -> Value:
+        """The bits of a float as a signed integer."""
+        return self.as_dtype(np.dtype(f"i{self.dtype.itemsize}"))
+
+    def choose(self, a: Value | Plain, b: Value | Plain) -> Value:
+        """Of a bool: a where it holds, else b."""
+        known = a if isinstance(a, Value) else b
+        assert isinstance(known, Value)
+        a, b = known.like(a), known.like(b)
+        return a if a.id == b.id else a.result(Op.Select, a.dtype, self.id, a.id, b.id)
+
+
+def constant(writer: Writer, dtype: np.dtype, value: Plain) -> Value:
+    """A constant."""
+    return Value(writer, dtype, writer.constant(KINDS[dtype], value))
+
+
+# What gives an operation on operands of a dtype: an instruction, or what is made of some.
+Spelled = Op | Glsl | Callable[..., Value]
+Table = Mapping[str, Spelled]
 
 
 def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
@@ -49,179 +95,183 @@ def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
     Errors: CompileError for an operation that SPIR-V does not have on this dtype.
     """
     if name == "select":
-        return args[0].writer.select(*args)
+        return args[0].choose(*args[1:])
+    match _table(name, operand, args).get(name):
+        case Op() as op:
+            return args[0].emit(op, *args[1:], dtype=dtypes.bool_ if name in COMPARISONS else None)
+        case Glsl() as function:
+            return args[0].glsl(function, *args[1:])
+        case None:
+            unsupported = f"{name} of {dtypes.short(operand)}"
+            raise CompileError(f"spirv: cannot render {unsupported} (no such operation)")
+        case compute:
+            return compute(*args)
+
+
+def _table(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Table:
     if operand == dtypes.bool_:
-        return _of_bools(name, args)
-    if name in COMPARISONS:
-        return compare(name, operand, *args)
-    family = _FLOAT | _WIDE if operand in dtypes.FLOATING else _INTEGER
-    if name in family:
-        return family[name](operand, *args)
-    unsupported = f"{name} of {dtypes.short(operand)}"
-    raise CompileError(f"spirv: cannot render {unsupported} (no such operation)")
+        return _BOOLS
+    if operand not in dtypes.FLOATING:
+        return _UNSIGNED if operand in dtypes.UNSIGNED else _SIGNED
+    is_loose = name in COMPARISONS and not args[0].writer.module.compares(args[0].kind)
+    return _COMPARED_BY_BITS if is_loose else _FLOATS
 
 
-def compare(name: str, dtype: np.dtype, a: Value, b: Value | float) -> Value:
-    """A comparison of two values of a dtype."""
-    if not a.is_float:
-        return a.binary((_UNSIGNED if dtype in dtypes.UNSIGNED else _SIGNED)[name], b, "bool")
-    if a.writer.module.compares(a.kind):
-        return a.binary(_ORDERED[name], b, "bool")
-    if name == "ne":
-        return ~compare("eq", dtype, a, b)
-    b = a.like(b)
-    ordered = _place(a).binary(_SIGNED[name], _place(b), "bool")
-    return ordered & ~is_nan(a) & ~is_nan(b)
+# --- truth values: false is less than true ------------------------------------------------------
 
-
-def _place(x: Value) -> Value:
-    """The bits as an integer in the order of the numbers; both zeros are 0."""
-    bits = x.bits()
-    least = -(1 << (width(x.kind) - 1))
-    return x.writer.select(bits < 0, least - bits, bits)
-
-
-def _of_bools(name: str, args: tuple[Value, ...]) -> Value:
-    """Logic; false is less than true."""
-    if name == "not":
-        return ~args[0]
-    a, b = args
-    table: dict[str, Callable[[], Value]] = {
-        "and": lambda: a & b,
-        "min": lambda: a & b,
-        "or": lambda: a | b,
-        "max": lambda: a | b,
-        "xor": lambda: a ^ b,
-        "ne": lambda: a ^ b,
-        "eq": lambda: a.binary(Op.LogicalEqual, b),
-        "lt": lambda: ~a & b,
-        "gt": lambda: a & ~b,
-        "le": lambda: ~a | b,
-        "ge": lambda: a | ~b,
-    }
-    return table[name]()
-
+_BOOLS: Table = {
+    **dict.fromkeys(("and", "min"), Op.LogicalAnd),
+    **dict.fromkeys(("or", "max"), Op.LogicalOr),
+    **dict.fromkeys(("xor", "ne"), Op.LogicalNotEqual),
+    "not": Op.LogicalNot,
+    "eq": Op.LogicalEqual,
+    "lt": lambda a, b: ~a & b,
+    "gt": lambda a, b: a & ~b,
+    "le": lambda a, b: ~a | b,
+    "ge": lambda a, b: a | ~b,
+}
 
 # --- floats -----------------------------------------------------------------------------------
 
 
+def _sign_bit(x: Value) -> int:
+    return -(1 << (width(x.kind) - 1))
+
+
 def _magnitude(x: Value) -> Value:
     """The bits of |x|."""
-    return x.bits() & ((1 << (width(x.kind) - 1)) - 1)
+    return x.bits() & ~_sign_bit(x)
 
 
-def _infinity_bits(kind: str) -> int:
-    bits = width(kind)
-    return int(np.array(np.inf, f"f{bits // 8}").view(f"u{bits // 8}"))
+def _against_infinity(op: Op) -> Callable[[Value], Value]:
+    """How the bits of |x| compare with those of infinity."""
+
+    def compare(x: Value) -> Value:
+        infinity = np.array(np.inf, x.dtype).view(f"u{x.dtype.itemsize}")
+        return _magnitude(x).emit(op, int(infinity), dtype=dtypes.bool_)
+
+    return compare
 
 
-def is_nan(x: Value) -> Value:
-    """Whether x is NaN, by its bits."""
-    return _magnitude(x).binary(Op.UGreaterThan, _infinity_bits(x.kind), "bool")
+is_nan = _against_infinity(Op.UGreaterThan)
 
 
-def _is_finite(dtype: np.dtype, x: Value) -> Value:
-    return _magnitude(x).binary(Op.ULessThan, _infinity_bits(x.kind), "bool")
+def _by_place(name: str) -> Callable[[Value, Value], Value]:
+    """A comparison by bits: in the order of the numbers, both zeros being 0."""
+
+    def compare(a: Value, b: Value) -> Value:
+        return _place(a).apply(name, _place(b)) & ~is_nan(a) & ~is_nan(b)
+
+    return compare
 
 
-def _plain(compute: Callable[..., Value]) -> Rendering:
-    return lambda dtype, *args: compute(*args)
+def _place(x: Value) -> Value:
+    bits = x.bits()
+    return (bits < 0).choose(_sign_bit(x) - bits, bits)
 
 
 def _negative(x: Value) -> Value:
     if x.writer.module.keeps_specials(x.kind):
-        return -x
-    return (x.bits() ^ -(1 << (width(x.kind) - 1))).as_kind(x.kind)
+        return x.emit(Op.FNegate)
+    return (x.bits() ^ _sign_bit(x)).as_dtype(x.dtype)
 
 
 def _root(x: Value) -> Value:
     """The root, for which a device may go by way of 1/sqrt(x); undefined left of 0."""
-    select = x.writer.select
-    is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
-    is_negative = compare("lt", dtypes.f32, x, 0.0)
-    return select(is_zero, x, select(is_negative, math.nan, x.glsl(Glsl.Sqrt)))
+    is_zero, is_negative = _magnitude(x).equals(0), x < 0.0
+    return is_zero.choose(x, is_negative.choose(math.nan, x.glsl(Glsl.Sqrt)))
 
 
-def _copysign(x: Value, y: Value) -> Value:
-    sign = -(1 << (width(x.kind) - 1))
-    return (_magnitude(x) | (y.bits() & sign)).as_kind(x.kind)
-
-
-_FLOAT: dict[str, Rendering] = {
-    "add": _plain(lambda a, b: a + b),
-    "sub": _plain(lambda a, b: a - b),
-    "mul": _plain(lambda a, b: a * b),
-    "neg": _plain(_negative),
-    "fma": _plain(lambda a, b, c: a.glsl(Glsl.Fma, b, c)),
-    "abs": _plain(lambda x: _magnitude(x).as_kind(x.kind)),
-    "floor": _plain(lambda x: x.glsl(Glsl.Floor)),
-    "ceil": _plain(lambda x: x.glsl(Glsl.Ceil)),
-    "round": _plain(lambda x: x.glsl(Glsl.RoundEven)),
-    "trunc": _plain(lambda x: x.glsl(Glsl.Trunc)),
-    "is_finite": _is_finite,
-    "copysign": _plain(_copysign),
-}
+_COMPARED_BY_BITS: Table = {**{name: _by_place(name) for name in COMPARISONS}, "ne": lambda a, b: ~a.equals(b)}
 # Of f16 these are only exact enough when rounded from f32.
-_WIDE: dict[str, Rendering] = {
-    "div": _plain(lambda a, b: a / b),
-    "quotient": _plain(lambda a, b: a / b),
-    "root": _plain(lambda x: x.glsl(Glsl.Sqrt)),
-    "sqrt": _plain(_root),
+_WIDE: Table = {"div": Op.FDiv, "quotient": Op.FDiv, "root": Glsl.Sqrt, "sqrt": _root}
+_NARROW: Table = {
+    "add": Op.FAdd,
+    "sub": Op.FSub,
+    "mul": Op.FMul,
+    "neg": _negative,
+    "fma": Glsl.Fma,
+    "abs": lambda x: _magnitude(x).as_dtype(x.dtype),
+    "floor": Glsl.Floor,
+    "ceil": Glsl.Ceil,
+    "round": Glsl.RoundEven,
+    "trunc": Glsl.Trunc,
+    "is_finite": _against_infinity(Op.ULessThan),
+    "copysign": lambda x, y: (_magnitude(x) | (y.bits() & _sign_bit(x))).as_dtype(x.dtype),
+    "lt": Op.FOrdLessThan,
+    "le": Op.FOrdLessThanEqual,
+    "gt": Op.FOrdGreaterThan,
+    "ge": Op.FOrdGreaterThanEqual,
+    "eq": Op.FOrdEqual,
+    "ne": Op.FUnordNotEqual,
 }
+_FLOATS: Table = {**_NARROW, **_WIDE}
 
 # --- integers ---------------------------------------------------------------------------------
-
-
-def _signed(signed: Op, unsigned: Op) -> Rendering:
-    """The instruction for the signedness of the dtype."""
-    return lambda dtype, a, b: a.binary(signed if dtype in dtypes.SIGNED else unsigned, b)
 
 
 def _words(x: Value) -> tuple[Value, Value | None]:
     """The low and the high 32 bits; of a narrow integer the low ones, filled up with zeros."""
     if width(x.kind) < 64:
-        return x if x.kind == "i32" else x.unary(Op.UConvert, "i32"), None
-    upper = x.binary(Op.ShiftRightLogical, 32)
-    return x.unary(Op.UConvert, "i32"), upper.unary(Op.UConvert, "i32")
+        return x.as_dtype(dtypes.u32) if x.kind == "i32" else x.emit(Op.UConvert, dtype=dtypes.u32), None
+    upper = x.emit(Op.ShiftRightLogical, 32)
+    return x.emit(Op.UConvert, dtype=dtypes.u32), upper.emit(Op.UConvert, dtype=dtypes.u32)
 
 
-def _popcount(dtype: np.dtype, x: Value) -> Value:
+def _popcount(x: Value) -> Value:
     low, high = _words(x)
-    count = low.unary(Op.BitCount)
-    return resized(count if high is None else count + high.unary(Op.BitCount), dtypes.u32, x.kind)
+    count = low.emit(Op.BitCount)
+    return resized(count if high is None else count + high.emit(Op.BitCount), x.kind).as_dtype(x.dtype)
 
 
-def _leading_zeros(dtype: np.dtype, x: Value) -> Value:
+def _leading_zeros(x: Value) -> Value:
     low, high = _words(x)
     # The highest set bit, -1 where there is none.
     top = low.glsl(Glsl.FindUMsb)
     if high is not None:
-        none = high.binary(Op.IEqual, 0, "bool")
-        top = x.writer.select(none, top, high.glsl(Glsl.FindUMsb) + 32)
-    return resized((width(x.kind) - 1) - top, dtypes.u32, x.kind)
+        top = high.equals(0).choose(top, high.glsl(Glsl.FindUMsb) + 32)
+    return resized((width(x.kind) - 1) - top, x.kind).as_dtype(x.dtype)
 
 
-_INTEGER: dict[str, Rendering] = {
-    "add": _plain(lambda a, b: a + b),
-    "sub": _plain(lambda a, b: a - b),
-    "mul": _plain(lambda a, b: a * b),
-    "quotient": _signed(Op.SDiv, Op.UDiv),
-    "neg": _plain(lambda x: -x),
-    "and": _plain(lambda a, b: a & b),
-    "or": _plain(lambda a, b: a | b),
-    "xor": _plain(lambda a, b: a ^ b),
-    "not": _plain(lambda x: ~x),
-    "shift_left": _signed(Op.ShiftLeftLogical, Op.ShiftLeftLogical),
-    "shift_right": _signed(Op.ShiftRightArithmetic, Op.ShiftRightLogical),
+_INTEGERS: Table = {
+    "add": Op.IAdd,
+    "sub": Op.ISub,
+    "mul": Op.IMul,
+    "neg": Op.SNegate,
+    "and": Op.BitwiseAnd,
+    "or": Op.BitwiseOr,
+    "xor": Op.BitwiseXor,
+    "not": Op.Not,
+    "shift_left": Op.ShiftLeftLogical,
+    "eq": Op.IEqual,
+    "ne": Op.INotEqual,
     "popcount": _popcount,
     "clz": _leading_zeros,
 }
+_SIGNED: Table = {
+    **_INTEGERS,
+    "quotient": Op.SDiv,
+    "shift_right": Op.ShiftRightArithmetic,
+    "lt": Op.SLessThan,
+    "le": Op.SLessThanEqual,
+    "gt": Op.SGreaterThan,
+    "ge": Op.SGreaterThanEqual,
+}
+_UNSIGNED: Table = {
+    **_INTEGERS,
+    "quotient": Op.UDiv,
+    "shift_right": Op.ShiftRightLogical,
+    "lt": Op.ULessThan,
+    "le": Op.ULessThanEqual,
+    "gt": Op.UGreaterThan,
+    "ge": Op.UGreaterThanEqual,
+}
 
-# What is neither here nor a comparison is a function; what is not spelled of f16 is one of f32.
+# What is in no table is a function; what is not spelled of f16 is one of f32.
 NATIVE = Native(
-    every(_FLOAT.keys() | COMPARISONS | {"select", "bitcast", "integer_part"}, dtypes.FLOATING)
+    every(_NARROW.keys() | {"select", "bitcast", "integer_part"}, dtypes.FLOATING)
     | every(_WIDE, [dtypes.f32, dtypes.f64])
-    | every(_INTEGER.keys() | COMPARISONS | {"select", "bitcast"}, dtypes.INTEGER)
+    | every(_SIGNED.keys() | {"select", "bitcast"}, dtypes.INTEGER)
     | every(OPERATIONS, [dtypes.bool_]),
     {dtypes.f16: dtypes.f32},
 )
@@ -229,86 +279,81 @@ NATIVE = Native(
 # --- conversions ------------------------------------------------------------------------------
 
 
-def resized(x: Value, dtype: np.dtype, kind: str) -> Value:
-    """An integer of a dtype as one of another width."""
+def resized(x: Value, kind: str) -> Value:
+    """An integer as one of another width, of the same sign."""
+    dtype = np.dtype(f"{x.dtype.kind}{width(kind) // 8}")
     if x.kind == kind:
         return x
-    if dtype not in dtypes.SIGNED or width(kind) < width(x.kind):
-        return x.unary(Op.UConvert, kind)
+    if x.dtype not in dtypes.SIGNED or width(kind) < width(x.kind):
+        return x.emit(Op.UConvert, dtype=dtype)
     if kind != "i64":
-        return x.unary(Op.SConvert, kind)
+        return x.emit(Op.SConvert, dtype=dtype)
     # Mesa (22.3) mistakes a comparison of what SConvert gives with a constant: so by shifts.
     unused = 64 - width(x.kind)
-    shifted = x.unary(Op.UConvert, kind).binary(Op.ShiftLeftLogical, unused)
-    return shifted.binary(Op.ShiftRightArithmetic, unused)
+    return x.emit(Op.UConvert, dtype=dtype).emit(Op.ShiftLeftLogical, unused).emit(Op.ShiftRightArithmetic, unused)
 
 
-def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
-    """A value of dtype `source` as one of `target`; of a float as an integer, see integer_part."""
-    kind = KINDS[target]
-    if source == target:
+def convert(x: Value, target: np.dtype) -> Value:
+    """A value as one of another dtype; of a float as an integer, see integer_part."""
+    if x.dtype == target:
         return x
     if target == dtypes.bool_:
-        return compare("ne", source, x, 0)
-    if source == dtypes.bool_:
-        return x.writer.select(x, x.writer.constant(kind, 1), 0)
-    if source in dtypes.FLOATING and target in dtypes.FLOATING:
-        return _resized_float(x, kind)
+        return x.apply("ne", 0)
+    if x.dtype == dtypes.bool_:
+        return x.choose(constant(x.writer, target, 1), 0)
+    if x.dtype in dtypes.FLOATING and target in dtypes.FLOATING:
+        return _resized_float(x, target)
     if target in dtypes.FLOATING:
-        return _to_float(x, source, kind)
-    return resized(x, source, kind)
+        return _to_float(x, target)
+    return resized(x, KINDS[target]).as_dtype(target)
 
 
-def _resized_float(x: Value, kind: str) -> Value:
+def _resized_float(x: Value, target: np.dtype) -> Value:
     """A float in another format; denormals of f32 by their bits, where they would become 0."""
-    converted, kinds = x.unary(Op.FConvert, kind), (x.kind, kind)
-    if x.writer.module.compares("f32") or kinds not in (("f32", "f64"), ("f64", "f32")):
+    converted, both = x.emit(Op.FConvert, dtype=target), {x.dtype, target}
+    if x.writer.module.compares("f32") or both != {dtypes.f32, dtypes.f64}:
         return converted
-    return _widened(x, converted) if kind == "f64" else _narrowed(x, converted)
+    return _widened(x, converted) if target == dtypes.f64 else _narrowed(x, converted)
 
 
 def _widened(x: Value, converted: Value) -> Value:
     """f32 as f64: a denormal number is its bits, in units of the smallest one."""
-    select, bits = x.writer.select, x.bits()
-    magnitude = _magnitude(x)
-    signed = select(bits < 0, -magnitude, magnitude)
-    number = signed.unary(Op.ConvertSToF, "f64") * 2.0**-149
+    bits, magnitude = x.bits(), _magnitude(x)
+    signed = (bits < 0).choose(-magnitude, magnitude)
+    number = signed.emit(Op.ConvertSToF, dtype=dtypes.f64) * 2.0**-149
     # Neither zero is among them: of 0 the count below is the greatest word.
-    is_denormal = (magnitude - 1).binary(Op.ULessThan, 0x7FFFFF, "bool")
-    return select(is_denormal, number, converted)
+    is_denormal = (magnitude - 1).emit(Op.ULessThan, 0x7FFFFF, dtype=dtypes.bool_)
+    return is_denormal.choose(number, converted)
 
 
 def _narrowed(x: Value, converted: Value) -> Value:
     """f64 as f32: below the normal numbers by adding 2^52, which rounds to units."""
-    size = _magnitude(x).as_kind("f64")
-    units = (size * 2.0**149 + 2.0**52).bits().unary(Op.UConvert, "i32")
-    sign = x.bits().binary(Op.ShiftRightLogical, 32).unary(Op.UConvert, "i32") & -(1 << 31)
-    is_small = size.binary(Op.FOrdLessThan, 2.0**-126, "bool")
-    return x.writer.select(is_small, (units | sign).as_kind("f32"), converted)
+    size = _magnitude(x).as_dtype(dtypes.f64)
+    units = (size * 2.0**149 + 2.0**52).bits().emit(Op.UConvert, dtype=dtypes.i32)
+    sign = x.bits().emit(Op.ShiftRightLogical, 32).emit(Op.UConvert, dtype=dtypes.i32) & -(1 << 31)
+    is_small = size.emit(Op.FOrdLessThan, 2.0**-126, dtype=dtypes.bool_)
+    return is_small.choose((units | sign).as_dtype(dtypes.f32), converted)
 
 
-def _to_float(x: Value, source: np.dtype, kind: str) -> Value:
+def _to_float(x: Value, target: np.dtype) -> Value:
     """An integer as a float. What f16 can hold, f32 holds exactly."""
-    wide = x if width(x.kind) >= 32 else resized(x, source, "i32")
-    op = Op.ConvertSToF if source in dtypes.SIGNED else Op.ConvertUToF
-    if kind == "f16":
-        return wide.unary(op, "f32").unary(Op.FConvert, kind)
-    return wide.unary(op, kind)
+    wide = x if width(x.kind) >= 32 else resized(x, "i32")
+    op = Op.ConvertSToF if x.dtype in dtypes.SIGNED else Op.ConvertUToF
+    if target == dtypes.f16:
+        return wide.emit(op, dtype=dtypes.f32).emit(Op.FConvert, dtype=target)
+    return wide.emit(op, dtype=target)
 
 
 def integer_part(x: Value, target: np.dtype) -> Value:
     """Towards zero, of a float that the integer holds."""
-    kind = KINDS[target]
     op = Op.ConvertFToS if target in dtypes.SIGNED or target.itemsize < 4 else Op.ConvertFToU
-    near = x.unary(op, kind if width(kind) >= 32 else "i32")
-    return near if near.kind == kind else near.unary(Op.UConvert, kind)
+    near = x.emit(op, dtype=target if target.itemsize >= 4 else dtypes.i32)
+    return near if near.kind == KINDS[target] else near.emit(Op.UConvert, dtype=target)
 
 
-def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
+def bitcast(x: Value, target: np.dtype) -> Value:
     """The same bits in another dtype of the same size."""
-    if dtypes.bool_ in (source, target):
-        return convert(x, source, target)
-    return x.as_kind(KINDS[target])
+    return convert(x, target) if dtypes.bool_ in (x.dtype, target) else x.as_dtype(target)
 
 
-__all__ = ["NATIVE", "bitcast", "compare", "convert", "integer_part", "is_nan", "operation", "resized"]
+__all__ = ["NATIVE", "Value", "bitcast", "constant", "convert", "integer_part", "operation", "resized"]

@@ -1,9 +1,9 @@
-"""Expressions of kernel code in WGSL: see wgsl.py.
+"""Expressions of kernel code in WGSL: see render.py.
 
 Registers are bool, i32, u32 and f32. Narrow integers are kept extended to 32 bits and wrapped after
 each operation that may leave them; an i64 is an index, and these are 32-bit here; u64 is two words
-(wgsl_wide.py). What IEEE 754 says beyond +, -, * and / is done on the bits of floats by helper
-functions (wgsl_helpers.py).
+(wide.py). What IEEE 754 says beyond +, -, * and / is done on the bits of floats by helper
+functions (helpers.py).
 
 Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
 """
@@ -17,10 +17,12 @@ import numpy as np
 from rune import dtypes
 from rune.dims import Size
 from rune.errors import DtypeError
-from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.codegen.braces import Expressions as Shared
+from rune.lowering.codegen.braces import Spelling
+from rune.lowering.codegen.infix import bare
 from rune.lowering.codegen.target import Native, every
 from rune.lowering.codegen.wgsl import wide
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.expr import Const, Expr, Op
 from rune.lowering.kernel.nodes import Store
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
@@ -38,14 +40,16 @@ REGISTERS: dict[np.dtype, str] = {
 }
 # What memory may hold of these.
 STORED = frozenset(REGISTERS) - {dtypes.i64, dtypes.u64}
-# A value of the word, or part of one, that memory holds; and back.
-_LOADED = {
-    dtypes.bool_: "({0} != 0u)",
+# A value of the word, or part of one, that memory holds; and back. An array of the thread or its
+# group holds values as they are, but truth values as words, too.
+_TRUTH = {dtypes.bool_: "({0} != 0u)"}
+_LOADED = _TRUTH | {
     dtypes.i8: "(i32({0} << 24u) >> 24u)",
     dtypes.i16: "(i32({0} << 16u) >> 16u)",
     dtypes.i32: "bitcast<i32>({0})",
     dtypes.f32: "bitcast<f32>({0})",
 }
+_WORD = {dtypes.bool_: "u32({0})"}
 _STORED = {
     **dict.fromkeys((dtypes.bool_, dtypes.i8, dtypes.i16, dtypes.i32), "u32({0})"),
     dtypes.f32: "bitcast<u32>({0})",
@@ -109,12 +113,18 @@ class Place:
 
 
 @dataclass(slots=True)
-class Expressions:
-    """Renders expressions. `names`: of locals, loop variables and sizes; `sizes`: these, which
-    stand in the uniform block; `native`: operations that are not functions of the module;
-    `unsigned`: those locals that an index must convert."""
+class Expressions(Shared):
+    """Renders expressions. `sizes`: those of the names that stand in the uniform block;
+    `native`: operations that are not functions of the module; `unsigned`: those locals that an
+    index must convert."""
 
-    names: dict[str, str]
+    spelling = Spelling(
+        constant="let {name} = {value};",
+        variable="var {name}: {type} = {value};",
+        loop="for (var {name} = 0i; {name} < {value}; {name}++) {{",
+        parameter="{name}: {type}",
+        function="fn {name}({value}) -> {type} {{",
+    )
     places: dict[str, Place]
     sizes: frozenset[str] = frozenset()
     native: Native = NATIVE
@@ -122,52 +132,41 @@ class Expressions:
     summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
 
     def register(self, dtype: np.dtype) -> str:
-        """The WGSL type of a value."""
         if dtype not in REGISTERS:
             raise _refusal(dtype)
         return REGISTERS[dtype]
 
-    # --- index expressions -------------------------------------------------------------------
-
-    def size(self, x: Size) -> str:
-        """An index expression, without parentheses around a sum."""
-        return index_text(x, self._symbol)
-
-    def _symbol(self, name: str) -> str:
+    def symbol(self, name: str) -> str:
         identifier = self.names[name]
         if name in self.sizes:
             return f"args.size_{identifier}"
         return f"i32({identifier})" if name in self.unsigned else identifier
 
+    def index(self, dim: Size) -> str:
+        return f"({self.size(dim)})" if size_names(dim) else f"{dim}i"
+
+    def choice(self, condition: str, a: str, b: str) -> str:
+        """Both are computed. Reading out of bounds is safe: it yields some value of that memory."""
+        return f"select({bare(b)}, {bare(a)}, {bare(condition)})"
+
+    def converted(self, text: str, type_: str) -> str:
+        return f"{type_}({bare(text)})"
+
     # --- memory ------------------------------------------------------------------------------
 
-    def load(self, load: Load) -> str:
-        """An element; where the guard does not hold, what was read is dropped.
-
-        Reading out of bounds is safe in WGSL: it yields some value of the same memory.
-        """
-        value = self.element(load.buffer, load.indices[0], load.dtype)
-        if load.guard is None:
-            return value
-        zero = self.const(Const(bytes(load.dtype.itemsize), load.dtype))
-        return f"select({zero}, {value}, {self.expr(load.guard)})"
-
     def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
-        """The value at an index."""
-        place = self.places[buffer]
         self.register(dtype)
-        if not place.memory:
-            scratch = f"{place.name}[{self.size(index)}]"
-            if dtype == dtypes.bool_:
-                return f"({scratch} != 0u)"
-            return f"atomicLoad(&{scratch})" if place.is_atomic else scratch
-        at, bits = self.at(place, index), 8 * dtype.itemsize
-        if bits < 32:
-            word = f"{place.memory}_load{bits}({at})"
+        place, bits = self.places[buffer], 8 * dtype.itemsize
+        if place.memory and bits < 32:
+            word = f"{place.memory}_load{bits}({self.at(place, index)})"
         else:
-            word = f"{place.memory}[{at}]"
+            word = self.word(place, index)
             word = f"atomicLoad(&{word})" if place.is_atomic else word
-        return _LOADED.get(dtype, "{0}").format(word)
+        return (_LOADED if place.memory else _TRUTH).get(dtype, "{0}").format(word)
+
+    def word(self, place: Place, index: Size) -> str:
+        """The word of an element, or the element of an array that holds values."""
+        return f"{place.memory}[{self.at(place, index)}]" if place.memory else f"{place.name}[{self.size(index)}]"
 
     def at(self, place: Place, index: Size) -> str:
         """The position of an element in its memory, counted in elements."""
@@ -176,52 +175,33 @@ class Expressions:
 
     def stored(self, buffer: str, index: Size, value: str, dtype: np.dtype) -> str:
         """The statement that stores a rendered value."""
-        place = self.places[buffer]
-        if not place.memory:
-            scratch = f"{place.name}[{self.size(index)}]"
-            if dtype == dtypes.bool_:
-                return f"{scratch} = u32({bare(value)})"
-            return f"atomicStore(&{scratch}, {bare(value)})" if place.is_atomic else f"{scratch} = {bare(value)}"
-        at, bits = self.at(place, index), 8 * dtype.itemsize
-        word = bare(_STORED.get(dtype, "{0}").format(bare(value)))
-        if bits < 32:
-            return f"{place.memory}_store{bits}({at}, {word})"
-        if place.is_atomic:
-            return f"atomicStore(&{place.memory}[{at}], {word})"
-        return f"{place.memory}[{at}] = {word}"
+        place, bits = self.places[buffer], 8 * dtype.itemsize
+        content = self.content(place, value, dtype)
+        if place.memory and bits < 32:
+            return f"{place.memory}_store{bits}({self.at(place, index)}, {content})"
+        word = self.word(place, index)
+        return f"atomicStore(&{word}, {content})" if place.is_atomic else f"{word} = {content}"
+
+    def content(self, place: Place, value: str, dtype: np.dtype) -> str:
+        """What an array holds for a rendered value."""
+        return bare((_STORED if place.memory else _WORD).get(dtype, "{0}").format(bare(value)))
 
     def changed(self, stmt: Store) -> str:
         """The statement that changes an element atomically; in memory, its word."""
-        place, value = self.places[stmt.buffer], bare(self.expr(stmt.value))
         assert stmt.combine is not None
-        if not place.memory:
-            return f"atomic{stmt.combine.capitalize()}(&{place.name}[{self.size(stmt.index)}], {value})"
-        word = bare(_STORED.get(stmt.value.dtype, "{0}").format(value))
-        return f"atomic{stmt.combine.capitalize()}(&{place.memory}[{self.at(place, stmt.index)}], {word})"
+        place, value = self.places[stmt.buffer], stmt.value
+        content = self.content(place, self.expr(value), value.dtype)
+        return f"atomic{stmt.combine.capitalize()}(&{self.word(place, stmt.index)}, {content})"
 
     # --- values ------------------------------------------------------------------------------
 
-    def expr(self, expr: Expr) -> str:
-        """The expression as an operand."""
-        match expr:
-            case Const():
-                return self.const(expr)
-            case Local(name=name):
-                identifier = self.names[name]
-                return f"rune_pin({identifier})" if name in self.summed else identifier
-            case Index(dim=dim):
-                return f"({self.size(dim)})" if size_names(dim) else f"{dim}i"
-            case Load():
-                return self.load(expr)
-            case Cast(arg=arg, dtype=dtype):
-                return self.cast(self.expr(arg), arg.dtype, dtype)
-            case Op(name="bitcast", args=(arg,), dtype=dtype):
-                return self.bitcast(arg, dtype)
-            case Op(name="integer_part", args=(arg,), dtype=dtype):
-                return f"{self.register(dtype)}({bare(self.expr(arg))})"
-            case Op():
-                text = self.op(expr)
-                return f"rune_pin{text}" if self._rounds(expr) else text
+    def local(self, name: str) -> str:
+        identifier = self.names[name]
+        return f"rune_pin({identifier})" if name in self.summed else identifier
+
+    def op(self, op: Op) -> str:
+        text = self.result(op)
+        return f"rune_pin{text}" if self._rounds(op) else text
 
     def _rounds(self, op: Op) -> bool:
         """Whether it is a sum, product or quotient of the device's floats."""
@@ -243,8 +223,8 @@ class Expressions:
             return f"({text}f)" if text.startswith("-") else f"{text}f"
         return f"rune_float(0x{bits:x}u)"
 
-    def cast(self, text: str, source: np.dtype, target: np.dtype) -> str:
-        """A conversion of a rendered value."""
+    def cast(self, arg: Expr, target: np.dtype) -> str:
+        text, source = self.expr(arg), arg.dtype
         if source == target:
             return text
         from_, to = self.register(source), self.register(target)
@@ -258,10 +238,9 @@ class Expressions:
             return f"({text} != 0{from_[0]})"
         if source == dtypes.u32 and target == dtypes.i64:
             return f"i32(min({bare(text)}, {_MOST}u))"
-        return _wrapped(text if from_ == to else f"{to}({bare(text)})", source, target)
+        return _wrapped(text if from_ == to else self.converted(text, to), source, target)
 
     def bitcast(self, arg: Expr, target: np.dtype) -> str:
-        """The same bits in another dtype of the same size."""
         source = arg.dtype
         if isinstance(arg, Const):
             return self.const(Const(arg.bits, target))
@@ -272,18 +251,18 @@ class Expressions:
         if target == dtypes.bool_:
             return f"({text} != 0{from_[0]})"
         if source == dtypes.bool_:
-            return f"{to}({bare(text)})"
+            return self.converted(text, to)
         converted = text if from_ == to else f"bitcast<{to}>({bare(text)})"
         return converted if source.itemsize == 4 else _wrap(converted, target)
 
     # --- operations --------------------------------------------------------------------------
 
-    def op(self, op: Op) -> str:
+    def result(self, op: Op) -> str:
         """An operation; of a float sum, product or quotient, what rounding gives, not pinned."""
         dtype = op.args[-1].dtype
         args = [self.expr(a) for a in op.args]
         if op.name == "select":
-            return f"select({', '.join(bare(a) for a in (args[2], args[1], args[0]))})"
+            return self.choice(*args)
         if dtype == dtypes.bool_:
             return _OF_BOOLS[op.name].format(*args)
         if dtype == dtypes.u64:

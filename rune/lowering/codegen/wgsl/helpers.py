@@ -13,15 +13,14 @@ of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and m
                   floats are compared: denormals are numbers
 
 Shifts and divisions go through functions where their operands might be constant expressions that
-WGSL refuses. u64 is wgsl_wide.py's.
+WGSL refuses. u64 is wide.py's.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
-from rune.lowering.codegen.wgsl.wide import FUNCTIONS
+from rune.lowering.codegen.wgsl import wide
 
 _LINES = """
 var<private> rune_zero: u32;
@@ -80,24 +79,8 @@ fn rune_mod(a: i32, b: i32) -> i32 {
 }
 """
 
-_TEXTS = (*_LINES.strip().split("\n"), *(_BLOCKS + FUNCTIONS).strip().split("\n\n"))
-_FUNCTIONS: dict[str, str] = {re.findall(r"rune_\w+", text)[0]: text for text in _TEXTS}
-
-
-def needed(text: str, known: Collection[str]) -> dict[str, str]:
-    """The helper functions that the text mentions, and those that they do, but for the `known`."""
-    helpers: dict[str, str] = {}
-    pending = [name for name in _mentioned(text) if name not in known]
-    while pending:
-        name = pending.pop()
-        if name not in helpers:
-            helpers[name] = _FUNCTIONS[name]
-            pending += _mentioned(_FUNCTIONS[name])
-    return {name: helpers[name] for name in _FUNCTIONS if name in helpers}
-
-
-def _mentioned(text: str) -> list[str]:
-    return list(dict.fromkeys(re.findall(r"\brune_\w+", text)))
+_TEXTS = (*_LINES.strip().split("\n"), *(_BLOCKS + wide.FUNCTIONS).strip().split("\n\n"))
+FUNCTIONS: dict[str, str] = {re.findall(r"rune_\w+", text)[0]: text for text in _TEXTS}
 
 
 def accessors(memory: str, bits: int, is_atomic: bool) -> dict[str, str]:

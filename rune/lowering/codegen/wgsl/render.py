@@ -30,30 +30,23 @@ from dataclasses import field
 
 from rune import dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.braces import Statements, helpers
+from rune.lowering.codegen.infix import ascii_name, bare
 from rune.lowering.codegen.target import Native
-from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.codegen.wgsl.expr import NATIVE, Expressions, Place, require_stored
-from rune.lowering.codegen.wgsl.helpers import accessors, needed
+from rune.lowering.codegen.wgsl.helpers import FUNCTIONS, accessors
 from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import (
     Accumulate,
     AddressSpace,
     Alloc,
-    Assign,
     Barrier,
-    Fetch,
     For,
     Function,
-    If,
     KernelCode,
     Kind,
-    Let,
-    MatrixProduct,
     Param,
-    Stmt,
     Store,
-    Var,
 )
 from rune.lowering.kernel.rewrite import (
     buffers_read,
@@ -128,13 +121,12 @@ def render(code: KernelCode, memories: Sequence[int] | None = None, loose: froze
 
 
 @dataclass(slots=True)
-class _Renderer(Statements):
+class _Renderer(Statements[Expressions]):
     memories: tuple[int, ...]
     native: Native
     outside: list[str] = field(default_factory=list)  # shared arrays
     read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
     atomic: frozenset[str] = frozenset()  # what is changed atomically somewhere
-    expressions: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
         self.reserved, self.prefixes = _RESERVED, (*self.prefixes, "memory")
@@ -142,13 +134,18 @@ class _Renderer(Statements):
         self.atomic = frozenset(s.buffer for s in walk(self.code.body) if isinstance(s, Store) and s.atomic)
         self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes), self.native)
 
-    def expr(self, expr: Expr) -> str:
-        return bare(self.expressions.expr(expr))
+    @property
+    def language(self) -> str:
+        return "wgsl"
+
+    @property
+    def index_type(self) -> str:
+        return "i32"
 
     def result(self, expr: Expr) -> str:
         """A value that no arithmetic follows, so that nothing has to be pinned."""
         if isinstance(expr, Op) and expr.name != "bitcast":
-            return bare(self.expressions.op(expr))
+            return bare(self.expressions.result(expr))
         return self.expr(expr)
 
     # --- the module --------------------------------------------------------------------------
@@ -198,10 +195,11 @@ class _Renderer(Statements):
         pieces = [f"struct Args {{\n{block}}}", self.bindings(), *self.outside]
         called = {f"rune_{f.name}": _function(f, self.native) for f in self.code.functions}
         functions = [*self.accessors(function), *called.values()]
-        helpers = needed("\n".join([function, *functions]), called)
-        if "rune_zero" in helpers:
+        mentioned = helpers("\n".join([function, *functions]), called, FUNCTIONS.__getitem__)
+        if "rune_zero" in mentioned:
             function = function.replace(head, f"{head}\n  rune_zero = args.zero & group_id.x;", 1)
-        return "\n\n".join([*pieces, *helpers.values(), *functions, function]) + "\n"
+        texts = [text for name, text in FUNCTIONS.items() if name in mentioned]
+        return "\n\n".join([*pieces, *texts, *functions, function]) + "\n"
 
     def bindings(self) -> str:
         lines = ["@group(0) @binding(0) var<uniform> args: Args;"]
@@ -231,48 +229,33 @@ class _Renderer(Statements):
         at = "group" if grouped else f"group * {THREADS}u + thread_id"
         self.emit(f"if ({at} >= args.points) {{ return; }}")
         if grid:
-            self.emit(f"let point = i32({at});")
+            self.declare_index("point", f"i32({at})")
         self.unfold(grid, "point")
-
-    def unfold(self, loops: Sequence[For], position: str) -> None:
-        """Several loops from one number, the last varying fastest."""
-        for name, at in unfolded(loops, position, self.expressions.size):
-            self.emit(f"let {self.name(name)} = {at};")
 
     # --- statements --------------------------------------------------------------------------
 
-    def stmt(self, stmt: Stmt) -> None:
-        match stmt:
-            case Let(name=name, value=value):
-                text = self.expr(value)
-                self.emit(f"let {self.name(name)} = {text};")
-                if value.dtype in dtypes.UNSIGNED:
-                    self.expressions.unsigned.add(name)
-            case Var(name=name, init=init):
-                text, type_ = self.expr(init), self.expressions.register(init.dtype)
-                self.emit(f"var {self.name(name)}: {type_} = {text};")
-                self.expressions.summed.discard(name)
-            case Assign(name=name, value=value):
-                self.emit(f"{self.name(name)} = {self.expr(value)};")
-                self.expressions.summed.discard(name)
-            case Accumulate(name=name):
-                self.expressions.summed.discard(name)  # here each step follows the one before
-                self.emit(f"{self.name(name)} = {self.result(updated(stmt))};")
-                if stmt.value.dtype == dtypes.f32:
-                    self.expressions.summed.add(name)
-            case Store():
-                self.store(stmt)
-            case If():
-                self.branch(stmt)
-            case For():
-                self.loop(stmt)
-            case Alloc():
-                self.alloc(stmt)
-            case Barrier():
-                self.emit("workgroupBarrier();")
-                self.emit("storageBarrier();")
-            case Fetch() | MatrixProduct():
-                refuse_unit(stmt, "wgsl")
+    def var(self, name: str, init: Expr) -> None:
+        Statements.var(self, name, init)
+        self.expressions.summed.discard(name)
+
+    def assign(self, name: str, value: Expr) -> None:
+        Statements.assign(self, name, value)
+        self.expressions.summed.discard(name)
+
+    def let(self, name: str, value: Expr) -> None:
+        Statements.let(self, name, value)
+        if value.dtype in dtypes.UNSIGNED:
+            self.expressions.unsigned.add(name)
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        self.expressions.summed.discard(stmt.name)  # here each step follows the one before
+        self.emit(f"{self.name(stmt.name)} = {self.result(updated(stmt))};")
+        if stmt.value.dtype == dtypes.f32:
+            self.expressions.summed.add(stmt.name)
+
+    def barrier(self, stmt: Barrier) -> None:
+        self.emit("workgroupBarrier();")
+        self.emit("storageBarrier();")
 
     def store(self, stmt: Store) -> None:
         if stmt.atomic:
@@ -282,15 +265,9 @@ class _Renderer(Statements):
         text = self.expr(value) if stmt.buffer in self.read_back else self.result(value)
         self.emit(f"{self.expressions.stored(stmt.buffer, stmt.index, text, value.dtype)};")
 
-    def loop(self, loop: For) -> None:
-        if loop.kind is Kind.WORKGROUP:
-            nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
-            self.emit("let thread = i32(thread_id);")
-            self.unfold(nest, "thread")
-            self.body(inside)
-            return
-        var, extent = self.name(loop.var), self.expressions.size(loop.extent)
-        self.block(f"for (var {var} = 0i; {var} < {extent}; {var}++) {{", loop.body)
+    def threads(self, nest: Sequence[For]) -> None:
+        self.declare_index("thread", "i32(thread_id)")
+        self.unfold(nest, "thread")
 
     def alloc(self, stmt: Alloc) -> None:
         name = self.name(stmt.name)
@@ -306,15 +283,7 @@ class _Renderer(Statements):
 
 
 def _function(function: Function, native: Native) -> str:
-    """A function of scalars."""
-    renderer = _Renderer(KernelCode(function.name, (), (), function.body), (), native)
-    expressions = renderer.expressions
-    params = [f"{renderer.name(p.name)}: {expressions.register(p.dtype)}" for p in function.params]
-    renderer.body(function.body)
-    renderer.emit(f"return {renderer.expr(function.result)};")
-    result = expressions.register(function.result.dtype)
-    head = f"fn rune_{function.name}({', '.join(params)}) -> {result} {{"
-    return "\n".join([head, *renderer.lines, "}"])
+    return _Renderer(KernelCode(function.name, (), (), function.body), (), native).function(function)
 
 
 def _extents(code: KernelCode) -> list[Size]:

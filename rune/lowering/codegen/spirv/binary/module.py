@@ -16,7 +16,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import DtypeError
-from rune.lowering.codegen.spirv.words import (
+from rune.lowering.codegen.spirv.binary.words import (
     GLSL,
     MAGIC,
     MEMORY_MODEL_GLSL450,

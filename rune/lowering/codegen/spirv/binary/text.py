@@ -4,7 +4,7 @@
     %42 = Load f32 %41 Aligned 4
 
 Types and constants stand where they are used, and names where the module gives them; what is left
-has its id. Decorations stand behind what they are about. Only instructions of spirv_words.py.
+has its id. Decorations stand behind what they are about. Only instructions of words.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import field
 
 import numpy as np
 
-from rune.lowering.codegen.spirv.words import (
+from rune.lowering.codegen.spirv.binary.words import (
     ALIGNED,
     BuiltIn,
     Capability,

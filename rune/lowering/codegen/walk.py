@@ -1,0 +1,171 @@
+"""The walk over kernel code that renderers share: which method answers for which node.
+
+A renderer says what a node becomes; T is what an expression becomes: text, or a value of a
+function in the making. LLVM's renderer, which threads what it knows of lanes, walks by itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from rune.dims import Size
+from rune.lowering.codegen.units import refuse_unit
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Assign,
+    Barrier,
+    Fetch,
+    For,
+    If,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+    Var,
+)
+
+T = TypeVar("T")
+
+
+class ExpressionWalk(ABC, Generic[T]):
+    """Renders expressions."""
+
+    __slots__ = ()
+
+    def expr(self, expr: Expr) -> T:
+        """What an expression becomes."""
+        match expr:
+            case Const():
+                return self.const(expr)
+            case Local(name=name):
+                return self.local(name)
+            case Index(dim=dim):
+                return self.index(dim)
+            case Load():
+                return self.load(expr)
+            case Cast(arg=arg, dtype=dtype):
+                return self.cast(arg, dtype)
+            case Op(name="bitcast", args=(arg,), dtype=dtype):
+                return self.bitcast(arg, dtype)
+            case Op(name="integer_part", args=(arg,), dtype=dtype):
+                return self.integer_part(arg, dtype)
+            case Op():
+                return self.op(expr)
+
+    @abstractmethod
+    def const(self, c: Const) -> T:
+        """A literal."""
+
+    @abstractmethod
+    def local(self, name: str) -> T:
+        """What a name stands for now."""
+
+    @abstractmethod
+    def index(self, dim: Size) -> T:
+        """An index expression as a value."""
+
+    @abstractmethod
+    def load(self, load: Load) -> T:
+        """An element; where the guard does not hold, 0."""
+
+    @abstractmethod
+    def cast(self, arg: Expr, target: np.dtype) -> T:
+        """A conversion."""
+
+    @abstractmethod
+    def bitcast(self, arg: Expr, target: np.dtype) -> T:
+        """The same bits in another dtype of the same size."""
+
+    @abstractmethod
+    def integer_part(self, arg: Expr, target: np.dtype) -> T:
+        """Towards zero, of a float that the integer holds."""
+
+    @abstractmethod
+    def op(self, op: Op) -> T:
+        """An operation."""
+
+
+class StatementWalk(ABC):
+    """Writes statements."""
+
+    __slots__ = ()
+
+    def stmt(self, stmt: Stmt) -> None:
+        """Write one statement."""
+        match stmt:
+            case Let(name=name, value=value):
+                self.let(name, value)
+            case Var(name=name, init=init):
+                self.var(name, init)
+            case Assign(name=name, value=value):
+                self.assign(name, value)
+            case Accumulate():
+                self.accumulate(stmt)
+            case Store():
+                self.store(stmt)
+            case If():
+                self.branch(stmt)
+            case For():
+                self.loop(stmt)
+            case Alloc():
+                self.alloc(stmt)
+            case Barrier():
+                self.barrier(stmt)
+            case Fetch():
+                self.fetch(stmt)
+            case MatrixProduct():
+                self.multiply(stmt)
+
+    @property
+    @abstractmethod
+    def language(self) -> str:
+        """Its name, for errors."""
+
+    @abstractmethod
+    def let(self, name: str, value: Expr) -> None:
+        """Name a value."""
+
+    @abstractmethod
+    def var(self, name: str, init: Expr) -> None:
+        """Declare a mutable scalar."""
+
+    @abstractmethod
+    def assign(self, name: str, value: Expr) -> None:
+        """Give a mutable scalar a value."""
+
+    @abstractmethod
+    def accumulate(self, stmt: Accumulate) -> None:
+        """Combine a value into a mutable scalar."""
+
+    @abstractmethod
+    def store(self, stmt: Store) -> None:
+        """Write an element."""
+
+    @abstractmethod
+    def branch(self, stmt: If) -> None:
+        """Write an If."""
+
+    @abstractmethod
+    def loop(self, loop: For) -> None:
+        """Write a loop."""
+
+    @abstractmethod
+    def alloc(self, stmt: Alloc) -> None:
+        """Declare an array of a thread, or of its group."""
+
+    @abstractmethod
+    def barrier(self, stmt: Barrier) -> None:
+        """Wait for the threads of a group."""
+
+    def fetch(self, stmt: Fetch) -> None:
+        """Copy into shared memory."""
+        refuse_unit(stmt, self.language)
+
+    def multiply(self, stmt: MatrixProduct) -> None:
+        """Multiply matrices."""
+        refuse_unit(stmt, self.language)

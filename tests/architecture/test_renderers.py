@@ -1,0 +1,62 @@
+"""What a language costs: lines of code of its renderer, and of the data of a dialect of C.
+
+A new C-like language is at most 150 lines of data, any new language at most 600 of code, beside
+what renderers share. CUDA C has functions as text, for matrix units above all, besides.
+SPIR-V is two things: `binary` encodes modules, and the renderer reads, for devices whose loads are
+dear, what a subgroup needs as one; LLVM's puts loops into lanes and sums into vectors.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import ROOT
+
+CODEGEN = ROOT / "rune/lowering/codegen"
+LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+LIMITS = {
+    "c/hip.py": 150,
+    "c/host.py": 150,
+    "c/opencl.py": 150,
+    "c/cuda.py": 150,
+    "c/cuda_*.py": 170,
+    "wgsl/*.py": 600,
+    "spirv/*.py": 735,
+    "spirv/binary/*.py": 600,
+    "llvm/*.py": 1_540,
+}
+
+
+def lines_of(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def code_lines(text: str) -> int:
+    """Lines that are more than layout, comments, docstrings and imports."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    lines = {n for t in tokens if t.type not in LAYOUT for n in range(t.start[0], t.end[0] + 1)}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            lines -= set(lines_of(node))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            lines -= set(lines_of(node.body[0]))
+    return len(lines)
+
+
+def test_what_counts_is_neither_words_nor_imports():
+    head = '"""A module."""\n\nimport re\n\n\ndef f():\n    """A function."""\n    # why\n'
+
+    assert code_lines(head + "    return [\n        1,\n    ]\n") == 4
+
+
+@pytest.mark.parametrize(("files", "limit"), LIMITS.items())
+def test_a_language_costs_no_more_than_its_limit(files: str, limit: int):
+    lengths = {str(Path(p).name): code_lines(p.read_text()) for p in CODEGEN.glob(files)}
+
+    assert lengths
+    assert sum(lengths.values()) <= limit, lengths
