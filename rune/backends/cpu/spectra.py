@@ -12,9 +12,11 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from rune import dtypes
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.entry import function_at
-from rune.backends.cpu.linalg import lapack
+from rune.backends.cpu.linalg import lapack, symmetric
+from rune.backends.cpu.linalg.batches import Signature
 from rune.backends.cpu.linalg.lapack import Spectrum
 from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
 from rune.backends.shared.callbacks import function_of, is_callback
@@ -66,7 +68,9 @@ def spectrum_of(step: Step) -> Spectrum | None:
     if not isinstance(call, LibraryCall) or call.primitive not in (eigh, svd, square_svd):
         return None
     spectrum = _spectrum(call, operands[0])
-    return spectrum if spectrum and lapack.address(spectrum.routine, spectrum.dtype) else None
+    if spectrum is None or is_small(spectrum):
+        return spectrum
+    return spectrum if lapack.address(spectrum.routine, spectrum.dtype) else None
 
 
 def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
@@ -77,6 +81,12 @@ def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
     routine = "eigh" if call.primitive is eigh else "svd"
     vectors, lower, full = (bool(params.get(name, False)) for name in ("vectors", "lower", "full_matrices"))
     return Spectrum(routine, a.dtype, batch, rows, columns, vectors, lower, full)
+
+
+def is_small(spectrum: Spectrum) -> bool:
+    """Whether it goes without LAPACK."""
+    is_real = spectrum.dtype not in dtypes.COMPLEX
+    return spectrum.routine == "eigh" and is_real and spectrum.rows <= symmetric.MOST
 
 
 def calls_python(plan: Plan) -> bool:
@@ -103,32 +113,43 @@ def shares_of(spectrum: Spectrum, cores: int) -> int:
 
 
 def _bytes(spectrum: Spectrum) -> dict[str, int]:
-    lanes = lapack.lanes_of(spectrum.dtype)
-    return {name: -(-size // LINE) * LINE for name, size in lapack.scratch_of(spectrum, lanes).items()}
+    if is_small(spectrum):
+        sizes = symmetric.scratch_of(spectrum.rows, spectrum.dtype)
+    else:
+        sizes = lapack.scratch_of(spectrum, lapack.lanes_of(spectrum.dtype))
+    return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
 
 
 def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, pool: Pool) -> None:
     """A decomposition, by a call of native code. scratch: where the work arrays lie"""
-    function = function_at(lapack.code(spectrum.routine, spectrum.dtype).address(spectrum.routine))
+    address, signature = _routine(spectrum)
+    function = function_at(address)
     watch = run.watch(spectrum.batch * spectrum.operations)
     known = {**_pointers(run, step, spectrum), **_work_arrays(run, spectrum, scratch), "watch": watch.pointer.text}
     shares = shares_of(spectrum, pool.cores)
     if shares > 1:
         known["parallel"] = function_at(pool.parallel())
-    pointers, sizes = (names.split() for names in lapack.SIGNATURES[spectrum.routine])
+    pointers, sizes = (names.split() for names in signature)
     numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
     listed = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
     run.writer.do(f"call void {function}({', '.join(listed)})")
     watch.close()
 
 
+def _routine(spectrum: Spectrum) -> tuple[int, Signature]:
+    if is_small(spectrum):
+        return symmetric.code(spectrum.dtype).address("symmetric"), symmetric.SIGNATURE
+    routine = spectrum.routine
+    return lapack.code(routine, spectrum.dtype).address(routine), lapack.SIGNATURES[routine]
+
+
 def _pointers(run: Run, step: Step, spectrum: Spectrum) -> dict[str, str]:
     assert is_callback(step)
     results = {"eigh": ("w", "v"), "svd": ("u", "s", "vh") if spectrum.vectors else ("s",)}[spectrum.routine]
-    place = lapack.address(spectrum.routine, spectrum.dtype)
-    assert place is not None
     slots = zip(("a", *results), (*step.inputs, *step.outputs), strict=False)
-    return {"f": function_at(place), **{name: run.pointer(slot).text for name, slot in slots}}
+    pointers = {name: run.pointer(slot).text for name, slot in slots}
+    place = lapack.address(spectrum.routine, spectrum.dtype)
+    return pointers if place is None else {"f": function_at(place), **pointers}
 
 
 def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]:
@@ -141,6 +162,8 @@ def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]
 
 def _sizes(spectrum: Spectrum) -> dict[str, int]:
     """The integers of a call by name."""
+    if is_small(spectrum):
+        return _sizes_of_small(spectrum)
     work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer
     lanes = lapack.lanes_of(spectrum.dtype)
     lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))
@@ -161,4 +184,15 @@ def _sizes(spectrum: Spectrum) -> dict[str, int]:
         "lwork": work.numbers,
         "lrwork": work.reals,
         "liwork": work.integers,
+    }
+
+
+def _sizes_of_small(spectrum: Spectrum) -> dict[str, int]:
+    return {
+        "batch": spectrum.batch,
+        "apart": sum(_bytes(spectrum).values()),
+        "n": spectrum.rows,
+        "ld": symmetric.step_of(spectrum.rows, symmetric.shape_of(spectrum.dtype)),
+        "job": lapack.job_of(spectrum),
+        "triangle": lapack.triangle_of(spectrum),
     }
