@@ -81,11 +81,31 @@ def block_function(shape: Shape) -> str:
     width: elements of a row that are rotated.  Where they do not converge, 1 goes to `failed`.
     """
     make = maker(shape)
+    _write_block(make, lambda x: x, lambda off: off * off, _sweep)
+    arrays = "ptr %d, ptr %e, ptr %rows, ptr %failed"
+    return make.text(f"block({arrays}, i64 %first, i64 %length, i64 %ld, i64 %width)")
+
+
+def root_free_block_function(shape: Shape) -> str:
+    """The values alone: squares of e and of sines are enough, and no root is waited for."""
+    make = maker(shape)
+    _write_block(make, lambda x: x * x, lambda off: off, _root_free_sweep)
+    return make.text("root_free_block(ptr %d, ptr %e, ptr %failed, i64 %first, i64 %length)")
+
+
+def _write_block(
+    make: Maker,
+    held: Callable[[Value], Value],
+    square: Callable[[Value], Value],
+    sweep: Callable[[_Block, Value, Value], None],
+) -> None:
+    """held: what stands for an element of e;  square: its square, of that"""
     writer, (d, e, failed), (first, length) = make.writer, make.pointers("d e failed"), make.sizes("first length")
     last, one = length - 1, make.number(1)
-    lines = (make.at(d, first), length), (make.at(e, first), last)
-    power, inverse = powers_of(_greatest(make, lines))
-    _multiply(make, lines, inverse)
+    diagonal, others = (make.at(d, first), length), (make.at(e, first), last)
+    power, inverse = powers_of(_greatest(make, [diagonal, others]))
+    _change(make, diagonal, lambda x: x * inverse)
+    _change(make, others, lambda x: held(x * inverse))
     head, end = (make.scalar(make.at(d, at)) for at in (first, first + last))
     is_backward = end.abs() < head.abs()
     block = _Block(
@@ -98,23 +118,18 @@ def block_function(shape: Shape) -> str:
 
     def one_value() -> Value:
         k = writer.load("i64", place)
-        m = _next_small(block, k, last)
+        m = _next_small(block, k, last, square)
 
-        def done() -> None:
-            writer.store(k + 1, place)
-
-        def sweep() -> None:
-            _sweep(block, k, m)
+        def sweep_once() -> None:
+            sweep(block, k, m)
             writer.store(writer.load("i64", sweeps) - 1, sweeps)
 
-        writer.either(m.equals(k), done, sweep)
+        writer.either(m.equals(k), lambda: writer.store(k + 1, place), sweep_once)
         return (writer.load("i64", place) < length) & (writer.load("i64", sweeps) > 0)
 
     again(writer, one_value)
     writer.either(writer.load("i64", sweeps).equals(0), lambda: writer.store(one, failed))
-    _multiply(make, lines[:1], power)
-    arrays = "ptr %d, ptr %e, ptr %rows, ptr %failed"
-    return make.text(f"block({arrays}, i64 %first, i64 %length, i64 %ld, i64 %width)")
+    _change(make, diagonal, lambda x: x * power)
 
 
 def _greatest(make: Maker, lines: Sequence[tuple[Value, Value]]) -> Value:
@@ -131,17 +146,15 @@ def _greatest(make: Maker, lines: Sequence[tuple[Value, Value]]) -> Value:
     return make.scalar(slot)
 
 
-def _multiply(make: Maker, lines: Sequence[tuple[Value, Value]], factor: Value) -> None:
-    for at, count in lines:
+def _change(make: Maker, line: tuple[Value, Value], change: Callable[[Value], Value]) -> None:
+    def one(k: Value) -> None:
+        place = make.at(line[0], k)
+        make.writer.store(change(make.scalar(place)), place)
 
-        def one(k: Value, at: Value = at) -> None:
-            place = make.at(at, k)
-            make.writer.store(make.scalar(place) * factor, place)
-
-        make.each(count, one)
+    make.each(line[1], one)
 
 
-def _next_small(block: _Block, k: Value, last: Value) -> Value:
+def _next_small(block: _Block, k: Value, last: Value, square: Callable[[Value], Value]) -> Value:
     """The first place from k on behind which e vanishes beside the diagonal. It becomes 0 there."""
     make, writer = block.make, block.make.writer
     (slot,) = _slots(writer, [k - 1])
@@ -152,9 +165,8 @@ def _next_small(block: _Block, k: Value, last: Value) -> Value:
         writer.store(m, slot)
 
         def is_large() -> Value:
-            size = make.scalar(block.e_at(m))
             here, there = (make.scalar(block.d_at(at)).abs() for at in (m, m + 1))
-            return size * size > (here * (eps * eps)) * there + tiny
+            return square(make.scalar(block.e_at(m))) > (here * (eps * eps)) * there + tiny
 
         return writer.where(m < last, is_large)
 
@@ -164,15 +176,22 @@ def _next_small(block: _Block, k: Value, last: Value) -> Value:
     return m
 
 
+def _shift(block: _Block, k: Value, off: Value) -> Value:
+    """Wilkinson's shift of places k and k + 1, less d at k."""
+    make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
+    ratio = (make.scalar(block.d_at(k + 1)) - make.scalar(block.d_at(k))) / (off * 2.0)
+    # Its square may leave the range where 1 is of no account.
+    is_usual = ratio.abs() < 1 / LEAST[scalar] ** 0.25
+    root = writer.select(is_usual, ratio.fma(ratio, ratio.like(1.0)).call("sqrt"), ratio.abs())
+    return -(off / (ratio + root.copysign(ratio)))
+
+
 def _sweep(block: _Block, k: Value, m: Value) -> None:
-    """Rotations from place m down to k, with Wilkinson's shift of the first two."""
+    """Rotations from place m down to k."""
     make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
     zero, one = (writer.constant(scalar, x) for x in (0.0, 1.0))
-    p, off = make.scalar(block.d_at(k)), make.scalar(block.e_at(k))
-    ratio = (make.scalar(block.d_at(k + 1)) - p) / (off * 2.0)
-    # Its square may leave the range where 1 is of no account.
-    root = writer.select(ratio.abs() < 1 / LEAST[scalar] ** 0.25, ratio.fma(ratio, one).call("sqrt"), ratio.abs())
-    start = make.scalar(block.d_at(m)) - p + off / (ratio + root.copysign(ratio))
+    shift = _shift(block, k, make.scalar(block.e_at(k)))
+    start = make.scalar(block.d_at(m)) - make.scalar(block.d_at(k)) - shift
     slots = _slots(writer, [start, one, one, zero])
 
     def rotate(turn: Value) -> None:
@@ -183,7 +202,7 @@ def _sweep(block: _Block, k: Value, m: Value) -> None:
         c, s, r = _rotation(make, f, g)
         writer.either(turn > 0, lambda: writer.store(r, block.e_at(i + 1)))
         g = make.scalar(block.d_at(i + 1)) - p
-        r = (make.scalar(block.d_at(i)) - g).fma(s, c * b * 2.0)
+        r = (make.scalar(block.d_at(i)) - g).fma(s, c * (b * 2.0))
         p = s * r
         writer.store(g + p, block.d_at(i + 1))
         for value, slot in zip((c.fma(r, -b), c, s, p), slots, strict=True):
@@ -198,22 +217,59 @@ def _sweep(block: _Block, k: Value, m: Value) -> None:
 
 def _rotation(make: Maker, f: Value, g: Value) -> tuple[Value, Value, Value]:
     """c, s and r with c g + s f = r and c f = s g."""
-    writer, scalar = make.writer, make.shape.scalar
-    slots = _slots(writer, [f, g, writer.constant(scalar, 1.0)])
-    least = LEAST[scalar]
+    writer, scalar, least = make.writer, make.shape.scalar, LEAST[make.shape.scalar]
+    slots = [writer.allocate(scalar) for _ in range(3)]
 
-    def enlarge() -> None:
-        writer.store(f * (1 / least**0.5), slots[0])
-        writer.store(g * (1 / least**0.5), slots[1])
-        writer.store(writer.constant(scalar, least**0.5), slots[2])
+    def put(f: Value, g: Value, total: Value, size: float) -> None:
+        root = total.call("sqrt")
+        for value, slot in zip((g / root, f / root, root * size), slots, strict=True):
+            writer.store(value, slot)
 
-    writer.either(f.fma(f, g * g) < least, enlarge)
-    f, g, size = map(make.scalar, slots)
+    def put_small() -> None:
+        size = least**0.5
+        low, high = f * (1 / size), g * (1 / size)
+        total = low.fma(low, high * high)
+        writer.either(total < least, put_none, lambda: put(low, high, total, size))
+
+    def put_none() -> None:
+        # Beside the block's greatest element, about 1, both are of no account.
+        for value, slot in zip((1.0, 0.0, 0.0), slots, strict=True):
+            writer.store(writer.constant(scalar, value), slot)
+
     total = f.fma(f, g * g)
-    root = total.call("sqrt")
-    is_none = total < least  # beside the greatest element, about 1, both are of no account
-    c, s = writer.select(is_none, 1.0, g / root), writer.select(is_none, 0.0, f / root)
-    return c, s, writer.select(is_none, 0.0, root * size)
+    writer.either(total < least, put_small, lambda: put(f, g, total, 1.0))
+    c, s, r = map(make.scalar, slots)
+    return c, s, r
+
+
+def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
+    """The same by squares, in Pal's, Walker's and Kahan's form: c and s are squares of both."""
+    make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
+    zero, one = (writer.constant(scalar, x) for x in (0.0, 1.0))
+    shift = _shift(block, k, make.scalar(block.e_at(k)).call("sqrt"))
+    shift = make.scalar(block.d_at(k)) + shift
+    start = make.scalar(block.d_at(m)) - shift
+    slots = _slots(writer, [start, start * start, one, zero])
+
+    def rotate(turn: Value) -> None:
+        i = m - 1 - turn
+        gamma, p, c, s = map(make.scalar, slots)
+        off, here = make.scalar(block.e_at(i)), make.scalar(block.d_at(i))
+        r = p + off
+        writer.either(turn > 0, lambda: writer.store(s * r, block.e_at(i + 1)))
+        # One quotient instead of two factors, and r / p beside it: what is waited for is short.
+        following = p.fma(here - shift, -(off * gamma)) / r
+        writer.store(gamma + (here - following), block.d_at(i + 1))
+        usual = following * following * (r / p)
+        is_usual = p > r * TINY[scalar]
+        after = writer.choose(is_usual, lambda: usual, lambda: c * off)
+        for value, slot in zip((following, after, p / r, off / r), slots, strict=True):
+            writer.store(value, slot)
+
+    make.each(m - k, rotate)
+    gamma, p, _, s = map(make.scalar, slots)
+    writer.store(s * p, block.e_at(k))
+    writer.store(shift + gamma, block.d_at(k))
 
 
 def _rotate_rows(block: _Block, i: Value, c: Value, s: Value) -> None:
@@ -256,7 +312,14 @@ def values_function(shape: Shape) -> str:
         again(writer, next_one)
         m = writer.load("i64", slot)
         length = m + 1 - first
-        writer.either(length > 1, lambda: make.call("block", d, e, rows, failed, first, length, step, width))
+
+        def with_rows() -> None:
+            make.call("block", d, e, rows, failed, first, length, step, width)
+
+        def alone() -> None:
+            make.call("root_free_block", d, e, failed, first, length)
+
+        writer.either(length > 1, lambda: writer.either(width > 0, with_rows, alone))
         writer.store(m + 1, place)
         return m + 1 < n
 

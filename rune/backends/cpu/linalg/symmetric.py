@@ -25,8 +25,9 @@ from rune.backends.cpu.linalg.tridiagonal import TOGETHER, is_before, pieces
 from rune.lowering.codegen.llvm.names import bits_type
 from rune.lowering.codegen.llvm.text import Value
 
-MOST = 96  # rows
+MOST = 256  # rows: vectors of larger matrices, one rotation after the other, leave the second cache
 SIGNATURE = ("a w v matrix work parallel watch", "batch chunk apart n ld job triangle")
+_ALIASED_BYTES = 512
 _ROWS = 7  # of memory besides two matrices
 
 
@@ -39,9 +40,10 @@ def scratch_of(rows: int, dtype: np.dtype) -> dict[str, int]:
 
 
 def step_of(rows: int, shape: Shape) -> int:
-    """Elements from row to row."""
+    """Elements from row to row, whose bytes are no large power of two: it has few cache sets."""
     unit = max(shape.lanes, TOGETHER)
-    return -(-rows // unit) * unit
+    step = -(-rows // unit) * unit
+    return step if step * shape.bytes % _ALIASED_BYTES else step + unit
 
 
 @functools.cache
@@ -63,6 +65,7 @@ def code(dtype: np.dtype) -> compiler.Code:
         tridiagonal.three_diagonals_function(shape),
         tridiagonal.product_function(shape),
         implicit_ql.block_function(shape),
+        implicit_ql.root_free_block_function(shape),
         implicit_ql.values_function(shape),
         mirrored_function(shape),
         ordered_function(shape),
@@ -93,7 +96,8 @@ def mirrored_function(shape: Shape) -> str:
         def piece(at: Value) -> None:
             places = first + writer.splat(at, lanes)
             wide = writer.splat(i, lanes)
-            values = make.vector(make.at(here, at), (n - at).call("smin", lanes)), make.vector(make.at(there, at))
+            count = (n - at).call("smax", 0).call("smin", lanes)
+            values = make.vector(make.at(here, at), count), make.vector(make.at(there, at))
             is_named = writer.select(writer.splat(second, lanes), places <= wide, places >= wide)
             value = writer.select(is_named, *values)
             value = writer.select(is_before(make, at, n), value, 0.0)
