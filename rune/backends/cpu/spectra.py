@@ -19,20 +19,18 @@ from rune.backends.cpu.linalg import lapack, symmetric
 from rune.backends.cpu.linalg.batches import Signature
 from rune.backends.cpu.linalg.lapack import Spectrum
 from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
+from rune.backends.cpu.scratch import LINE
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
-from rune.dims import Size
 from rune.lowering.codegen.llvm.text import Value
 from rune.lowering.host_calls import AsComplex, LibraryCall
 from rune.lowering.plan import Plan, Step, all_steps
 from rune.ops.linalg.dense import NUMBERS
 from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.svd import square_svd, svd
-from rune.records import dataclass
 
 MOST = 512  # rows and columns: a call of LAPACK, which hears no signal, is over in a tenth of a second
 MOST_SHARED = 64  # rows and columns of matrices that cores share: for larger ones LAPACK starts threads
-LINE = 64  # bytes to which work arrays are aligned
 
 
 class Pool(Protocol):
@@ -47,14 +45,6 @@ class Pool(Protocol):
     def parallel(self) -> Callable[[], int]:
         """The address of what calls a task on each (threads.py)."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Where the work arrays of a plan lie: from `first` on in its arena, `bytes` in all."""
-
-    first: Size
-    bytes: int
 
 
 def spectrum_of(step: Step) -> Spectrum | None:
@@ -94,13 +84,10 @@ def calls_python(plan: Plan) -> bool:
     return any(is_callback(step) and spectrum_of(step) is None for step in all_steps(plan))
 
 
-def scratch_of(plan: Plan, cores: int) -> Scratch | None:
-    """The work arrays of a plan, which its decompositions use in turn; None where it has none."""
+def scratch_bytes(plan: Plan, cores: int) -> int:
+    """The work arrays of a plan, which its decompositions use in turn."""
     spectra = [s for s in map(spectrum_of, all_steps(plan)) if s is not None]
-    if not spectra:
-        return None
-    most = max(shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra)
-    return Scratch((plan.arena_bytes + (LINE - 1)) // LINE * LINE, most)
+    return max([shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra], default=0)
 
 
 def shares_of(spectrum: Spectrum, cores: int) -> int:
