@@ -312,17 +312,17 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     return _normed(spectrum, kind, product(sizes), norm)
 
 
-def _transform(x: Array, kind: str, axes: tuple[int, ...], odd: bool) -> Array:
+def _transform(x: ArrayLike, kind: str, axes: tuple[int, ...], odd: bool) -> Array:
     """An eager call of many elements is compiled where that takes as long as some such calls."""
     call = {"kind": kind, "axes": axes, "odd": odd}
-    if is_evaluating() and is_large((x,)) and is_by_routine(x.type, **call):
+    if is_evaluating() and is_large((x,)) and is_by_routine(type_of(x), **call):
         return _compiled(kind, axes, odd)(x)
     return ops.fft(x, **call)
 
 
 @functools.cache
-def _compiled(kind: str, axes: tuple[int, ...], odd: bool) -> Jitted[[Array], Array]:
-    def transform(x: Array) -> Array:
+def _compiled(kind: str, axes: tuple[int, ...], odd: bool) -> Jitted[[ArrayLike], Array]:
+    def transform(x: ArrayLike) -> Array:
         return ops.fft(x, kind=kind, axes=axes, odd=odd)
 
     return jit(transform)

@@ -40,7 +40,7 @@ def powers_of(value: Value) -> tuple[Value, Value]:
     exponent = (value.to_bits() >> digits) & most
     exponent = exponent.call("umax", 1).call("umin", most - 2)
     inverse = writer.constant(integer, most - 1) - exponent
-    return tuple((x << digits).from_bits(value.type) for x in (exponent, inverse))
+    return (exponent << digits).from_bits(value.type), (inverse << digits).from_bits(value.type)
 
 
 @dataclass(frozen=True, slots=True)
