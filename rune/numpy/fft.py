@@ -15,7 +15,6 @@ Every transform is one primitive: linear, so it is its own derivative, and batch
 
 from __future__ import annotations
 
-import functools
 import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,19 +23,18 @@ from rune import dtypes, ops
 from rune.absent import of as _absent
 from rune.array import Array
 from rune.backends import Device
-from rune.core.interpreter import is_evaluating, literal, type_of
+from rune.core.interpreter import literal, type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.numpy.arguments import floating, inexact, static_size, value
-from rune.numpy.composites import is_large
 from rune.numpy.creation import arange
+from rune.numpy.large_transforms import transformed
 from rune.numpy.shapes import roll
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
-from rune.ops.fourier import is_by_routine, weighted
-from rune.transforms.compile.jit import Jitted, jit
+from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
 from rune.typing import ArrayLike, Axis, DTypeLike
 
@@ -306,26 +304,10 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     x = _resized(x, dict(zip(numbers, held, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
     if isinstance(parity, int):
-        spectrum = _transform(x, kind, numbers, parity == 1)
+        spectrum = transformed(x, kind, numbers, parity == 1)
     else:
         spectrum = _to_real(x, numbers, sizes[-1])
     return _normed(spectrum, kind, product(sizes), norm)
-
-
-def _transform(x: ArrayLike, kind: str, axes: tuple[int, ...], odd: bool) -> Array:
-    """An eager call of many elements is compiled where that takes as long as some such calls."""
-    call = {"kind": kind, "axes": axes, "odd": odd}
-    if is_evaluating() and is_large((x,)) and is_by_routine(type_of(x), **call):
-        return _compiled(kind, axes, odd)(x)
-    return ops.fft(x, **call)
-
-
-@functools.cache
-def _compiled(kind: str, axes: tuple[int, ...], odd: bool) -> Jitted[[ArrayLike], Array]:
-    def transform(x: ArrayLike) -> Array:
-        return ops.fft(x, kind=kind, axes=axes, odd=odd)
-
-    return jit(transform)
 
 
 def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Array:
