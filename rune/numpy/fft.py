@@ -298,9 +298,7 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     if not numbers:
         return x if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
-    held = list(sizes)
-    if kind == "irfft":
-        held[-1] = sizes[-1] // 2 + 1
+    held = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, held, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
     if isinstance(parity, int):
