@@ -41,7 +41,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
             refuse_options(call.__name__, kwargs, parameters)
-        if kwargs or not is_evaluating() or not _is_large(args, takes_numbers):
+        if kwargs or not is_evaluating() or not is_large(args, takes_numbers):
             return seldom(*args, **kwargs)
         with config.setting(symbolic="auto"):  # a second size is the last that compiles
             return compiled()(*args, **kwargs)
@@ -49,7 +49,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _is_large(args: tuple[object, ...], takes_numbers: bool) -> bool:
+def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
     """Whether operands are arrays of the CPU, or numbers, one of them large, and no check is on."""
     sizes = [x.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
     if not sizes or max(sizes) < LARGE:

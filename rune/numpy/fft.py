@@ -29,6 +29,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.numpy.arguments import floating, inexact, static_size, value
 from rune.numpy.creation import arange
+from rune.numpy.large_transforms import transformed
 from rune.numpy.shapes import roll
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
@@ -297,13 +298,11 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     if not numbers:
         return x if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
-    held = list(sizes)
-    if kind == "irfft":
-        held[-1] = sizes[-1] // 2 + 1
+    held = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, held, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
     if isinstance(parity, int):
-        spectrum = ops.fft(x, kind=kind, axes=numbers, odd=parity == 1)
+        spectrum = transformed(x, kind, numbers, parity == 1)
     else:
         spectrum = _to_real(x, numbers, sizes[-1])
     return _normed(spectrum, kind, product(sizes), norm)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, ops
+from rune import config, dtypes, ops
 from rune.array import Array, as_array
 from rune.control import while_loop
-from rune.core.interpreter import type_of
-from rune.core.types import Shape
+from rune.core.interpreter import is_evaluating, type_of
+from rune.core.types import ArrayType, Shape
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import along, static_int, value
-from rune.numpy.composites import composite
+from rune.numpy.composites import is_large
 from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import broadcast_together, constant, promoted
+from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
@@ -97,7 +99,7 @@ def _order(name: str, bitorder: str) -> tuple[int, ...]:
     return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
 
 
-@composite
+@tiered
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
 
@@ -113,21 +115,51 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     x = value("packbits", a)
     if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
         raise DtypeError(f"packbits: cannot pack {type_of(x)} (bool or integer dtype required)")
-    x, last = _axis_last("packbits", x, axis)
-    *lead, size = type_of(x).shape
+    if axis is None and type_of(x).ndim != 1:
+        x = c.reshape(x, -1)
+    at = 0 if axis is None else c.normalised_axis("packbits", axis, type_of(x))
+    if not is_evaluating() or not is_large((x,)):
+        return _packed(x, at, weights)
+    if at == type_of(x).ndim - 1:
+        return _packed_by_numpy(x, bitorder)
+    with config.setting(symbolic="auto"):  # a second size is the last that compiles
+        return _compiled(at, weights)(x)
+
+
+def _packed(x: Any, axis: int, weights: tuple[int, ...]) -> Any:
+    size, zeros = type_of(x).shape[axis], (0,) * type_of(x).ndim
     truth = c.astype(c.astype(x, dtypes.bool_), dtypes.u8)
-    low, high = (0,) * len(lead), (0,) * len(lead)
-    full = ops.pad(truth, constant(0, truth), low=(*low, 0), high=(*high, -size % 8), interior=(*low, 0))
+    high = (*zeros[:axis], -size % 8, *zeros[axis + 1 :])
+    full, count = ops.pad(truth, constant(0, truth), low=zeros, high=high, interior=zeros), (size + 7) // 8
+    if axis < len(zeros) - 1:
+        return _weighted(full, axis, count, weights)
     # By halves: vectors of four neighbours are summed several times as fast as those of eight.
-    halves = _weighted(full, (size + 7) // 8 * 2, tuple(w for w in weights if w < 16))
-    return c.swapaxes(_weighted(halves, (size + 7) // 8, tuple(w for w in weights if w in (1, 16))), last, -1)
+    halves = _weighted(full, axis, count * 2, tuple(w for w in weights if w < 16))
+    return _weighted(halves, axis, count, tuple(w for w in weights if w in (1, 16)))
 
 
-def _weighted(x: Array, count: Size, weights: tuple[int, ...]) -> Array:
-    """The sums of as many neighbours as there are weights, which these multiply."""
-    *lead, _ = type_of(x).shape
-    groups = ops.reshape(x, shape=(*lead, count, len(weights)))
-    return st.sum(ops.mul(*broadcast_together("packbits", [groups, _row(weights)])), -1, dtypes.u8)
+@functools.cache
+def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Any], Any]:
+    """Bytes of an axis before the last, whose elements are far apart: of many, in one kernel."""
+
+    def packbits(x: Any) -> Any:
+        return _packed(x, axis, weights)
+
+    return jit(packbits)
+
+
+def _packed_by_numpy(x: Any, bitorder: str) -> Array:
+    """Bytes of the last axis: NumPy has those of a vector by one instruction."""
+    packed = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
+    return Array(packed, ArrayType(packed.shape, dtypes.u8), x.place)
+
+
+def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Array:
+    """The sums of as many neighbours along an axis as there are weights, which these multiply."""
+    shape, row = type_of(x).shape, _row(weights)
+    groups = ops.reshape(x, shape=(*shape[:axis], count, len(weights), *shape[axis + 1 :]))
+    column = c.reshape(row, (len(weights), *(1,) * (len(shape) - axis - 1)))
+    return st.sum(ops.mul(*broadcast_together("packbits", [groups, column])), axis + 1, dtypes.u8)
 
 
 @tiered

@@ -113,6 +113,19 @@ def test_bits_are_packed_in_order_whatever_the_size(size):
     assert (np.asarray(rnp.packbits(rnp.asarray(bits))) == np.packbits(bits)).all()
 
 
+@pytest.mark.parametrize("order", ["big", "little"])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int32])
+def test_bits_of_large_arrays_are_packed_along_any_axis(dtype, axis, order):
+    numbers = np.random.default_rng(1).integers(0, 3, (515, LARGE // 511)).astype(dtype)
+    x = rnp.asarray(numbers, dtype=dtype)
+
+    packed = [rnp.packbits(v, axis=axis, bitorder=order) for v in (x, x.T, x[:, ::-1])]
+
+    expected = [np.packbits(v, axis=axis, bitorder=order) for v in (numbers, numbers.T, numbers[:, ::-1])]
+    assert all(np.array_equal(np.asarray(x), y) for x, y in zip(packed, expected, strict=True))
+
+
 def test_an_axis_of_a_large_array_is_no_operand():
     bits = np.random.default_rng(1).integers(0, 2, (512, LARGE // 512)).astype(bool)
     x = np.random.default_rng(2).standard_normal((512, LARGE // 512)).astype(np.float32)

@@ -15,7 +15,7 @@ from rune.lowering.plan import Plan
 from rune.records import dataclass
 
 if TYPE_CHECKING:
-    from rune.backends.cpu.spectra import Scratch
+    from rune.backends.cpu.scratch import Scratch
 
 
 def task_name(kernel: str) -> str:

@@ -21,6 +21,7 @@ from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.libraries import DOT, STRIDED_DOT
 from rune.backends.cpu.module import Module, task_name
+from rune.backends.cpu.scratch import Scratch, behind
 from rune.dims import Size
 from rune.lowering.codegen.llvm.names import identifier
 from rune.lowering.codegen.llvm.render import Rendered, render
@@ -38,11 +39,11 @@ class Rendering:
     cost: float | None = None  # estimated instructions; None where sizes or data decide
     has_entry: bool = True  # or the one of all plans of fixed sizes serves (array_checks.py)
     gives_up: bool = False  # after some steps of a loop (drafts.py)
-    arena_bytes: Size = 0  # with work arrays (spectra.py)
+    arena_bytes: Size = 0  # with work arrays (scratch.py)
 
 
 Kernels = Mapping[str, Rendered]
-_CALLBACK = "callback"
+_CALLBACK, _TRANSFORM = "callback", "line_fft"
 
 
 def render_kernels(plan: Plan, host: Host) -> Kernels:
@@ -56,7 +57,7 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
     Errors: CompileError for what the cpu does not have.
     """
     compile_routines(plan, host)
-    scratch = kinds_of_calls.spectra().scratch_of(plan, host.cores) if _CALLBACK in routines_of(plan) else None
+    scratch = _scratch_of(plan, host)
     module = Module(plan, host, kernels, talk_of(plan), scratch)
     steps.write_run(module)
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
@@ -68,6 +69,15 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
     arena_bytes = plan.arena_bytes if scratch is None else scratch.first + scratch.bytes
     return Rendering(text, sources, _cost(plan, kernels), has_entry, module.gives_up, arena_bytes)
+
+
+def _scratch_of(plan: Plan, host: Host) -> Scratch | None:
+    called, sizes = routines_of(plan), []
+    if _CALLBACK in called:
+        sizes.append(kinds_of_calls.spectra().scratch_bytes(plan, host.cores))
+    if _TRANSFORM in called:
+        sizes.append(kinds_of_calls.transforms().scratch_bytes(plan))
+    return behind(plan, sizes)
 
 
 def rendering_of(plan: Plan, host: Host) -> Rendering:
@@ -85,7 +95,7 @@ def compile_routines(plan: Plan, host: Host) -> None:
     called, libraries = routines_of(plan), host.libraries
     if called & {DOT, STRIDED_DOT}:
         kinds_of_calls.dots().compile_dots(plan, {DOT: libraries.dot, STRIDED_DOT: libraries.strided_dot})
-    if "line_fft" in called:
+    if _TRANSFORM in called:
         kinds_of_calls.transforms().compile_transforms(plan, libraries.transform)
     if called & {*FACTORS}:
         kinds_of_calls.factors().compile_factors(plan, libraries.factors)

@@ -12,25 +12,25 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from rune import dtypes
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.entry import function_at
-from rune.backends.cpu.linalg import lapack
+from rune.backends.cpu.linalg import lapack, symmetric
+from rune.backends.cpu.linalg.batches import Signature
 from rune.backends.cpu.linalg.lapack import Spectrum
 from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
+from rune.backends.cpu.scratch import LINE
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
-from rune.dims import Size
 from rune.lowering.codegen.llvm.text import Value
 from rune.lowering.host_calls import AsComplex, LibraryCall
 from rune.lowering.plan import Plan, Step, all_steps
 from rune.ops.linalg.dense import NUMBERS
 from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.svd import square_svd, svd
-from rune.records import dataclass
 
 MOST = 512  # rows and columns: a call of LAPACK, which hears no signal, is over in a tenth of a second
 MOST_SHARED = 64  # rows and columns of matrices that cores share: for larger ones LAPACK starts threads
-LINE = 64  # bytes to which work arrays are aligned
 
 
 class Pool(Protocol):
@@ -47,14 +47,6 @@ class Pool(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Where the work arrays of a plan lie: from `first` on in its arena, `bytes` in all."""
-
-    first: Size
-    bytes: int
-
-
 def spectrum_of(step: Step) -> Spectrum | None:
     """The decomposition that a step is, where native code makes it."""
     if not is_callback(step):
@@ -66,7 +58,9 @@ def spectrum_of(step: Step) -> Spectrum | None:
     if not isinstance(call, LibraryCall) or call.primitive not in (eigh, svd, square_svd):
         return None
     spectrum = _spectrum(call, operands[0])
-    return spectrum if spectrum and lapack.address(spectrum.routine, spectrum.dtype) else None
+    if spectrum is None or is_small(spectrum):
+        return spectrum
+    return spectrum if lapack.address(spectrum.routine, spectrum.dtype) else None
 
 
 def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
@@ -79,18 +73,21 @@ def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
     return Spectrum(routine, a.dtype, batch, rows, columns, vectors, lower, full)
 
 
+def is_small(spectrum: Spectrum) -> bool:
+    """Whether it goes without LAPACK."""
+    is_real = spectrum.dtype not in dtypes.COMPLEX
+    return spectrum.routine == "eigh" and is_real and spectrum.rows <= symmetric.MOST
+
+
 def calls_python(plan: Plan) -> bool:
     """Whether a step of the plan is a Python function."""
     return any(is_callback(step) and spectrum_of(step) is None for step in all_steps(plan))
 
 
-def scratch_of(plan: Plan, cores: int) -> Scratch | None:
-    """The work arrays of a plan, which its decompositions use in turn; None where it has none."""
+def scratch_bytes(plan: Plan, cores: int) -> int:
+    """The work arrays of a plan, which its decompositions use in turn."""
     spectra = [s for s in map(spectrum_of, all_steps(plan)) if s is not None]
-    if not spectra:
-        return None
-    most = max(shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra)
-    return Scratch((plan.arena_bytes + (LINE - 1)) // LINE * LINE, most)
+    return max([shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra], default=0)
 
 
 def shares_of(spectrum: Spectrum, cores: int) -> int:
@@ -103,32 +100,43 @@ def shares_of(spectrum: Spectrum, cores: int) -> int:
 
 
 def _bytes(spectrum: Spectrum) -> dict[str, int]:
-    lanes = lapack.lanes_of(spectrum.dtype)
-    return {name: -(-size // LINE) * LINE for name, size in lapack.scratch_of(spectrum, lanes).items()}
+    if is_small(spectrum):
+        sizes = symmetric.scratch_of(spectrum.rows, spectrum.dtype)
+    else:
+        sizes = lapack.scratch_of(spectrum, lapack.lanes_of(spectrum.dtype))
+    return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
 
 
 def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, pool: Pool) -> None:
     """A decomposition, by a call of native code. scratch: where the work arrays lie"""
-    function = function_at(lapack.code(spectrum.routine, spectrum.dtype).address(spectrum.routine))
+    address, signature = _routine(spectrum)
+    function = function_at(address)
     watch = run.watch(spectrum.batch * spectrum.operations)
     known = {**_pointers(run, step, spectrum), **_work_arrays(run, spectrum, scratch), "watch": watch.pointer.text}
     shares = shares_of(spectrum, pool.cores)
     if shares > 1:
         known["parallel"] = function_at(pool.parallel())
-    pointers, sizes = (names.split() for names in lapack.SIGNATURES[spectrum.routine])
+    pointers, sizes = (names.split() for names in signature)
     numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
     listed = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
     run.writer.do(f"call void {function}({', '.join(listed)})")
     watch.close()
 
 
+def _routine(spectrum: Spectrum) -> tuple[int, Signature]:
+    if is_small(spectrum):
+        return symmetric.code(spectrum.dtype).address("symmetric"), symmetric.SIGNATURE
+    routine = spectrum.routine
+    return lapack.code(routine, spectrum.dtype).address(routine), lapack.SIGNATURES[routine]
+
+
 def _pointers(run: Run, step: Step, spectrum: Spectrum) -> dict[str, str]:
     assert is_callback(step)
     results = {"eigh": ("w", "v"), "svd": ("u", "s", "vh") if spectrum.vectors else ("s",)}[spectrum.routine]
-    place = lapack.address(spectrum.routine, spectrum.dtype)
-    assert place is not None
     slots = zip(("a", *results), (*step.inputs, *step.outputs), strict=False)
-    return {"f": function_at(place), **{name: run.pointer(slot).text for name, slot in slots}}
+    pointers = {name: run.pointer(slot).text for name, slot in slots}
+    place = lapack.address(spectrum.routine, spectrum.dtype)
+    return pointers if place is None else {"f": function_at(place), **pointers}
 
 
 def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]:
@@ -141,6 +149,8 @@ def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]
 
 def _sizes(spectrum: Spectrum) -> dict[str, int]:
     """The integers of a call by name."""
+    if is_small(spectrum):
+        return _sizes_of_small(spectrum)
     work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer
     lanes = lapack.lanes_of(spectrum.dtype)
     lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))
@@ -161,4 +171,15 @@ def _sizes(spectrum: Spectrum) -> dict[str, int]:
         "lwork": work.numbers,
         "lrwork": work.reals,
         "liwork": work.integers,
+    }
+
+
+def _sizes_of_small(spectrum: Spectrum) -> dict[str, int]:
+    return {
+        "batch": spectrum.batch,
+        "apart": sum(_bytes(spectrum).values()),
+        "n": spectrum.rows,
+        "ld": symmetric.step_of(spectrum.rows, symmetric.shape_of(spectrum.dtype)),
+        "job": lapack.job_of(spectrum),
+        "triangle": lapack.triangle_of(spectrum),
     }

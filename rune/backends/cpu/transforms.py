@@ -7,8 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rune.backends.cpu import compiler
 from rune.backends.cpu.dots import Run
+from rune.backends.cpu.fft import forms
 from rune.backends.cpu.fft.forms import Form
+from rune.backends.cpu.gemm.library import SCALARS
+from rune.backends.cpu.gemm.shape import shape_for
+from rune.lowering.codegen.llvm.text import Value
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.lowering.steps import transform_sizes
 
@@ -18,11 +23,11 @@ Transform = Callable[[np.dtype, list[Form], Form], int]
 
 def compile_transforms(plan: Plan, address: Transform) -> None:
     """Have the routines that a plan calls compiled at once."""
-    forms: dict[np.dtype, list[Form]] = defaultdict(list)
+    by_dtype: dict[np.dtype, list[Form]] = defaultdict(list)
     for step in all_steps(plan):
         if isinstance(step, Call) and step.routine == "line_fft":
-            forms[step.outputs[0].type.dtype].append(_form(step))
-    for dtype, listed in forms.items():
+            by_dtype[step.outputs[0].type.dtype].append(_form(step))
+    for dtype, listed in by_dtype.items():
         address(dtype, listed, listed[0])
 
 
@@ -30,11 +35,23 @@ def _form(step: Call) -> Form:
     return Form(*transform_sizes(step))
 
 
-def write_transform(run: Run, step: Call, address: Transform) -> None:
-    """The transform of real and imaginary parts."""
+def scratch_bytes(plan: Plan) -> int:
+    """Memory that the transforms of a plan work in, one after the other."""
+    calls = [s for s in all_steps(plan) if isinstance(s, Call) and s.routine == "line_fft"]
+    return max([_scratch_bytes(call) for call in calls], default=0)
+
+
+def _scratch_bytes(call: Call) -> int:
+    shape = shape_for(compiler.machine(), SCALARS[call.outputs[0].type.dtype])
+    return forms.scratch_bytes(_form(call), shape)
+
+
+def write_transform(run: Run, step: Call, address: Transform, scratch: Callable[[], Value]) -> None:
+    """The transform of real and imaginary parts. scratch: where there is memory for work"""
     form = _form(step)
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [form], form)} to ptr)"
     places = [run.pointer(slot) for slot in (*step.inputs, *step.outputs)]
+    places.append(scratch() if _scratch_bytes(step) else Value(run.writer, "ptr", "null"))
     watch = run.watch(form.outer * form.n * form.inner * form.n.bit_length())
     run.writer.do(f"call void {function}({', '.join(f'ptr {p.text}' for p in (*places, watch.pointer))})")
     watch.close()

@@ -87,13 +87,22 @@ def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     Kernels are three to eight times as fast from about 2**14 elements on, but cost most of a second
     to compile; a routine is twice as fast as NumPy from the first element on, and there at once.
     """
-    longest = x if kind == "rfft" else _type(x, kind=kind, axes=axes, odd=odd)
+    longest = _longest(x, kind, axes, odd)
     if longest.is_symbolic:
         return True
     sizes = [d for d in longest.shape if isinstance(d, int)]
+    return math.prod(sizes) < GENERATED_FROM and not is_by_routine(x, kind=kind, axes=axes, odd=odd)
+
+
+def _longest(x: ArrayType, kind: str, axes: Axes, odd: bool) -> ArrayType:
+    return x if kind == "rfft" else _type(x, kind=kind, axes=axes, odd=odd)
+
+
+def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
+    """Whether a device's routine makes every transform of x along one axis."""
+    longest = _longest(x, kind, axes, odd)
     parts = ArrayType(longest.shape, PART.get(longest.dtype, longest.dtype))
-    by_routine = all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in axes)
-    return math.prod(sizes) < GENERATED_FROM and not by_routine
+    return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in axes)
 
 
 # --- derivatives --------------------------------------------------------------------------------

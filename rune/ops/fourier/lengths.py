@@ -8,6 +8,7 @@ well (bluestein.py).
 from __future__ import annotations
 
 import functools
+import math
 
 MOST = 64  # a radix beyond this costs more than a convolution
 
@@ -42,6 +43,16 @@ def radices(n: int) -> tuple[int, ...] | None:
     twos = primes.count(2)
     odd = sorted((p for p in primes if p != 2), reverse=True)
     return (*odd, *(4,) * (twos // 2), *(2,) * (twos % 2))
+
+
+@functools.lru_cache(maxsize=1024)
+def longer_factor(n: int) -> int:
+    """The longer one of the two factors of n > 0 that differ least.
+
+    >>> longer_factor(1 << 19), longer_factor(360), longer_factor(7)
+    (1024, 20, 7)
+    """
+    return next(n // a for a in range(math.isqrt(n), 0, -1) if n % a == 0)
 
 
 def padded_length(n: int) -> int:

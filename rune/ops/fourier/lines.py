@@ -15,7 +15,7 @@ from rune.core.primitive import Direct
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, product
-from rune.ops.fourier.lengths import radices
+from rune.ops.fourier.lengths import longer_factor, radices
 from rune.ops.fourier.stages import transform_by_stages
 from rune.ops.pairs import Pair
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 ROUTINE_ELEMENTS = 1 << 16  # up to which the routine takes an array
-LINE_ELEMENTS = 1 << 10  # of a line, for which the routine has scratch memory
+ROWS_ELEMENTS = 1 << 20  # the same of an array that is transformed along its last axis
+LINE_ELEMENTS = 1 << 10  # of a line, or a factor of a row of more, for which there is scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
 
 
@@ -36,8 +37,15 @@ def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
     n, size = real.shape[axis], product(real.shape)
     if not isinstance(n, int) or not isinstance(size, int) or real.dtype not in FLOATS:
         return False
-    is_row = axis == real.ndim - 1
-    return 0 < size <= ROUTINE_ELEMENTS and radices(n) is not None and (is_row or n <= LINE_ELEMENTS)
+    return 0 < size <= _most_elements(n, axis == real.ndim - 1) and radices(n) is not None
+
+
+def _most_elements(n: int, is_row: bool) -> int:
+    """Elements of an array that the routine takes. A row goes by its two factors."""
+    if n > LINE_ELEMENTS and not is_row:
+        return 0
+    is_split = longer_factor(n) <= LINE_ELEMENTS or n <= LINE_ELEMENTS
+    return ROWS_ELEMENTS if is_row and is_split else ROUTINE_ELEMENTS
 
 
 def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:

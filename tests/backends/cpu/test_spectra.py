@@ -1,4 +1,4 @@
-"""eigh and svd by LAPACK's address, without Python: laws of the factors, and who else is asked.
+"""eigh and svd without Python, by LAPACK's address or our own code: laws, and who else is asked.
 
 The truth is NumPy's, of doubles.
 """
@@ -118,6 +118,7 @@ SPECTRA = {
     "clustered": np.repeat([1.0, 1.0 + 1e-5, 2.0], [20, 20, 21]),
     "graded": 10.0 ** np.linspace(-12, 0, 61),
     "of rank three": np.r_[np.zeros(58), 1.0, 2.0, -3.0],
+    "graded from above": 10.0 ** np.linspace(0, -12, 61),
     "zero": np.zeros(61),
     "one": np.ones(61),
     "alternating": np.resize([1.0, -1.0], 61),
@@ -260,9 +261,9 @@ def test_a_plan_of_decompositions_calls_no_python_but_a_large_matrix_may_be_stop
 
 def test_where_lapack_is_not_to_be_seen_numpy_is_called(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
-    a = hermitian((19,), np.float64)
+    a = hermitian((19,), np.complex128)
 
-    assert native(lambda x: eigh(x), a) == [False]
+    assert native(lambda x: (*eigh(x), *svd(x)), a) == [False, False]
     require_eigenvectors(a, *compiled(lambda x: eigh(x), a))
 
 

@@ -6,12 +6,15 @@ The truth is NumPy's transform of doubles.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.backends import cpu
 from rune.backends.cpu.fft.forms import Form, Kind, kind_of, radices
 from rune.lowering.plan import Call, all_steps
 from rune.ops.fourier.lengths import prime_factors
@@ -69,6 +72,71 @@ def test_long_rows_are_those_of_numpy(shape: tuple[int, ...], dtype: type):
     spectrum = rune.jit(rnp.fft.fft)(exact(x))
 
     assert distance(spectrum, np.fft.fft(x.astype(np.complex128))) < 2 * ERRORS[dtype]
+
+
+# Beyond what lies on a stack: the next length that splits, powers of two, odd ones, several rows.
+VERY_LONG = [(65_600,), (107_520,), (131_072,), (3**11,), (262_144,), (2, 131_072), (3, 250_047), (1 << 20,)]
+
+
+@pytest.mark.parametrize("shape", VERY_LONG, ids=str)
+@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
+def test_very_long_rows_are_those_of_numpy_by_any_number_of_cores(shape: tuple[int, ...], dtype: type):
+    x = drawn(shape, dtype)
+
+    one, three = (by_cores(rnp.fft.fft, x, cores) for cores in (1, 3))
+
+    assert distance(one, np.fft.fft(x.astype(np.complex128))) < 3 * ERRORS[dtype]
+    assert np.array_equal(one, three)
+
+
+def by_cores(function: Callable[..., object], x: np.ndarray, cores: int) -> np.ndarray:
+    """What the plan gives on a device of so many cores, however many there are."""
+    plan = rune.explain(function)(exact(x)).plan
+    targets, _ = cpu.probe()
+    (result,) = cpu.open_device(replace(targets[0], cores=cores)).record(plan)([x])
+    return np.array(result)
+
+
+def test_very_long_rows_go_by_the_routine_and_what_it_has_no_memory_for_by_kernels():
+    assert routines(rnp.fft.fft, drawn((1 << 20,))) == ["line_fft"]
+    for n in (61**3, 1 << 21):  # factors of 61 and 3,721, and one of 2,048
+        assert "line_fft" not in routines(rnp.fft.fft, drawn((n,)))
+    assert "line_fft" not in routines(lambda x: rnp.fft.fft(x, axis=0), drawn((512, 512)))
+
+
+def test_a_very_long_row_is_transformed_in_a_loop_and_by_several_threads_at_once():
+    x = drawn((131_072,), np.complex128)
+    function = rune.jit(lambda x: rune.lax.fori_loop(0, 3, lambda i, y: rnp.fft.fft(y) / 362, x))
+    expected = x
+    for _ in range(3):
+        expected = np.fft.fft(expected) / 362
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: np.asarray(function(exact(x))), range(8)))
+
+    assert max(distance(r, expected) for r in results) < 3e-15
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_an_eager_transform_of_many_numbers_is_the_compiled_one(name: str):
+    x = drawn(((1 << 18) + (name == "irfft"),), np.complex128)
+    x = np.real(x).copy() if name == "rfft" else x
+
+    eager = np.asarray(getattr(rnp.fft, name)(exact(x)))
+
+    assert np.array_equal(eager, np.asarray(rune.jit(getattr(rnp.fft, name))(exact(x))))
+    assert distance(eager, getattr(np.fft, name)(x)) < 2e-15
+
+
+@pytest.mark.parametrize("n", [131_072, 196_608])
+def test_very_long_real_transforms_and_their_inverses_are_those_of_numpy(n: int):
+    x = np.real(drawn((n,), np.complex128)).copy()
+
+    forward = rune.jit(rnp.fft.rfft)(exact(x))
+    back = rune.jit(rnp.fft.irfft)(forward)
+
+    assert distance(forward, np.fft.rfft(x)) < 2e-15
+    assert distance(back, x) < 2e-15
 
 
 @pytest.mark.parametrize("n", [*range(1, 40), 61, 100, 128, 1000, 1024])

@@ -4,7 +4,8 @@
     ROWS       inner is 1: rows are transposed on their way into scratch memory and back
     LINES      neither: lines are copied element by element; lanes may be empty
     SPLIT      inner is 1 and rows are long or few: n = a·b, transforms of the columns of [a, b],
-               turns, and transforms of its rows, which are columns of the result
+               turns, and transforms of its rows, which are columns of the result; cores share a
+               row that is so long that what lies between has no room on a stack
 
 The last group of lanes ends with the last line: so it may compute some of the others again.
 
@@ -27,7 +28,12 @@ from rune.lowering.codegen.llvm.text import Value
 from rune.ops.fourier.lengths import prime_factors
 from rune.records import dataclass
 
+WORDS = 5  # of a task: the arrays' parts, what is read and what is written, and scratch memory
 LONG = 512  # elements of a row from which on it is split
+MOST_ON_STACK = 1 << 16  # elements between the two halves of a split row
+
+
+Group = Callable[[Value], None]
 
 
 class Kind(Enum):
@@ -173,19 +179,45 @@ def groups_of(form: Form, lanes: int) -> int:
             return -(-form.outer * form.inner // lanes)
 
 
+def halves_of(form: Form, lanes: int) -> tuple[int, int] | None:
+    """Groups of the two halves of a row that cores share, None where they share whole groups."""
+    factors = split_of(form.n, lanes)
+    if kind_of(form, lanes) is not Kind.SPLIT or form.n <= MOST_ON_STACK or factors is None:
+        return None
+    rows, columns = factors
+    return -(-columns // lanes), -(-rows // lanes)
+
+
+def scratch_bytes(form: Form, shape: Shape) -> int:
+    """Memory that the routine is given: for what lies between the halves of a row."""
+    factors = split_of(form.n, shape.lanes)
+    if halves_of(form, shape.lanes) is None or factors is None:
+        return 0
+    return 2 * factors[0] * _step_between(factors[1], shape) * shape.bytes
+
+
 def write_groups(routine: Routine, form: Form, name: str) -> str:
     """The groups begin..end: void(ptr words, i64 begin, i64 end)."""
+    writers = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
+    write = writers[kind_of(form, routine.make.shape.lanes)]
+    return _task(routine, name, lambda arrays: write(routine, form, arrays[:4]))
+
+
+def write_half(routine: Routine, form: Form, name: str, half: int) -> str:
+    """The same of a half of one row. Of the memory between them the words have the address, too."""
+
+    def write(arrays: Sequence[Value]) -> Group:
+        return _halves(routine, form, arrays[:4], _between(routine, form, arrays[4]))[half]
+
+    return _task(routine, name, write)
+
+
+def _task(routine: Routine, name: str, write: Callable[[Sequence[Value]], Group]) -> str:
     make = routine.make
     words, begin, end = *make.pointers("words"), *make.sizes("begin end")
-    arrays = [make.writer.load("ptr", make.at(words, k, "i64")) for k in range(4)]
-    writers = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
-    write = writers[kind_of(form, make.shape.lanes)]
-    groups = make.watched(make.watch_of(words), write(routine, form, arrays))
-    make.writer.count_up(begin, end, 1, groups)
+    arrays = [make.writer.load("ptr", make.at(words, k, "i64")) for k in range(WORDS)]
+    make.writer.count_up(begin, end, 1, make.watched(make.watch_of(words), write(arrays)))
     return make.text(f"{name}(ptr %words, i64 %begin, i64 %end)")
-
-
-Group = Callable[[Value], None]
 
 
 def _places(make: Maker, arrays: Sequence[Value], first: Value, step: int) -> tuple[Place, Place]:
@@ -193,12 +225,6 @@ def _places(make: Maker, arrays: Sequence[Value], first: Value, step: int) -> tu
     real, imag, out_real, out_imag = (make.at(array, first) for array in arrays)
     number = make.number(step)
     return Place(real, imag, number), Place(out_real, out_imag, number)
-
-
-def _memory(make: Maker, count: int, step: int) -> Place:
-    """So many numbers of this function."""
-    real, imag = (make.writer.allocate(make.shape.scalar, count) for _ in range(2))
-    return Place(real, imag, make.number(step))
 
 
 def _moved(make: Maker, place: Place, elements: Value) -> Place:
@@ -279,38 +305,62 @@ def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 
 
 def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
-    make, lanes, n = routine.make, routine.make.shape.lanes, form.n
-    factors = split_of(n, lanes)
+    make, lanes = routine.make, routine.make.shape.lanes
+    rows, columns = _factors(routine, form)
+    step = _step_between(columns, make.shape)
+    between = _between(routine, form, make.writer.allocate(make.shape.scalar, 2 * rows * step))
+
+    def line(number: Value) -> None:
+        down, along = _halves(routine, form, [make.at(array, number * form.n) for array in arrays], between)
+        make.each(make.number(-(-columns // lanes)), down)
+        make.each(make.number(-(-rows // lanes)), along)
+
+    return line
+
+
+def _factors(routine: Routine, form: Form) -> tuple[int, int]:
+    factors = split_of(form.n, routine.make.shape.lanes)
     assert factors is not None
-    rows, columns = factors
-    work = [routine.scratch(max(factors)) for _ in range(2)]
-    # A line of the cache more: rows a power of two apart would meet in few of its sets.
-    step = columns + LINE_BYTES // make.shape.bytes
-    between = _memory(make, rows * step, step)
+    return factors
+
+
+def _step_between(columns: int, shape: Shape) -> int:
+    """A line of the cache more: rows a power of two apart would meet in few of its sets."""
+    return columns + LINE_BYTES // shape.bytes
+
+
+def _between(routine: Routine, form: Form, memory: Value) -> Place:
+    """What lies between the halves of a row."""
+    make, (rows, columns) = routine.make, _factors(routine, form)
+    step = _step_between(columns, make.shape)
+    return Place(memory, make.at(memory, rows * step), make.number(step))
+
+
+def _halves(routine: Routine, form: Form, arrays: Sequence[Value], between: Place) -> tuple[Group, Group]:
+    """Transforms of columns, and of rows, of the row that begins where the arrays do."""
+    make, lanes, n = routine.make, routine.make.shape.lanes, form.n
+    rows, columns = _factors(routine, form)
+    work = [routine.scratch(max(rows, columns)) for _ in range(2)]
     turns = routine.table(turns_between(rows, columns, routine.dtype))
 
     def starts(number: Value, length: int) -> Value:
         return (number * lanes).call("smin", length - lanes)
 
-    def line(number: Value) -> None:
-        def down(group: Value) -> None:
-            first = starts(group, columns)
-            source, _ = _places(make, arrays, number * n + first, columns)
-            routine.transform(rows, source, _moved(make, between, first), work)
+    def down(group: Value) -> None:
+        first = starts(group, columns)
+        source, _ = _places(make, arrays, first, columns)
+        routine.transform(rows, source, _moved(make, between, first), work)
 
-        def along(group: Value) -> None:
-            first = starts(group, rows)
-            source = _moved(make, between, first * step)
-            _, target = _places(make, arrays, number * n + first, rows)
-            row, length = make.at(turns, first * columns), make.number(columns)
-            parts = source.real, source.imag, row, work[1].real, work[1].imag
-            routine.call("turned_squares", *parts, source.step, length, work[1].step, make.number(n), length)
-            routine.transform(columns, work[1], target, work)
+    def along(group: Value) -> None:
+        first = starts(group, rows)
+        source = _moved(make, between, first * between.step)
+        _, target = _places(make, arrays, first, rows)
+        row, length = make.at(turns, first * columns), make.number(columns)
+        parts = source.real, source.imag, row, work[1].real, work[1].imag
+        routine.call("turned_squares", *parts, source.step, length, work[1].step, make.number(n), length)
+        routine.transform(columns, work[1], target, work)
 
-        make.each(make.number(-(-columns // lanes)), down)
-        make.each(make.number(-(-rows // lanes)), along)
-
-    return line
+    return down, along
 
 
 def new_routine(shape: Shape, dtype: np.dtype, addresses: Callable[[str], int]) -> Routine:

@@ -1,14 +1,14 @@
 """The routines of transforms and their pieces, compiled when the first plan needs them.
 
-A routine is of one form and dtype: void(ptr real, ptr imag, ptr out_real, ptr out_imag, ptr watch),
-over arrays that do not overlap. Its code and its tables live as long as the process; so do the
-pieces, which all routines share.
+A routine is of one form and dtype, over arrays that do not overlap:
+void(ptr real, ptr imag, ptr out_real, ptr out_imag, ptr scratch, ptr watch). Its code and its
+tables live as long as the process; so do the pieces, which all routines share.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from functools import partial
 
@@ -16,14 +16,26 @@ import numpy as np
 
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import lines
-from rune.backends.cpu.fft.forms import Form, groups_of, new_routine, pieces_of, write_groups
+from rune.backends.cpu.fft.forms import (
+    WORDS,
+    Form,
+    Routine,
+    groups_of,
+    halves_of,
+    new_routine,
+    pieces_of,
+    write_groups,
+    write_half,
+)
 from rune.backends.cpu.fft.stages import prime_function, stage_function
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import Shape, shape_for
-from rune.backends.cpu.gemm.tile import maker
+from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.names import suffix
+from rune.lowering.codegen.llvm.text import Value
 from rune.records import dataclass
 
+_ARRAYS = "real imag out_real out_imag scratch"
 PARALLEL_ELEMENTS = 1 << 17  # elements, times the logarithm of a line, from which on cores share
 
 
@@ -65,26 +77,65 @@ class Library:
 
     def routine_text(self, form: Form, number: int) -> str:
         """The functions of a routine: its groups, and what divides them among cores."""
+        halves = halves_of(form, self.shape.lanes)
+        if halves is None:
+            tasks = [self.task(lambda r: write_groups(r, form, f"groups{number}"))]
+            return "\n\n".join([*tasks, self.entry(form, number)])
+        names = [f"{half}{number}" for half in ("down", "along")]
+        tasks = [self.task(partial(write_half, form=form, name=name, half=k)) for k, name in enumerate(names)]
+        return "\n\n".join([*tasks, self.entry_of_halves(form, number, dict(zip(names, halves, strict=True)))])
+
+    def task(self, write: Callable[[Routine], str]) -> str:
+        """A function of the routine, whose tables stay."""
         routine = new_routine(self.shape, self.dtype, self.pieces.__getitem__)
-        groups = write_groups(routine, form, f"groups{number}")
+        text = write(routine)
         self.tables += routine.tables
-        return "\n\n".join([groups, self.entry(form, number)])
+        return text
 
     def entry(self, form: Form, number: int) -> str:
         """The routine itself."""
         make = maker(self.shape)
-        (watch,) = make.pointers("watch")
-        words, total = make.words(4, watch), groups_of(form, self.shape.lanes)
-        for k, array in enumerate(make.pointers("real imag out_real out_imag")):
+        words, total = self.words(make), groups_of(form, self.shape.lanes)
+        for k, array in enumerate(make.pointers(_ARRAYS)):
             make.writer.store(array, make.at(words, k, "i64"))
         elements = form.outer * form.n * form.inner
-        if self.cores == 1 or total == 1 or elements * form.n.bit_length() < PARALLEL_ELEMENTS:
-            make.call(f"groups{number}", words, make.number(0), make.number(total))
+        is_shared = total > 1 and elements * form.n.bit_length() >= PARALLEL_ELEMENTS
+        self.run(make, f"groups{number}", words, total, is_shared)
+        return self.entry_text(make, number)
+
+    def entry_of_halves(self, form: Form, number: int, totals: dict[str, int]) -> str:
+        """The same of long rows, one after the other, each by halves."""
+        make = maker(self.shape)
+        words = self.words(make)
+        *arrays, scratch = make.pointers(_ARRAYS)
+        make.writer.store(scratch, make.at(words, len(arrays), "i64"))
+
+        def row(index: Value) -> None:
+            for k, array in enumerate(arrays):
+                make.writer.store(make.at(array, index * form.n), make.at(words, k, "i64"))
+            for name, total in totals.items():
+                self.run(make, name, words, total, is_shared=True)
+
+        make.each(make.number(form.outer), row)
+        return self.entry_text(make, number)
+
+    def words(self, make: Maker) -> Value:
+        """Memory for the words of a task."""
+        (watch,) = make.pointers("watch")
+        return make.words(WORDS, watch)
+
+    def run(self, make: Maker, name: str, words: Value, total: int, is_shared: bool) -> None:
+        """A task, by one core or by all."""
+        if self.cores == 1 or not is_shared:
+            make.call(name, words, make.number(0), make.number(total))
         else:
-            task = f"ptr @groups{number}, ptr {words.text}, i64 {total}, i64 {-(-total // (2 * self.cores))}"
+            task = f"ptr @{name}, ptr {words.text}, i64 {total}, i64 {-(-total // (2 * self.cores))}"
             make.writer.do(f"call void inttoptr (i64 {self.parallel} to ptr)({task})")
-        text = make.text(f"transform{number}(ptr %real, ptr %imag, ptr %out_real, ptr %out_imag, ptr %watch)")
-        return text.replace("define internal", "define", 1)
+
+    def entry_text(self, make: Maker, number: int) -> str:
+        """The function that a plan calls."""
+        listed = ", ".join(f"ptr %{name}" for name in (*_ARRAYS.split(), "watch"))
+        return make.text(f"transform{number}({listed})").replace("define internal", "define", 1)
 
 
 @functools.cache

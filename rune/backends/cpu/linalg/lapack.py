@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,15 +21,13 @@ from numpy.linalg import _umath_linalg
 
 from rune import dtypes
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import Shape, shape_for
-from rune.backends.cpu.gemm.tile import maker
 from rune.backends.cpu.linalg import moves
-from rune.backends.cpu.linalg.moves import by_parts, by_vectors
+from rune.backends.cpu.linalg.batches import entry_function, task_maker
+from rune.backends.cpu.linalg.moves import by_parts
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.routines import declarations
-from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm.text import Value
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
@@ -37,7 +35,7 @@ from rune.records import dataclass
 _NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_")
 _LETTERS = {dtypes.f32: "s", dtypes.f64: "d", dtypes.c64: "c", dtypes.c128: "z"}
 _VECTOR_BYTES = 32
-_NONE, _VECTORS, _ALL, _THIN, _UPPER, _LOWER = map(ord, "NVASUL")
+_NONE, VECTORS, _ALL, _THIN, _UPPER, LOWER = map(ord, "NVASUL")
 SIGNATURES = {
     "eigh": (
         "f a w v matrix work real_work integers parallel watch",
@@ -48,7 +46,6 @@ SIGNATURES = {
         "batch chunk apart m n k uc vr lda ldu ldv job lwork lrwork",
     ),
 }
-_WORK_ARRAYS = ("matrix", "columns", "rows", "work", "real_work", "integers")  # a core's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +196,13 @@ def job_of(spectrum: Spectrum) -> int:
     if not spectrum.vectors:
         return _NONE
     if spectrum.routine == "eigh":
-        return _VECTORS
+        return VECTORS
     return _ALL if spectrum.full else _THIN
 
 
 def triangle_of(spectrum: Spectrum) -> int:
     """The letter for the triangle that is read."""
-    return _LOWER if spectrum.lower else _UPPER
+    return LOWER if spectrum.lower else _UPPER
 
 
 # --- code -------------------------------------------------------------------------------------
@@ -224,99 +221,6 @@ def lanes_of(dtype: np.dtype) -> int:
     return shape.lanes * shape.bytes // dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A function over the matrices of a batch while it is written, with its parameters by name."""
-
-    routine: str
-    of: Rows
-    named: dict[str, Value]
-
-    def reference(self, value: Value) -> Value:
-        """The address of memory with this value."""
-        writer = self.of.make.writer
-        pointer = writer.allocate(value.type)
-        writer.store(value, pointer)
-        return pointer
-
-    def references(self, names: str) -> list[Value]:
-        """The addresses of parameters."""
-        return [self.reference(self.named[name]) for name in names.split()]
-
-    def is_finite(self, at: Value, count: Value) -> Value:
-        """Whether all of the numbers are finite."""
-        make, writer = self.of.make, self.of.make.writer
-        slot = writer.allocate(make.shape.vector)
-        writer.store(writer.constant(make.shape.vector, 0.0), slot)
-
-        def piece(first: Value, length: Value | None) -> None:
-            # Zero times NaN or infinity is NaN.
-            zeros = make.vector(make.at(at, first), length) * 0.0
-            writer.store(writer.load(make.shape.vector, slot) + zeros, slot)
-
-        by_vectors(make, self.of.parts_of(count), piece)
-        return sum_of_lanes(writer.load(make.shape.vector, slot)).equals(0.0)
-
-    def put_columns(self, columns: Value, step: Value, out: Value, sizes: tuple[Value, Value]) -> None:
-        """Columns that lie `step` apart as rows of the result. Whole squares go to spare memory."""
-        of, make, writer = self.of, self.of.make, self.of.make.writer
-        height, width = sizes
-        padded, spare = padded_to(width, of.lanes), self.named["work"]
-        is_whole = padded.equals(width) & padded_to(height, of.lanes).equals(height)
-        target = writer.select(is_whole, out, spare)
-        make.call("transposed", columns, step, target, padded, width, height)
-        writer.either(is_whole.invert(), lambda: of.copied("copied", spare, padded, out, width, height, width))
-
-    def spoil(self, at: Value, count: Value, parts: int) -> None:
-        """Write NaN into a number of elements."""
-        make, scalar = self.of.make, self.of.make.shape.scalar
-        nan, zero = (make.writer.constant(scalar, x) for x in (float("nan"), 0.0))
-
-        def one(k: Value) -> None:
-            first = make.at(at, k * parts)
-            make.writer.store(nan, first)
-            if parts > 1:
-                make.writer.store(zero, make.at(first, 1))
-
-        make.each(count, one)
-
-    def text(self, one: Callable[[Value], None]) -> str:
-        """The function, of what it does with one matrix."""
-        make, (words,), (begin, end) = self.of.make, self.of.make.pointers("words"), self.of.make.sizes("begin end")
-        make.writer.count_up(begin, end, 1, make.watched(make.watch_of(words), one))
-        return make.text(f"{self.routine}_task(ptr %words, i64 %begin, i64 %end)")
-
-
-def _task(routine: str, shape: Shape, numbers: Numbers) -> _Task:
-    """Matrices begin..end of a batch, with the work arrays of the core that has these."""
-    of = rows_maker(shape, numbers)
-    make, writer, (words,) = of.make, of.make.writer, of.make.pointers("words")
-    pointers, sizes = (names.split() for names in SIGNATURES[routine])
-    types = {**dict.fromkeys(pointers, "ptr"), **dict.fromkeys(sizes, "i64")}
-    named = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
-    (begin,) = make.sizes("begin")
-    first = begin.binary("udiv", begin, named["chunk"]) * named["apart"]
-    shifted = {name: make.at(named[name], first, "i8") for name in _WORK_ARRAYS if name in named}
-    return _Task(routine, of, {**named, **shifted})
-
-
-def entry_function(routine: str, shape: Shape) -> str:
-    """The routine: its words, and all matrices by one core, or so many by each that calls."""
-    make = maker(shape)
-    writer, names = make.writer, SIGNATURES[routine]
-    pointers, sizes = [*make.pointers(names[0])], [*make.sizes(names[1])]
-    words, (batch, chunk), task = make.words(len(pointers + sizes), pointers[-1]), sizes[:2], f"{routine}_task"
-    for number, value in enumerate([*pointers, *sizes]):
-        writer.store(value, make.at(words, number, "i64"))
-
-    def shared() -> None:
-        make.call(pointers[-2].text, Value(writer, "ptr", f"@{task}"), words, batch, chunk)
-
-    writer.either(chunk < batch, shared, lambda: make.call(task, words, make.number(0), batch))
-    listed = ", ".join(f"{v.type} {v.text}" for v in [*pointers, *sizes])
-    return make.text(f"{routine}({listed})").replace("define internal", "define", 1)
-
-
 @functools.cache
 def code(routine: str, dtype: np.dtype) -> compiler.Code:
     """The function of this process for matrices of a dtype; it lives as long as the process."""
@@ -327,26 +231,20 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
         moves.transposed_function(shape, numbers, "transposed", lambda row: row, by_parts),
         moves.copied_function(shape, "copied", 1),
         _FUNCTIONS[routine](shape, numbers),
-        entry_function(routine, shape),
+        entry_function(routine, SIGNATURES[routine], shape),
     ]
     # LAPACK takes the time: calls are no faster with more of LLVM's effort, 25 ms of it.
     return compiler.compile_module(routine, "\n\n".join(texts), conventions.LITTLE)
 
 
-def padded_to(count: Value, lanes: int) -> Value:
-    """The next multiple."""
-    above = count + (lanes - 1)
-    return above - above.binary("urem", above, lanes)
-
-
 def eigh_function(shape: Shape, numbers: Numbers) -> str:
     """Eigenvalues and, where the job says so, vectors."""
-    task = _task("eigh", shape, numbers)
+    task = task_maker("eigh", SIGNATURES["eigh"], shape, numbers)
     of, make, writer, named = task.of, task.of.make, task.of.make.writer, task.named
     a, w, v, matrix, n, ld = (named[x] for x in ("a", "w", "v", "matrix", "n", "ld"))
     job, triangle, order, step, lwork, lrwork, liwork = task.references("job triangle n ld lwork lrwork liwork")
     info, letter = task.reference(make.number(0)), make.number(1)
-    has_vectors = named["job"].equals(_VECTORS)
+    has_vectors = named["job"].equals(VECTORS)
     reals = [named["real_work"], lrwork] if of.parts > 1 else []
 
     def one(number: Value) -> None:
@@ -358,7 +256,7 @@ def eigh_function(shape: Shape, numbers: Numbers) -> str:
             writer.either(has_vectors, lambda: task.spoil(out, n * n, of.parts))
 
         def put() -> None:
-            writer.either(has_vectors, lambda: task.put_columns(matrix, ld, out, (n, n)))
+            writer.either(has_vectors, lambda: task.put_columns(matrix, ld, out, (n, n), named["work"]))
 
         def solve() -> None:
             make.call("transposed", source, n, matrix, ld, n, n)
@@ -374,7 +272,7 @@ def eigh_function(shape: Shape, numbers: Numbers) -> str:
 
 def svd_function(shape: Shape, numbers: Numbers) -> str:
     """Singular values and, where the job says so, vectors."""
-    task = _task("svd", shape, numbers)
+    task = task_maker("svd", SIGNATURES["svd"], shape, numbers)
     of, make, writer, named = task.of, task.of.make, task.of.make.writer, task.named
     m, n, k, uc, vr = (named[x] for x in "m n k uc vr".split())
     job, height, width, lda, ldu, ldv, lwork = task.references("job m n lda ldu ldv lwork")
@@ -395,8 +293,8 @@ def svd_function(shape: Shape, numbers: Numbers) -> str:
             writer.either(has_vectors, spoil_vectors)
 
         def put_vectors() -> None:
-            task.put_columns(named["columns"], named["ldu"], u, (m, uc))
-            task.put_columns(named["rows"], named["ldv"], vh, (vr, n))
+            task.put_columns(named["columns"], named["ldu"], u, (m, uc), named["work"])
+            task.put_columns(named["rows"], named["ldv"], vh, (vr, n), named["work"])
 
         def solve() -> None:
             make.call("transposed", source, n, named["matrix"], named["lda"], m, n)

@@ -35,7 +35,8 @@ def _from(of: Rows, first: Value, end: Value, body: Callable[[Value], None]) -> 
     of.make.writer.count_up(start, start + span - span.binary("urem", span, lanes), lanes, body)
 
 
-def _greatest_of_lanes(value: Value) -> Value:
+def greatest_of_lanes(value: Value) -> Value:
+    """The greatest lane."""
     writer, count = value.writer, value.lanes
     while count > 1:
         count //= 2
@@ -73,7 +74,7 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
         return writer.select(value.abs() > best, value.abs(), best)
 
     head = of.read(of.at(x, j))
-    size = _greatest_of_lanes(reduced(greater))
+    size = greatest_of_lanes(reduced(greater))
     for part in head:
         size = writer.select(part.abs() > size, part.abs(), size)
     tiny = TINY[shape.scalar]

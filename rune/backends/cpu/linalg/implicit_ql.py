@@ -1,0 +1,327 @@
+"""Eigenvalues of three diagonals by implicit QL, and the rotations of the rows of a basis.
+
+A block between elements of e that vanish is scaled to about 1 by a power of two. It is walked along
+from its end with the greater element to the other, as LAPACK's steqr does, so that graded matrices
+keep their small values: places count from the start of that walk. Each rotation is applied to two
+rows at once, by vectors, while the next one is computed: its root and quotients take longer.
+Source: Golub & Van Loan 4e, §8.3.5; Bowdler, Martin, Reinsch & Wilkinson 1968, Numer. Math. 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.backends.cpu.linalg.reflections import TINY
+from rune.backends.cpu.linalg.tridiagonal import LEAST
+from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.records import dataclass
+
+SWEEPS = 30  # for each eigenvalue, as in LAPACK
+ROUNDING = {"float": float(np.finfo(np.float32).eps) / 2, "double": float(np.finfo(np.float64).eps) / 2}
+_INTEGERS = {"float": ("i32", 23, 0xFF), "double": ("i64", 52, 0x7FF)}
+
+
+def again(writer: Writer, body: Callable[[], Value]) -> None:
+    """Repeat while the body says so."""
+    head, after = writer.name("again"), writer.name("over")
+    writer.jump(head)
+    with writer.region(head):
+        writer.branch(body(), head, after)
+    writer.label(after)
+
+
+def powers_of(value: Value) -> tuple[Value, Value]:
+    """The power of two below a positive number, and its reciprocal."""
+    (integer, digits, most), writer = _INTEGERS[value.type], value.writer
+    exponent = (value.to_bits() >> digits) & most
+    exponent = exponent.call("umax", 1).call("umin", most - 2)
+    inverse = writer.constant(integer, most - 1) - exponent
+    return (exponent << digits).from_bits(value.type), (inverse << digits).from_bits(value.type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Places of a block while its function is written, counted along the walk."""
+
+    make: Maker
+    base: Value
+    way: Value  # 1 or -1
+    shift: Value  # of e, which has one element less: 0 or -1
+
+    def d_at(self, k: Value) -> Value:
+        """Where the diagonal's element k is."""
+        (d,) = self.make.pointers("d")
+        return self.make.at(d, self.base + self.way * k)
+
+    def e_at(self, k: Value) -> Value:
+        """Where the element between k and k + 1 is."""
+        (e,) = self.make.pointers("e")
+        return self.make.at(e, self.base + self.way * k + self.shift)
+
+    def row(self, k: Value) -> Value:
+        """The basis's row k."""
+        (rows,), (step,) = self.make.pointers("rows"), self.make.sizes("ld")
+        return self.make.at(rows, (self.base + self.way * k) * step)
+
+
+def _slots(writer: Writer, values: Sequence[Value]) -> list[Value]:
+    slots = [writer.allocate(v.type) for v in values]
+    for value, slot in zip(values, slots, strict=True):
+        writer.store(value, slot)
+    return slots
+
+
+def block_function(shape: Shape) -> str:
+    """The values of `length` elements of d from `first` on, and the basis's rows rotated.
+
+    width: elements of a row that are rotated.  Where they do not converge, 1 goes to `failed`.
+    """
+    make = maker(shape)
+    _write_block(make, lambda x: x, lambda off: off * off, _sweep)
+    arrays = "ptr %d, ptr %e, ptr %rows, ptr %failed"
+    return make.text(f"block({arrays}, i64 %first, i64 %length, i64 %ld, i64 %width)")
+
+
+def root_free_block_function(shape: Shape) -> str:
+    """The values alone: squares of e and of sines are enough, and no root is waited for."""
+    make = maker(shape)
+    _write_block(make, lambda x: x * x, lambda off: off, _root_free_sweep)
+    return make.text("root_free_block(ptr %d, ptr %e, ptr %failed, i64 %first, i64 %length)")
+
+
+def _write_block(
+    make: Maker,
+    held: Callable[[Value], Value],
+    square: Callable[[Value], Value],
+    sweep: Callable[[_Block, Value, Value], None],
+) -> None:
+    """held: what stands for an element of e;  square: its square, of that"""
+    writer, (d, e, failed), (first, length) = make.writer, make.pointers("d e failed"), make.sizes("first length")
+    last, one = length - 1, make.number(1)
+    diagonal, others = (make.at(d, first), length), (make.at(e, first), last)
+    power, inverse = powers_of(_greatest(make, [diagonal, others]))
+    _change(make, diagonal, lambda x: x * inverse)
+    _change(make, others, lambda x: held(x * inverse))
+    head, end = (make.scalar(make.at(d, at)) for at in (first, first + last))
+    is_backward = end.abs() < head.abs()
+    block = _Block(
+        make,
+        writer.select(is_backward, first + last, first),
+        writer.select(is_backward, -one, one),
+        writer.select(is_backward, -one, make.number(0)),
+    )
+    place, sweeps = _slots(writer, [make.number(0), length * SWEEPS])
+
+    def one_value() -> Value:
+        k = writer.load("i64", place)
+        m = _next_small(block, k, last, square)
+
+        def sweep_once() -> None:
+            sweep(block, k, m)
+            writer.store(writer.load("i64", sweeps) - 1, sweeps)
+
+        writer.either(m.equals(k), lambda: writer.store(k + 1, place), sweep_once)
+        return (writer.load("i64", place) < length) & (writer.load("i64", sweeps) > 0)
+
+    again(writer, one_value)
+    writer.either(writer.load("i64", sweeps).equals(0), lambda: writer.store(one, failed))
+    _change(make, diagonal, lambda x: x * power)
+
+
+def _greatest(make: Maker, lines: Sequence[tuple[Value, Value]]) -> Value:
+    """The greatest absolute value."""
+    writer, slot = make.writer, make.writer.allocate(make.shape.scalar)
+    writer.store(writer.constant(make.shape.scalar, 0.0), slot)
+    for at, count in lines:
+
+        def one(k: Value, at: Value = at) -> None:
+            value, best = make.scalar(make.at(at, k)).abs(), make.scalar(slot)
+            writer.store(writer.select(value > best, value, best), slot)
+
+        make.each(count, one)
+    return make.scalar(slot)
+
+
+def _change(make: Maker, line: tuple[Value, Value], change: Callable[[Value], Value]) -> None:
+    def one(k: Value) -> None:
+        place = make.at(line[0], k)
+        make.writer.store(change(make.scalar(place)), place)
+
+    make.each(line[1], one)
+
+
+def _next_small(block: _Block, k: Value, last: Value, square: Callable[[Value], Value]) -> Value:
+    """The first place from k on behind which e vanishes beside the diagonal. It becomes 0 there."""
+    make, writer = block.make, block.make.writer
+    (slot,) = _slots(writer, [k - 1])
+    eps, tiny = ROUNDING[make.shape.scalar], TINY[make.shape.scalar]
+
+    def next_one() -> Value:
+        m = writer.load("i64", slot) + 1
+        writer.store(m, slot)
+
+        def is_large() -> Value:
+            here, there = (make.scalar(block.d_at(at)).abs() for at in (m, m + 1))
+            return square(make.scalar(block.e_at(m))) > (here * (eps * eps)) * there + tiny
+
+        return writer.where(m < last, is_large)
+
+    again(writer, next_one)
+    m, zero = writer.load("i64", slot), writer.constant(make.shape.scalar, 0.0)
+    writer.either(m < last, lambda: writer.store(zero, block.e_at(m)))
+    return m
+
+
+def _shift(block: _Block, k: Value, off: Value) -> Value:
+    """Wilkinson's shift of places k and k + 1, less d at k."""
+    make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
+    ratio = (make.scalar(block.d_at(k + 1)) - make.scalar(block.d_at(k))) / (off * 2.0)
+    # Its square may leave the range where 1 is of no account.
+    is_usual = ratio.abs() < 1 / LEAST[scalar] ** 0.25
+    root = writer.select(is_usual, ratio.fma(ratio, ratio.like(1.0)).call("sqrt"), ratio.abs())
+    return -(off / (ratio + root.copysign(ratio)))
+
+
+def _sweep(block: _Block, k: Value, m: Value) -> None:
+    """Rotations from place m down to k."""
+    make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
+    zero, one = (writer.constant(scalar, x) for x in (0.0, 1.0))
+    shift = _shift(block, k, make.scalar(block.e_at(k)))
+    start = make.scalar(block.d_at(m)) - make.scalar(block.d_at(k)) - shift
+    slots = _slots(writer, [start, one, one, zero])
+
+    def rotate(turn: Value) -> None:
+        i = m - 1 - turn
+        g, c, s, p = map(make.scalar, slots)
+        off = make.scalar(block.e_at(i))
+        f, b = s * off, c * off
+        c, s, r = _rotation(make, f, g)
+        writer.either(turn > 0, lambda: writer.store(r, block.e_at(i + 1)))
+        g = make.scalar(block.d_at(i + 1)) - p
+        r = (make.scalar(block.d_at(i)) - g).fma(s, c * (b * 2.0))
+        p = s * r
+        writer.store(g + p, block.d_at(i + 1))
+        for value, slot in zip((c.fma(r, -b), c, s, p), slots, strict=True):
+            writer.store(value, slot)
+        _rotate_rows(block, i, c, s)
+
+    make.each(m - k, rotate)
+    g, p = make.scalar(slots[0]), make.scalar(slots[3])
+    writer.store(make.scalar(block.d_at(k)) - p, block.d_at(k))
+    writer.store(g, block.e_at(k))
+
+
+def _rotation(make: Maker, f: Value, g: Value) -> tuple[Value, Value, Value]:
+    """c, s and r with c g + s f = r and c f = s g."""
+    writer, scalar, least = make.writer, make.shape.scalar, LEAST[make.shape.scalar]
+    slots = [writer.allocate(scalar) for _ in range(3)]
+
+    def put(f: Value, g: Value, total: Value, size: float) -> None:
+        root = total.call("sqrt")
+        for value, slot in zip((g / root, f / root, root * size), slots, strict=True):
+            writer.store(value, slot)
+
+    def put_small() -> None:
+        size = least**0.5
+        low, high = f * (1 / size), g * (1 / size)
+        total = low.fma(low, high * high)
+        writer.either(total < least, put_none, lambda: put(low, high, total, size))
+
+    def put_none() -> None:
+        # Beside the block's greatest element, about 1, both are of no account.
+        for value, slot in zip((1.0, 0.0, 0.0), slots, strict=True):
+            writer.store(writer.constant(scalar, value), slot)
+
+    total = f.fma(f, g * g)
+    writer.either(total < least, put_small, lambda: put(f, g, total, 1.0))
+    c, s, r = map(make.scalar, slots)
+    return c, s, r
+
+
+def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
+    """The same by squares, in Pal's, Walker's and Kahan's form: c and s are squares of both."""
+    make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
+    zero, one = (writer.constant(scalar, x) for x in (0.0, 1.0))
+    shift = _shift(block, k, make.scalar(block.e_at(k)).call("sqrt"))
+    shift = make.scalar(block.d_at(k)) + shift
+    start = make.scalar(block.d_at(m)) - shift
+    slots = _slots(writer, [start, start * start, one, zero])
+
+    def rotate(turn: Value) -> None:
+        i = m - 1 - turn
+        gamma, p, c, s = map(make.scalar, slots)
+        off, here = make.scalar(block.e_at(i)), make.scalar(block.d_at(i))
+        r = p + off
+        writer.either(turn > 0, lambda: writer.store(s * r, block.e_at(i + 1)))
+        # One quotient instead of two factors, and r / p beside it: what is waited for is short.
+        following = p.fma(here - shift, -(off * gamma)) / r
+        writer.store(gamma + (here - following), block.d_at(i + 1))
+        usual = following * following * (r / p)
+        is_usual = p > r * TINY[scalar]
+        after = writer.choose(is_usual, lambda: usual, lambda: c * off)
+        for value, slot in zip((following, after, p / r, off / r), slots, strict=True):
+            writer.store(value, slot)
+
+    make.each(m - k, rotate)
+    gamma, p, _, s = map(make.scalar, slots)
+    writer.store(s * p, block.e_at(k))
+    writer.store(shift + gamma, block.d_at(k))
+
+
+def _rotate_rows(block: _Block, i: Value, c: Value, s: Value) -> None:
+    """Rows i and i + 1 of the basis."""
+    make, writer, (width,) = block.make, block.make.writer, block.make.sizes("width")
+    lanes = make.shape.lanes
+    low, high = block.row(i), block.row(i + 1)
+    c, s = (writer.splat(x, lanes) for x in (c, s))
+
+    def piece(at: Value) -> None:
+        x, y = (make.vector(make.at(row, at)) for row in (low, high))
+        make.put(s.fma(x, c * y), make.at(high, at))
+        make.put(c.fma(x, -(s * y)), make.at(low, at))
+
+    writer.count_up(make.number(0), width, lanes, piece)
+
+
+def values_function(shape: Shape) -> str:
+    """All values of d and e, in the order in which they are met, block by block."""
+    make = maker(shape)
+    writer, (d, e, rows, failed) = make.writer, make.pointers("d e rows failed")
+    n, step, width = make.sizes("n ld width")
+    (place,) = _slots(writer, [make.number(0)])
+    eps = ROUNDING[shape.scalar]
+
+    def one_block() -> Value:
+        first = writer.load("i64", place)
+        (slot,) = _slots(writer, [first - 1])
+
+        def next_one() -> Value:
+            m = writer.load("i64", slot) + 1
+            writer.store(m, slot)
+
+            def is_large() -> Value:
+                here, there = (make.scalar(make.at(d, at)).abs().call("sqrt") for at in (m, m + 1))
+                return make.scalar(make.at(e, m)).abs() > here * there * eps
+
+            return writer.where(m < n - 1, is_large)
+
+        again(writer, next_one)
+        m = writer.load("i64", slot)
+        length = m + 1 - first
+
+        def with_rows() -> None:
+            make.call("block", d, e, rows, failed, first, length, step, width)
+
+        def alone() -> None:
+            make.call("root_free_block", d, e, failed, first, length)
+
+        writer.either(length > 1, lambda: writer.either(width > 0, with_rows, alone))
+        writer.store(m + 1, place)
+        return m + 1 < n
+
+    again(writer, one_block)
+    return make.text("values(ptr %d, ptr %e, ptr %rows, ptr %failed, i64 %n, i64 %ld, i64 %width)")

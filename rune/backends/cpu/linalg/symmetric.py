@@ -1,0 +1,194 @@
+"""Eigenvalues and vectors of small symmetric matrices, without LAPACK.
+
+A matrix is scaled by a power of two, taken to three diagonals, and these to values by rotations
+of the transformation's rows. What stands here is the way in and out: the triangle that is read is
+mirrored, and values are put in ascending order.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu.gemm.library import SCALARS
+from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.linalg import implicit_ql, lapack, moves, tridiagonal
+from rune.backends.cpu.linalg.batches import entry_function, task_maker
+from rune.backends.cpu.linalg.implicit_ql import powers_of
+from rune.backends.cpu.linalg.numbers import Reals
+from rune.backends.cpu.linalg.reflections import greatest_of_lanes
+from rune.backends.cpu.linalg.routines import declarations
+from rune.backends.cpu.linalg.rows import rows_maker
+from rune.backends.cpu.linalg.tridiagonal import TOGETHER, is_before, pieces
+from rune.lowering.codegen.llvm.names import bits_type
+from rune.lowering.codegen.llvm.text import Value
+
+MOST = 256  # rows: vectors of larger matrices, one rotation after the other, leave the second cache
+SIGNATURE = ("a w v matrix work parallel watch", "batch chunk apart n ld job triangle")
+_ALIASED_BYTES = 512
+_ROWS = 7  # of memory besides two matrices
+
+
+def scratch_of(rows: int, dtype: np.dtype) -> dict[str, int]:
+    """The bytes of each array that a call works in, by its name among the parameters."""
+    shape = shape_of(dtype)
+    step = step_of(rows, shape)
+    matrix = max(rows + TOGETHER, step) * step * shape.bytes
+    return {"matrix": matrix, "work": matrix + _ROWS * step * shape.bytes}
+
+
+def step_of(rows: int, shape: Shape) -> int:
+    """Elements from row to row, whose bytes are no large power of two: it has few cache sets."""
+    unit = max(shape.lanes, TOGETHER)
+    step = -(-rows // unit) * unit
+    return step if step * shape.bytes % _ALIASED_BYTES else step + unit
+
+
+@functools.cache
+def shape_of(dtype: np.dtype) -> Shape:
+    """Vectors of the machine."""
+    return shape_for(compiler.machine(), SCALARS[dtype])
+
+
+@functools.cache
+def code(dtype: np.dtype) -> compiler.Code:
+    """The function of this process for matrices of a dtype; it lives as long as the process."""
+    shape, narrow, numbers = shape_of(dtype), lapack.shape_of(dtype), Reals()
+    texts = [
+        moves.transposed_function(narrow, numbers, "transposed", lambda row: row, moves.by_parts),
+        moves.copied_function(narrow, "copied", 1),
+        tridiagonal.walk_function(shape, "walk", True),
+        tridiagonal.walk_function(shape, "one_sided_walk", False),
+        tridiagonal.reflection_function(shape),
+        tridiagonal.three_diagonals_function(shape),
+        tridiagonal.product_function(shape),
+        implicit_ql.block_function(shape),
+        implicit_ql.root_free_block_function(shape),
+        implicit_ql.values_function(shape),
+        mirrored_function(shape),
+        ordered_function(shape),
+        symmetric_function(narrow),
+        entry_function("symmetric", SIGNATURE, narrow),
+    ]
+    lines = dict.fromkeys(f"{declarations(shape)}\n{declarations(narrow)}".splitlines())
+    integer = bits_type(shape.scalar)
+    exponents = [f"declare {integer} @llvm.{x}.{integer}({integer}, {integer})" for x in ("umax", "umin")]
+    return compiler.compile_module("symmetric", "\n\n".join([*lines, *exponents, *texts]), conventions.EFFORT)
+
+
+def mirrored_function(shape: Shape) -> str:
+    """The symmetric matrix of a triangle of `a`, in rows `ld` apart, scaled to about 1.
+
+    turned: `a` transposed, in rows `ld` apart;  power: where the power of two goes that scales back
+    """
+    make = rows_maker(shape, Reals()).make
+    writer, (a, turned, rows, power_at) = make.writer, make.pointers("a turned rows power")
+    (step, n, is_lower), lanes = make.sizes("ld n lower"), shape.lanes
+    slot = writer.allocate(shape.vector)
+    writer.store(writer.constant(shape.vector, 0.0), slot)
+    first, second = writer.iota(lanes, "i64"), is_lower.equals(1)
+
+    def row(i: Value) -> None:
+        here, there, out = make.at(a, i * n), make.at(turned, i * step), make.at(rows, i * step)
+
+        def piece(at: Value) -> None:
+            places = first + writer.splat(at, lanes)
+            wide = writer.splat(i, lanes)
+            count = (n - at).call("smax", 0).call("smin", lanes)
+            values = make.vector(make.at(here, at), count), make.vector(make.at(there, at))
+            is_named = writer.select(writer.splat(second, lanes), places <= wide, places >= wide)
+            value = writer.select(is_named, *values)
+            value = writer.select(is_before(make, at, n), value, 0.0)
+            make.put(value, make.at(out, at))
+            best = writer.load(shape.vector, slot)
+            writer.store(writer.select(value.abs() > best, value.abs(), best), slot)
+
+        pieces(make, step, piece)
+
+    make.each(n, row)
+    power, inverse = powers_of(greatest_of_lanes(writer.load(shape.vector, slot)))
+    writer.store(power, power_at)
+    factor, zero = writer.splat(inverse, lanes), writer.constant(shape.vector, 0.0)
+    pieces(make, n * step, lambda at: make.put(factor * make.vector(make.at(rows, at)), make.at(rows, at)))
+    end = make.at(rows, n * step)
+    pieces(make, step * TOGETHER, lambda at: make.put(zero, make.at(end, at)))
+    return make.text("mirrored(ptr %a, ptr %turned, ptr %rows, ptr %power, i64 %ld, i64 %n, i64 %lower)")
+
+
+def ordered_function(shape: Shape) -> str:
+    """Values d times `power`, ascending, to `w`, and rows of `width` in the same order to `out`."""
+    make = rows_maker(shape, Reals()).make
+    writer, (d, rows, w, out, power_at) = make.writer, make.pointers("d rows w out power")
+    (step, n, width), lanes = make.sizes("ld n width"), shape.lanes
+    ranks, zero = writer.allocate("i64", lanes), writer.constant(f"<{lanes} x i64>", 0)
+    rank = writer.allocate(f"<{lanes} x i64>")
+    power = make.scalar(power_at)
+
+    def several(first: Value) -> None:
+        values = make.vector(make.at(d, first))
+        places = writer.iota(lanes, "i64") + writer.splat(first, lanes)
+        writer.store(zero, rank)
+
+        def compare(j: Value) -> None:
+            other = writer.splat(make.scalar(make.at(d, j)), lanes)
+            is_first = (other < values) | (other.equals(values) & (writer.splat(j, lanes) < places))
+            writer.store(writer.load(zero.type, rank) + is_first.cast("zext", "i64"), rank)
+
+        make.each(n, compare)
+        writer.store(writer.load(zero.type, rank), ranks)
+
+        def put(k: Value) -> None:
+            place, source = writer.load("i64", make.at(ranks, k, "i64")), first + k
+            writer.store(make.scalar(make.at(d, source)) * power, make.at(w, place))
+            line, target = make.at(rows, source * step), make.at(out, place * step)
+            pieces(make, width, lambda at: make.put(make.vector(make.at(line, at)), make.at(target, at)))
+
+        make.each((n - first).call("smin", lanes), put)
+
+    pieces(make, n, several)
+    return make.text("ordered(ptr %d, ptr %rows, ptr %w, ptr %out, ptr %power, i64 %ld, i64 %n, i64 %width)")
+
+
+def symmetric_function(shape: Shape) -> str:
+    """Eigenvalues and, where the job says so, vectors."""
+    task = task_maker("symmetric", SIGNATURE, shape, Reals())
+    make, writer, named = task.of.make, task.of.make.writer, task.named
+    a, w, v, matrix, work, n, step = (named[x] for x in ("a", "w", "v", "matrix", "work", "n", "ld"))
+    has_vectors = named["job"].equals(lapack.VECTORS)
+    width = writer.select(has_vectors, n, 0)
+    is_lower = named["triangle"].equals(lapack.LOWER).cast("zext", "i64")
+    d, e, taus, p, x, y, power, other = (make.at(work, step * k) for k in range(8))
+    failed = task.reference(make.number(0))
+    no = Value(writer, "i1", "false")
+
+    def one(number: Value) -> None:
+        source, values, out = make.at(a, number * n * n), make.at(w, number * n), make.at(v, number * n * n)
+
+        def spoil() -> None:
+            task.spoil(values, n, 1)
+            writer.either(has_vectors, lambda: task.spoil(out, n * n, 1))
+
+        def basis() -> None:
+            nbytes = (n + TOGETHER) * step * shape.bytes
+            writer.run("@llvm.memset.p0.i64", other, Value(writer, "i8", "0"), nbytes, no)
+            make.call("product", matrix, taus, other, p, y, step, n)
+            make.call("transposed", other, step, matrix, step, n, n)
+
+        def put() -> None:
+            make.call("ordered", d, matrix, values, other, power, step, n, width)
+            writer.either(has_vectors, lambda: task.put_columns(other, step, out, (n, n), matrix))
+
+        def solve() -> None:
+            make.call("transposed", source, n, other, step, n, n)
+            make.call("mirrored", source, other, matrix, power, step, n, is_lower)
+            make.call("three_diagonals", matrix, d, e, taus, p, x, y, step, n)
+            writer.either(has_vectors, basis)
+            writer.store(make.number(0), failed)
+            make.call("values", d, e, matrix, failed, n, step, width)
+            writer.either(writer.load("i64", failed).equals(0), put, spoil)
+
+        writer.either(task.is_finite(source, n * n), solve, spoil)
+
+    return task.text(one)

@@ -1,0 +1,163 @@
+"""Small symmetric matrices, decomposed without LAPACK: hard values, and the ends of the range.
+
+The truth is NumPy's, of long doubles where they multiply and of doubles where they are decomposed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends.cpu import spectra
+from rune.backends.cpu.linalg import lapack, symmetric
+from rune.backends.cpu.spectra import spectrum_of
+from rune.lowering.plan import Call, all_steps
+
+SIZES = [2, 3, 4, 5, 8, 15, 16, 17, 31, 33, 64, 65, 97, 127, 128, 200, symmetric.MOST]
+RNG = np.random.default_rng(3)
+of_floats = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
+
+
+def drawn(n: int) -> np.ndarray:
+    a = RNG.standard_normal((n, n))
+    return a + a.T
+
+
+def three_diagonals(middle: np.ndarray, beside: float) -> np.ndarray:
+    off = np.full(len(middle) - 1, beside)
+    return np.diag(middle) + np.diag(off, 1) + np.diag(off, -1)
+
+
+def wilkinson(n: int) -> np.ndarray:
+    """Pairs of values that nearly agree."""
+    return three_diagonals(np.abs(np.arange(n) - (n - 1) / 2), 1.0)
+
+
+def in_blocks(n: int) -> np.ndarray:
+    """Two matrices that know nothing of each other, one of them minute."""
+    a, half = drawn(n), n // 2
+    a[:half, half:], a[half:, :half] = 0, 0
+    a[half:, half:] *= 1e-30
+    return a
+
+
+def graded(n: int) -> np.ndarray:
+    sizes = 10.0 ** (-15 * np.arange(n) / n)
+    return drawn(n) * np.outer(sizes, sizes)
+
+
+def arrow(n: int) -> np.ndarray:
+    a = np.diag(np.arange(n) * 1e-3)
+    a[0], a[:, 0] = 1, 1
+    return a
+
+
+MATRICES = {
+    "drawn": drawn,
+    "wilkinson": wilkinson,
+    "in blocks": in_blocks,
+    "graded": graded,
+    "graded from above": lambda n: graded(n)[::-1, ::-1],
+    "arrow": arrow,
+    "diagonal": lambda n: np.diag(np.arange(n, 0, -1) - n / 2.0),
+    "zero": lambda n: np.zeros((n, n)),
+    "ones": lambda n: np.ones((n, n)),
+    "one and a trace of others": lambda n: np.eye(n) + 1e-20 * drawn(n),
+    "minute beside a diagonal": lambda n: three_diagonals(np.arange(n) * 1.0, 1e-25),
+    "zeros on the diagonal": lambda n: three_diagonals(np.zeros(n), 1.0),
+    "cyclic": lambda n: np.roll(np.eye(n), 1, 0) + np.roll(np.eye(n), 1, 1),
+    "alternating": lambda n: (-1.0) ** np.add.outer(np.arange(n), np.arange(n)),
+}
+SCALES = {  # of matrices of about 1
+    "subnormal": lambda info, n: float(info.tiny) / 64,
+    "next to subnormal": lambda info, n: float(info.tiny) * 8,
+    "huge": lambda info, n: float(info.max) / 64 / n,
+}
+
+
+def require_decomposition(a: np.ndarray) -> None:
+    """Values and vectors within n eps of the matrix, and values alone, of a jitted call."""
+    n, info, wide = len(a), np.finfo(a.dtype), np.longdouble
+    x = rnp.asarray(a, dtype=a.dtype)
+    w, v = map(np.asarray, rune.jit(rnp.linalg.eigh)(x))
+    alone = np.asarray(rune.jit(rnp.linalg.eigvalsh)(x))
+    size = np.max(np.abs(a.astype(wide))) or wide(1)
+    # A subnormal number has an error of its own.
+    error = 8 * n * (float(info.eps) * n**0.5 + float(info.smallest_subnormal / size))
+    exact, scaled, vectors = a.astype(wide) / size, w.astype(wide) / size, v.astype(wide)
+    truth = np.linalg.eigvalsh(exact.astype(np.float64))
+    assert np.max(np.abs(exact @ vectors - vectors * scaled)) < error
+    assert np.max(np.abs(vectors.T @ vectors - np.eye(n))) < 8 * n * float(info.eps)
+    for values in (w, alone):
+        assert np.max(np.abs(values.astype(wide) / size - truth)) < error
+        assert (np.diff(values) >= 0).all()
+
+
+@of_floats
+@pytest.mark.parametrize("name", MATRICES)
+def test_hard_matrices_are_decomposed_at_every_size(name: str, dtype: type):
+    for n in SIZES:
+        a = MATRICES[name](n)
+        require_decomposition(((a + a.T) / 2).astype(dtype))
+
+
+@of_floats
+@pytest.mark.parametrize("name", SCALES)
+def test_the_ends_of_the_range_are_reached(name: str, dtype: type):
+    for n in SIZES:
+        require_decomposition((drawn(n) * SCALES[name](np.finfo(dtype), n)).astype(dtype))
+
+
+@of_floats
+def test_a_power_of_two_scales_values_alone(dtype: type):
+    a = drawn(37).astype(dtype)
+    decompose = rune.jit(rnp.linalg.eigh)
+
+    w, v = map(np.asarray, decompose(rnp.asarray(a, dtype=dtype)))
+    scaled_w, scaled_v = map(np.asarray, decompose(rnp.asarray(a * dtype(2.0**40), dtype=dtype)))
+
+    assert np.array_equal(w * dtype(2.0**40), scaled_w)
+    assert np.array_equal(v, scaled_v)
+
+
+@of_floats
+def test_the_other_triangle_may_be_of_any_size(dtype: type):
+    a = drawn(21).astype(dtype)
+    other = np.triu(np.full((21, 21), np.finfo(dtype).max, dtype), 1)
+
+    def lower(x: rune.Array) -> rune.Array:
+        return rnp.linalg.eigh(x, "L", symmetrize_input=False).eigenvalues
+
+    w = np.asarray(rune.jit(lower)(rnp.asarray(np.tril(a) + other, dtype=dtype)))
+
+    assert np.max(np.abs(w - np.linalg.eigvalsh(a.astype(np.float64)))) < 100 * np.finfo(dtype).eps * np.abs(a).max()
+
+
+@of_floats
+@pytest.mark.parametrize("n", [1, 2, 9, 16, 33])
+def test_matrices_of_a_batch_have_the_bits_that_they_have_alone(n: int, dtype: type):
+    a = np.stack([drawn(n) for _ in range(5)]).astype(dtype)
+    decompose = rune.jit(rnp.linalg.eigh)
+
+    together = [np.asarray(x) for x in decompose(rnp.asarray(a, dtype=dtype))]
+
+    for k, matrix in enumerate(a):
+        alone = [np.asarray(x) for x in decompose(rnp.asarray(matrix, dtype=dtype))]
+        assert all(np.array_equal(x[k], y) for x, y in zip(together, alone, strict=True))
+
+
+def test_lapack_is_asked_for_complex_and_for_larger_ones_alone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
+
+    assert [is_native(n, np.float32) for n in (1, symmetric.MOST, symmetric.MOST + 1)] == [True, True, False]
+    assert not is_native(3, np.complex64)
+    assert symmetric.MOST < spectra.MOST
+
+
+def is_native(n: int, dtype: type) -> bool:
+    """Whether eigh of [n, n] is a step of native code."""
+    explained = rune.explain(lambda x: rnp.linalg.eigh(x))(rnp.zeros((n, n), dtype=dtype))
+    (step,) = [s for s in all_steps(explained.plan) if isinstance(s, Call) and s.routine == "callback"]
+    return spectrum_of(step) is not None
