@@ -27,7 +27,7 @@ from dataclasses import field
 import numpy as np
 
 from rune.dims import Size, product
-from rune.lowering.codegen.ahead import rounds_ahead, sums_of_products
+from rune.lowering.codegen.ahead import copied_sums, rounds_ahead
 from rune.lowering.codegen.c.dialect import Dialect, Together
 from rune.lowering.codegen.c.expr import Expressions
 from rune.lowering.codegen.c.helpers import needed
@@ -35,7 +35,7 @@ from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
-from rune.lowering.kernel.expr import Expr, Local
+from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
     Accumulate,
@@ -131,7 +131,7 @@ class _Renderer(Statements):
     dialect: Dialect
     expressions: Expressions = field(init=False)
     shared: frozenset[str] = field(init=False)
-    sums: frozenset[str] = field(init=False)  # of products, which are copied before they are stored
+    copied: frozenset[str] = field(init=False)  # sums of products, before they are stored
     pool_bytes: int = 0  # of the arrays so far that are cut from one
     runs: int = 0  # of neighbours, so far
     aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
@@ -150,7 +150,7 @@ class _Renderer(Statements):
         shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
         self.shared = frozenset(shared)
         self.aligned = self.shared | {p.name for p in code.params}
-        self.sums = sums_of_products(code.body, self.shared) if dialect.copy else frozenset()
+        self.copied = copied_sums(code.body, self.shared) if dialect.copy else frozenset()
         self.swizzled = swizzled(code)
 
     @property
@@ -361,7 +361,7 @@ class _Renderer(Statements):
 
     def declare(self, constness: str, name: str, value: Expr) -> None:
         text = self.expr(value)
-        if isinstance(value, Local) and value.name in self.sums:
+        if name in self.copied:
             text = self.dialect.copy.format(text)
         self.emit(f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};")
 
