@@ -251,7 +251,8 @@ class _Renderer(Statements):
 
     def body(self, body: Body) -> None:
         """Write statements; neighbours that stand side by side are one access."""
-        for item in with_runs(body, self.most_neighbours, self.aligned):
+        has_pieces = self.dialect.pieces_for_sums or all(isinstance(s, Let | Store) for s in body)
+        for item in with_runs(body, self.most_neighbours, self.aligned if has_pieces else frozenset()):
             match item:
                 case LoadRun():
                     self.load_run(item)
@@ -271,14 +272,15 @@ class _Renderer(Statements):
             f"const {self.expressions.piece(run.dtype, len(run.lets))} {name} = {self.expressions.neighbours(run)};"
         )
         scalar = self.expressions.scalar(run.dtype)
-        for let, element in zip(run.lets, "xyzw", strict=False):
+        for let, element in zip(run.lets, self.dialect.piece_elements, strict=False):
             self.emit(f"const {scalar.register} {self.name(let.name)} = {scalar.load.format(f'{name}.{element}')};")
             self.expressions.narrow.add(let.name)
 
     def store_run(self, run: StoreRun) -> None:
         piece = self.expressions.piece(run.values[0].dtype, len(run.values))
         values = ", ".join(self.expressions.stored(value) for value in run.values)
-        self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
+        address = f"&{self.element(run.buffer, run.index)}"
+        self.emit(f"{self.dialect.piece_store.format(piece, address, values, len(run.values))};")
         self.noted(run.buffer)
 
     def stmt(self, stmt: Stmt) -> None:
