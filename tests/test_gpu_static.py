@@ -12,20 +12,31 @@ import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+import rune
+from rune import ops
+from rune.lowering.costs.reading import FUNCTIONS
+from rune.lowering.stages import stages
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import address_trace  # noqa: E402  (a script's neighbour, not a package)
+import gpu_static  # noqa: E402
 import sass  # noqa: E402
 
 needs_gxx = pytest.mark.skipif(
     shutil.which("g++") is None or sys.platform != "linux", reason="kernels are compiled by g++ on Linux"
 )
+
+NEIGHBOURS = 4  # elements of f32 that a thread takes at once
 
 _KERNEL = """
 extern "C" __global__ void f(const unsigned long long* __restrict__ _table) {{
@@ -125,13 +136,41 @@ def test_the_mix_is_that_of_the_inner_loop():
     assert machine.widths == "1 LDG.128, 1 LDG.32"
 
 
-def test_the_script_prints_a_row_for_a_workload_and_writes_all_figures(tmp_path: Path):
+def needs_nvidias_wheels() -> None:
+    """Skip without the wheels that make and print machine code."""
     try:
         importlib.metadata.version("nvidia-cuda-nvdisasm")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("needs nvidia-cuda-nvdisasm: pip install 'rune-ml[gpu-static]'")
-    if shutil.which("g++") is None or importlib.util.find_spec("cuda") is None:
-        pytest.skip("needs g++ and cuda-bindings")
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("needs cuda-bindings")
+
+
+def instructions_of(function: Callable[[Any], Any]) -> Counter[str]:
+    """The machine code of a kernel whose threads each compute a function of NEIGHBOURS numbers."""
+    program = rune.make_program(function)(rune.ShapeDtypeStruct((1 << 20,), np.float32))
+    lowered = stages(program, gpu_static.target("sm_90"))
+    (machine,) = sass.machines(gpu_static.program_text(lowered.plan), "sm_90").values()
+    return Counter(machine.mix)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_model_counts_functions_as_their_machine_code_does(name: str):
+    needs_nvidias_wheels()
+    added = instructions_of(lambda x: getattr(ops, name)(x + 1))
+    added.subtract(instructions_of(lambda x: x + 1))
+
+    # Constants are moved to registers once for all of them.
+    counted = added.total() - added["MOV"] - added["HFMA2"]
+    assert counted / NEIGHBOURS == pytest.approx(sum(FUNCTIONS[name]), abs=2)
+    assert added["MUFU"] + added["FRND"] == NEIGHBOURS * FUNCTIONS[name][2]
+    assert added["BSSY"] == 0
+
+
+def test_the_script_prints_a_row_for_a_workload_and_writes_all_figures(tmp_path: Path):
+    needs_nvidias_wheels()
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
     file = tmp_path / "figures.json"
     command = [sys.executable, "benchmarks/gpu_static.py", "--workloads", "add f32 16M", "--json", str(file)]
 

@@ -70,6 +70,39 @@ def test_large_elementwise_results_are_numpys(size: int, dtype: np.dtype, device
     same((x + y, x < y), (total, less))
 
 
+def turned(xp: Any, x: Any) -> Any:
+    """With a row and a column of itself."""
+    return x.T * x[:, 0] - x[:1].T
+
+
+def beside_itself(xp: Any, x: Any) -> Any:
+    """With what it was."""
+    return x.T + xp.reshape(x, x.T.shape)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f16, dtypes.i32, dtypes.u8, dtypes.c64])
+@pytest.mark.parametrize("shape", [(1024, 1024), (1031, 1019), (2052, 517), (15, 70_001), (16, 65_544)])
+@pytest.mark.parametrize("function", [turned, beside_itself])
+def test_large_transpositions_are_numpys(
+    shape: tuple[int, int], dtype: np.dtype, function: Callable[..., Any], device: str
+):
+    x = np.random.default_rng(shape[0]).integers(0, 5, shape).astype(dtype)
+
+    result = rune.jit(lambda x: function(rnp, x), device=device)(x)
+
+    same(function(np, x), result)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_large_transpositions_of_inner_axes_are_numpys(device: str):
+    x = np.random.default_rng(0).integers(-9, 9, (13, 301, 299)).astype(np.int32)
+
+    result = rune.jit(lambda x: rnp.swapaxes(x, 1, 2) * 2, device=device)(x)
+
+    same(x.swapaxes(1, 2) * 2, result)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_result_that_takes_the_memory_of_an_argument_is_right(device: str):
     x = np.random.default_rng(0).standard_normal((1 << 9, 1 << 11)).astype(np.float32)

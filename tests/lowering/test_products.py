@@ -191,6 +191,15 @@ def test_sums_of_products_are_copied_before_they_are_stored_as_neighbours():
     assert text.count("rune_copy(") == len(set(re.findall(r"sum\w+_acc = 0", text)))
 
 
+def test_a_sum_of_products_from_which_the_result_is_computed_is_not_copied():
+    program = program_of(lambda a, b: dot(AB)(a, b) + 1.0, f32(64, 64), f32(64, 64))
+    lowered = stages(program, replace(DEVICE, language="cuda"))
+    (code,) = lowered.codes.values()
+
+    assert lowered.schedules[code.name].stage is not None
+    assert "rune_copy" not in render(code, CUDA_C).text
+
+
 def test_a_sum_that_no_group_shares_is_stored_as_it_is():
     lowered = stages(program_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 7)), replace(DEVICE, language="cuda"))
 

@@ -116,6 +116,7 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
         ("rows(4)", "schedule: cannot read rows(4) (it looks like rows(i0=4))"),
         ("units(16, 8)", "schedule: cannot read units(16, 8) (it looks like units(16, 8, 16))"),
         ("squares(16)", "schedule: cannot read squares(16)"),
+        ("squares(i0=16, i1=8)", "schedule: cannot read squares(i0=16, i1=8) (it looks like squares(i0=16, lanes=8))"),
         ("vectors(4)", "schedule: cannot read vectors(4)"),
     ],
 )
@@ -179,6 +180,8 @@ def _refused(text: str) -> str:
         (ALONG, "turn(i0=16)", "it reads nothing along i0 that it writes across"),
         (COPY, "merge(i1)", "axis i1 is not one of those before the last: i0"),
         (COPY, "squares(i1=16)", "axis i1 is not one of those before the last: i0"),
+        (COPY, "squares(i0=12, lanes=8)", "blocks have sides of 1 to 16 that divide 12, not 8"),
+        (COPY, "squares(i0=32, lanes=32)", "blocks have sides of 1 to 16 that divide 32, not 32"),
         (
             COPY,
             "share(16)",

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+import rune.numpy as rnp
 from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
-from rune.lowering.build import flat_kernel
+from rune.lowering.build import build_by_default, flat_kernel
 from rune.lowering.build.schedule import Tile
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.codegen.target import Target
@@ -83,6 +84,25 @@ def test_a_transposition_walks_squares_on_a_processor_behind_a_driver():
     code = code_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(64, 64), device=PROCESSOR)
 
     assert grid(code) == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "squares"),
+    [
+        (lambda x: x.T + 0.0, (1_024, 1_024), "squares(i0=32, lanes=8)"),
+        (lambda x: x.T + 0.0, (1_031, 1_019), "squares(i0=32, lanes=8)"),
+        (lambda x: x.T + 0.0, (16, 65_536), "squares(i0=8, lanes=8)"),
+        (lambda x: x.T + 0.0, (1_023, 1_024), "squares(i0=16)"),  # few points do not pay for a longer compilation
+        (lambda x: rnp.tanh(x.T), (1_024, 1_024), "squares(i0=16)"),
+        (lambda x: rnp.astype(x.T, dtypes.f16), (1_024, 1_024), "squares(i0=16)"),
+        (lambda x: (x.T, x.T + rnp.reshape(x, x.T.shape)), (1_024, 1_030), "squares(i0=16)"),
+        (lambda x: x.T + rnp.ravel(x)[rnp.astype(x, int)], (1_024, 1_024), "squares(i0=16)"),
+    ],
+)
+def test_large_transpositions_that_do_little_are_made_in_blocks(function: Any, shape: tuple[int, int], squares: str):
+    kernels = kernelize(program_of(function, f32(*shape)), PROCESSOR)
+
+    assert str(build_by_default(only_kernel(kernels), PROCESSOR).schedule) == squares
 
 
 def test_columns_are_apart_where_threads_run_in_step():

@@ -15,8 +15,11 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+# signal's own functions look each answer up in an enumeration, which takes fifty times as long.
+_CORE = import_module("_signal")
 # Those whose handlers raise, as a rule; a handler of others runs where it always does.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
@@ -37,10 +40,10 @@ class deferred:
             return
         try:
             for number in _SIGNALS:
-                handler = signal.getsignal(number)
+                handler = _CORE.getsignal(number)
                 if callable(handler):
                     self._handlers.append((number, handler))
-                    signal.signal(number, self._note)
+                    _CORE.signal(number, self._note)
         except BaseException:  # a handler that had its turn before all were put off
             self.__exit__()
             raise
@@ -50,7 +53,7 @@ class deferred:
             # The last first: it comes back when the others wait no more.
             while self._handlers:
                 number, handler = self._handlers[-1]
-                signal.signal(number, handler)
+                _CORE.signal(number, handler)
                 self._handlers.pop()
             while self._came:
                 signal.raise_signal(self._came.pop(0))

@@ -140,8 +140,7 @@ def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
 def _default_walk(flat: Kernel, target: Target) -> Schedule:
     """The default without the threads that share a point, which depend on what it does."""
     choice, item = choices(target), _widest(flat)
-    # The side of a square in elements, so that one row of it fills `block_bytes`.
-    squares = choose_squares(flat, choice.block_bytes // item)
+    squares = choose_squares(flat, choice.square_side, choice.square_lanes)
     if squares is not None:
         return Schedule(squares=squares)
     turn = choose_turn(flat, choice.turned_side)

@@ -25,7 +25,8 @@ class Choices:
     column_points: int = 1  # points that must remain, for each processor
     column_lanes: int = 0  # neighbours in such a vector; 0: as many as a register of the device holds
     parts: int = 1  # of a reduction that reads neighbours, at most
-    block_bytes: int = 0  # side of the square in which a transposition walks [B]
+    square_side: int = 0  # of the square in which a transposition walks [elements]
+    square_lanes: int = 1  # side of the blocks of a square, which are turned in registers
     turned_side: int = 0  # side of the square that a group turns in shared memory [elements]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
     group_points: int = 0  # fewer points than this for each processor are few
@@ -57,9 +58,18 @@ GPU = Choices(
 LANES = replace(GPU, shares_rows=False, stages=False, turned_side=0)
 # PoCL's compiler puts what a point does for neighbours into vectors: columns, and parts of a sum
 # of floats, which it may not reorder itself. Measured on AVX-512: sums of rows take a tenth of the
-# time, of columns an eighth.
+# time, of columns an eighth. Blocks of eight by eight are turned by shuffles: transpositions take a
+# quarter of the time, of powers of two as well as of odd sizes.
 VECTORS = replace(
-    LANES, dot_registers=160, columns_apart=False, block_bytes=64, columns=8, column_lanes=1, column_points=2, parts=8
+    LANES,
+    dot_registers=160,
+    columns_apart=False,
+    square_side=16,
+    square_lanes=8,
+    columns=8,
+    column_lanes=1,
+    column_points=2,
+    parts=8,
 )
 # Mesa's makes an access of a subgroup lane by lane: 32 cycles for one or two elements of each of
 # eight threads, as long as 32 products take. So a tile has the rows that 32 registers of sums allow
@@ -73,7 +83,7 @@ LANE_BY_LANE = replace(
     columns=16,
     column_lanes=1,
     column_points=16,
-    block_bytes=32,
+    square_side=8,
     access_bytes=16,
     full_threads=64,
     rounds=16,

@@ -46,6 +46,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP, TEAM, TEAM_DEPTH, TEAM_ROWS
 from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
+MOST_BLOCK = 16  # of a block's side: its points are written out
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
 
 TEAM_COLUMNS = (64, 128, 192, 256)  # of a tile of four subgroups
@@ -137,6 +138,8 @@ def _to_squares(kernel: Kernel, squares: Squares, schedule: Schedule) -> Objecti
         yield squares, "its points do more than write single elements"
     yield from _to_axis(kernel, squares, squares.axis)
     yield from _to_count(squares, squares.side, least=2)
+    if not (1 <= squares.lanes <= MOST_BLOCK and squares.side % squares.lanes == 0):
+        yield squares, f"blocks have sides of 1 to {MOST_BLOCK} that divide {squares.side}, not {squares.lanes}"
 
 
 def _to_turn(kernel: Kernel, turn: Turn, schedule: Schedule, target: Target) -> Objections:

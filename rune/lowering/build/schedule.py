@@ -4,7 +4,8 @@
     step      := "order(" axis {"," axis} ")"           the axes of the domain, the last innermost
                | "merge(" axis ")"                     the last axes, from this one, become one
                | "parts(" count ["," "lanes=" lanes] ")"   of every long reduction, each in lanes
-               | "squares(" axis "=" side ")"           the axis and the last one, in small squares
+               | "squares(" axis "=" side ["," "lanes=" lanes] ")"   the axis and the last one, in
+                       small squares, each in blocks that are read before they are written
                | "turn(" axis "=" side ")"              likewise, by groups, through shared memory
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "rows(" axis "=" count ")"             several points along an axis are one
@@ -70,13 +71,17 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """An axis of the domain and the last one are walked in squares of this side."""
+    """An axis of the domain and the last one are walked in squares of this side.
+
+    lanes: side of the blocks of a square, whose elements are read before any is written
+    """
 
     axis: str
     side: int
+    lanes: int = 1
 
     def __str__(self) -> str:
-        return f"squares({self.axis}={self.side})"
+        return f"squares({self.axis}={self.side}{f', lanes={self.lanes}' if self.lanes != 1 else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +280,11 @@ def _parts(numbers: Numbers, words: Sequence[str]) -> Parts:
 
 
 def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
-    ((axis, side),) = numbers.items()
+    (axis, side), *further = numbers.items()
     () = words
-    return Squares(axis, side)
+    if [name for name, _ in further] not in ([], ["lanes"]):
+        raise ValueError(numbers)
+    return Squares(axis, side, *(lanes for _, lanes in further))
 
 
 def _turn(numbers: Numbers, words: Sequence[str]) -> Turn:
@@ -344,7 +351,7 @@ _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "order": (_order, "order(i1, i0)"),
     "merge": (_merge, "merge(i2)"),
     "parts": (_parts, "parts(4, lanes=16)"),
-    "squares": (_squares, "squares(i0=16)"),
+    "squares": (_squares, "squares(i0=16, lanes=8)"),
     "turn": (_turn, "turn(i0=32)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
     "rows": (_rows, "rows(i0=4)"),

@@ -36,7 +36,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernels import Kernel, Reduce
 
-SIDES = (8, 16, 32, 64)
+SIDES, SQUARE_LANES = (8, 16, 32, 64), (1, 8)
 VECTORS = (2, 3, 4, 8, 16)
 PARTS = (2, 4, 8, 16)
 GROUPS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32))  # threads by rows and columns
@@ -141,7 +141,7 @@ def _shares(target: Target) -> Sequence[Share]:
 
 def _in_squares(flat: Kernel) -> Iterator[Schedule]:
     for axis, side in itertools.product(flat.domain[:-1], SIDES):
-        yield Schedule(squares=Squares(axis.name, side))
+        yield from (Schedule(squares=Squares(axis.name, side, lanes)) for lanes in SQUARE_LANES if lanes <= side)
 
 
 def _in_vectors(flat: Kernel, target: Target) -> Iterator[Schedule]:

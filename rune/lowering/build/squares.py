@@ -2,32 +2,67 @@
 
 Before   for i in 2048, j in 2048: y[2048*i + j] = x[i + 2048*j]
 After    for i in 128, j in 128: for i_in in 16, j_in in 16: y[...] = x[...]
+Lanes    for i in 128, j in 128: for i_in in 2, j_in in 2: a = x[...]; ...; y[...] = a; ...
 
 Where one array is walked along rows and another along columns, a square of both stays in the
-nearest cache. Squares at the edges test their points one by one.
+nearest cache, unless their rows are apart by a power of two: then they lie in few of its sets, and
+evict each other. A block of a square is read whole, row by row, before it is written, row by row: a
+compiler turns it in registers, and no line of a cache is needed twice. Squares at the edges test
+their points one by one.
 
 Invariant: the same points, each once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 
 from rune import dims
 from rune.dims import Size
 from rune.lowering.build import loops
+from rune.lowering.build.accesses import apart
 from rune.lowering.build.conditions import every, less
 from rune.lowering.build.schedule import Squares
-from rune.lowering.build.tile import axis_of, place_body
+from rune.lowering.build.tile import axis_of, copy_body, place_body
 from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.expr import Load, Op
 from rune.lowering.kernel.nodes import Kind, Stmt
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import names_bound, size_names, walk_expr
+from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Statement, Write, expressions
+from rune.lowering.scalar.table import ROWS
+
+# Blocks are written out, which takes PoCL's compiler 0.02 to 0.2 s: as long as 20 transpositions of
+# 2,048 by 2,048 have saved. Of narrow elements it takes longer, for less: 8 s for several of f16.
+# Two results take a fifth longer in blocks than without.
+BLOCKS = 4  # of a square, along a side
+LEAST_POINTS = 1 << 20
+LEAST_BYTES = 4  # of an element
+MOST_INSTRUCTIONS = 16  # of a point
+_KINDS = [Kind.SERIAL, Kind.VECTOR]
 
 
-def choose_squares(kernel: Kernel, side: int) -> Squares | None:
-    """The squares to walk in, if some access walks another axis than the last one."""
+def choose_squares(kernel: Kernel, side: int, lanes: int = 1) -> Squares | None:
+    """The squares to walk in, if some access walks another axis than the last one.
+
+    lanes: side of the blocks of large arrays, of which squares have some; of short axes, one
+    """
+    if lanes > 1 and _is_worth_blocks(kernel):
+        return _squares_of(kernel, BLOCKS * lanes, lanes) or _squares_of(kernel, lanes, lanes)
+    return _squares_of(kernel, side, 1)
+
+
+def _is_worth_blocks(kernel: Kernel) -> bool:
+    """Whether there are points enough to pay for points that are written out."""
+    is_wide = all(b.type.dtype.itemsize >= LEAST_BYTES for b in (*kernel.inputs, *kernel.outputs))
+    is_small = len(kernel.outputs) == 1 and _instructions(kernel) <= MOST_INSTRUCTIONS
+    points = cost.count(tuple(a.size for a in kernel.domain))
+    return is_wide and is_small and points >= LEAST_POINTS and _is_regular(kernel)
+
+
+def _squares_of(kernel: Kernel, side: int, lanes: int) -> Squares | None:
+    """Squares of this side, if some access walks another axis than the last one."""
     if side < 2 or not is_pointwise(kernel) or len(kernel.domain) < 2:
         return None
     last = kernel.domain[-1]
@@ -39,8 +74,18 @@ def choose_squares(kernel: Kernel, side: int) -> Squares | None:
             for x in accesses
         )
         if across and _is_long(axis.size, side) and _is_long(last.size, side):
-            return Squares(axis.name, side)
+            return Squares(axis.name, side, lanes)
     return None
+
+
+def _is_regular(kernel: Kernel) -> bool:
+    """Whether points always read, and as far from each other as their indices are apart."""
+    loads = [e for s in kernel.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]
+    lets = {s.name for s in kernel.body if isinstance(s, Let)}
+    if any(x.guard is not None or size_names(x.indices[0]) & lets for x in loads):
+        return False
+    accesses = [x for s in kernel.body for x in _accesses(s)]
+    return all(dims.coefficient(x, axis.name) is not None for x in accesses for axis in kernel.domain)
 
 
 def is_pointwise(kernel: Kernel) -> bool:
@@ -51,6 +96,12 @@ def is_pointwise(kernel: Kernel) -> bool:
 def _is_long(size: Size, side: int) -> bool:
     # A symbolic size is assumed to be long.
     return not isinstance(size, int) or size >= 2 * side
+
+
+def _instructions(kernel: Kernel) -> int:
+    """Instructions of a point, but for those that read and write."""
+    parts = (e for s in kernel.body for x in expressions(s) for e in walk_expr(x))
+    return sum(ROWS[e.name].instructions for e in parts if isinstance(e, Op))
 
 
 def _accesses(statement: Statement) -> Iterator[Size]:
@@ -71,13 +122,26 @@ def squared(kernel: Kernel, squares: Squares) -> tuple[list[Axis], list[Stmt]]:
     at = {a.name: outer[a.name].symbol * side + i.symbol for a, i in zip(axes, inner)}
     domain = [outer.get(a.name, a) for a in kernel.domain]
     point = loops.body(place_body(kernel.body, at), {}, {})
-    square = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], point)
+    square = _in_blocks(kernel, squares, outer) if squares.lanes > 1 else loops.nest(inner, _KINDS, point)
     # A symbolic remainder is not known to be 0, so such an axis is tested as well.
     partial = [a for a in axes if a.size % side != 0]
     if not partial:
         return domain, square
     inside = every([less(at[a.name], a.size) for a in partial])
-    tested = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], [nodes.If(inside, tuple(point))])
+    tested = loops.nest(inner, _KINDS, [nodes.If(inside, tuple(point))])
     # Tested once per square: only squares at an edge test their points.
     full = every([less(outer[a.name].symbol, a.size // side) for a in partial])
     return domain, [nodes.If(full, tuple(square), tuple(tested))]
+
+
+def _in_blocks(kernel: Kernel, squares: Squares, outer: Mapping[str, Axis]) -> list[Stmt]:
+    """The loops of one square, whose points are those of blocks."""
+    lanes = squares.lanes
+    blocks = [Axis(f"{name}_in", squares.side // lanes) for name in outer]
+    first = [axis.symbol * squares.side + block.symbol * lanes for axis, block in zip(outer.values(), blocks)]
+    points: list[Stmt] = []
+    for row, column in itertools.product(range(lanes), repeat=2):
+        at = dict(zip(outer, (first[0] + row, first[1] + column)))
+        points += loops.body(copy_body(kernel, at, f"_{row}_{column}"), {}, {})
+    names = {a.name for a in (*kernel.domain, *blocks)} | names_bound(points)
+    return loops.nest(blocks, [Kind.SERIAL, Kind.SERIAL], list(apart(points, names)))

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from rune import dtypes
-from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Accumulate, For, Kind, Let
+from rune.lowering.kernel.expr import Load, Local
+from rune.lowering.kernel.nodes import Accumulate, For, Kind, Let, Store
 from rune.lowering.kernel.rewrite import Body, expressions, walk, walk_expr
 
 MOST_ROUNDS = 16
@@ -33,16 +33,20 @@ def rounds_ahead(loop: For, shared: Container[str]) -> int:
     return next((n for n in range(most, 1, -1) if loop.extent % n == 0), max(1, most))
 
 
-def sums_of_products(body: Body, shared: Container[str]) -> frozenset[str]:
-    """The f32 variables to which such loops add.
+def copied_sums(body: Body, shared: Container[str]) -> frozenset[str]:
+    """The f32 locals that hold the sums of such loops and are stored as they are.
 
     Where they are stored as neighbours, they would be neighbours among the registers, too: at every
     product then beside what it multiplies, in the same bank. A copy before the store leaves them
-    where there are no conflicts.
+    where there are no conflicts. What is computed from a sum has another register anyway.
     """
-    loops = (s for s in walk(body) if isinstance(s, For) and rounds_ahead(s, shared) > 1)
-    sums = (s for loop in loops for s in loop.body if isinstance(s, Accumulate))
-    return frozenset(s.name for s in sums if s.value.dtype == dtypes.f32)
+    statements = list(walk(body))
+    loops = (s for s in statements if isinstance(s, For) and rounds_ahead(s, shared) > 1)
+    added = (s for loop in loops for s in loop.body if isinstance(s, Accumulate))
+    sums = {s.name for s in added if s.value.dtype == dtypes.f32}
+    stored = {s.value.name for s in statements if isinstance(s, Store) and isinstance(s.value, Local)}
+    held = (s for s in statements if isinstance(s, Let) and isinstance(s.value, Local) and s.value.name in sums)
+    return frozenset(s.name for s in held if s.name in stored)
 
 
 def _adds_products(loop: For, shared: Container[str]) -> bool:
@@ -55,4 +59,4 @@ def _adds_products(loop: For, shared: Container[str]) -> bool:
     )
 
 
-__all__ = ["rounds_ahead", "sums_of_products"]
+__all__ = ["copied_sums", "rounds_ahead"]

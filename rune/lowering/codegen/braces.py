@@ -131,11 +131,11 @@ class Statements(StatementWalk, Generic[E]):
 
     def declare(self, spelling: str, name: str, value: Expr) -> None:
         """Declare a scalar."""
-        text, type_ = self.text(value), self.expressions.register(value.dtype)
+        text, type_ = self.text(name, value), self.expressions.register(value.dtype)
         self.emit(spelling.format(type=type_, name=self.name(name), value=text))
 
-    def text(self, value: Expr) -> str:
-        """What a scalar is declared with."""
+    def text(self, name: str, value: Expr) -> str:
+        """What the scalar of this name is declared with."""
         return self.expr(value)
 
     def accumulate(self, stmt: Accumulate) -> None:

@@ -54,6 +54,23 @@ SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that have 
 # machine code of sm_90 has it: a rotation is one instruction; sums and products are multiply-adds.
 CIPHERS = {THREEFRY: (47, 23), PHILOX: (20, 33)}
 WORDS = {g.operation(number): CIPHERS[g] for g in GENERATORS.values() for number in range(len(WORD_NAMES))}
+# Functions of f32 in the same units, and in those for special functions: their machine code of
+# sm_90, as far as it has no branches. Comparisons and choices are for the units for integers.
+FUNCTIONS = {
+    "exp": (1, 6, 1),
+    "exp2": (1, 2, 1),
+    "expm1": (8, 13, 0),
+    "log": (11, 15, 0),
+    "log2": (11, 17, 0),
+    "sinh": (6, 14, 3),
+    "cosh": (4, 8, 3),
+    "tanh": (4, 9, 2),
+    "asin": (7, 14, 1),
+    "atan": (6, 11, 1),
+    "erf": (11, 9, 1),
+    "erfc": (7, 34, 4),
+    "cbrt": (5, 9, 2),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,6 +236,8 @@ class Reader:
             match part:
                 case Op(name=name) if has_subgroups and name in WORDS:
                     _count_word(name, draft)
+                case Op(name=name, dtype=dtypes.f32) if has_subgroups and name in FUNCTIONS:
+                    _count_function(name, draft)
                 case _:
                     _count(part, draft)
             match part:
@@ -360,6 +379,16 @@ def _count_word(name: str, draft: Draft) -> None:
     integers, products = WORDS[name]
     draft.work.add(dtypes.i32, draft.share * integers)
     draft.work.add(dtypes.f32, draft.share * products)
+
+
+def _count_function(name: str, draft: Draft) -> None:
+    """Count a function of f32 as a GPU computes it. One that units are for is issued, too."""
+    integers, floats, special = FUNCTIONS[name]
+    work, share = draft.work, draft.share
+    work.add(dtypes.i32, share * integers)
+    work.add(dtypes.f32, share * (floats + special))
+    work.special += share * special
+    work.flops += share
 
 
 def _count_combination(value: Expr, contract: bool, draft: Draft) -> None:

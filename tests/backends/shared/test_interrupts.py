@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 pytestmark = [posix, pytest.mark.usefixtures("interrupts")]
 HANG_S = 300
+CORE = import_module("_signal")  # which the sections call
 
 
 def interrupt() -> None:
@@ -33,22 +35,22 @@ def interrupt() -> None:
 
 def test_a_handler_that_raises_while_the_others_are_put_off_leaves_them_all_in_place(monkeypatch):
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    put_off, interrupts = signal.signal, [KeyboardInterrupt()]
+    put_off, interrupts = CORE.signal, [KeyboardInterrupt()]
 
     def interrupted(number: int, handler: Any) -> Any:
         if number == signal.SIGTERM and interrupts:
             raise interrupts.pop()
         return put_off(number, handler)
 
-    put_off(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(signal, "signal", interrupted)
+            patch.setattr(CORE, "signal", interrupted)
             with pytest.raises(KeyboardInterrupt), deferred():
                 pass
         assert signal.getsignal(signal.SIGINT) is before[0]
     finally:
-        put_off(signal.SIGTERM, before[1])
+        signal.signal(signal.SIGTERM, before[1])
 
 
 def deferred_work(work: Callable[[], object]) -> None:
@@ -59,7 +61,7 @@ def deferred_work(work: Callable[[], object]) -> None:
 def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_away(monkeypatch):
     """One signal arrives as soon as its handler is back, another came within the block."""
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    put_back, heard, late = signal.signal, list[str](), [signal.SIGTERM]
+    put_back, heard, late = CORE.signal, list[str](), [signal.SIGTERM]
 
     def term(*_: object) -> None:
         heard.append("term")
@@ -71,17 +73,17 @@ def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_awa
             signal.raise_signal(late.pop())
         return result
 
-    put_back(signal.SIGINT, lambda *_: heard.append("int"))
-    put_back(signal.SIGTERM, term)
+    signal.signal(signal.SIGINT, lambda *_: heard.append("int"))
+    signal.signal(signal.SIGTERM, term)
     ours = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     try:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            deferred_work(lambda: (interrupt(), patch.setattr(signal, "signal", interrupted)))
+            deferred_work(lambda: (interrupt(), patch.setattr(CORE, "signal", interrupted)))
         assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == ours
         assert heard == ["term", "int"]
     finally:
-        put_back(signal.SIGINT, before[0])
-        put_back(signal.SIGTERM, before[1])
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
 
 
 def test_a_signal_within_the_block_is_handled_at_its_end():

@@ -128,6 +128,32 @@ def test_a_contracted_product_is_an_fma_and_the_inner_grid_axis_is_the_first(exp
     )
 
 
+def test_what_is_read_before_anything_is_written_is_read_as_neighbours():
+    body = "a: f32 = x[2*i] b: f32 = x[2*i + 1] store y[2*i] = b store y[2*i + 1] = a"
+    lines = kernel(f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ {body} }} }}")
+
+    assert "const float2 _run_0 = vload2(0, &x[2 * i]);" in lines
+    assert "const float b = _run_0.s1;" in lines
+    assert "vstore2((float2)(b, a), 0, &y[2 * i]);" in lines
+
+
+def test_neighbours_that_are_added_up_are_read_one_by_one():
+    body = "a: f32 = x[2*i] b: f32 = x[2*i + 1] s add= a s add= b"
+    lines = kernel(
+        f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ var s: f32 = 0.0_f32 {body} }} }}"
+    )
+
+    assert "vload" not in lines
+
+
+def test_neighbours_behind_a_condition_are_zeros_elsewhere():
+    few = "few: bool = index(i) < 9_i64"
+    body = f"{few} a: f32 = x[2*i if few] b: f32 = x[2*i + 1 if few] store y[2*i] = b store y[2*i + 1] = a"
+    lines = kernel(f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ {body} }} }}")
+
+    assert "const float2 _run_0 = few ? vload2(0, &x[2 * i]) : (float2)(0);" in lines
+
+
 def test_grid_axes_beyond_three_are_folded_into_the_first(expect):
     expect(
         kernel(TEXTS["four_axes"]),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import rune
 import rune.numpy as rnp
 from rune.backends.cuda.devices import native
+from rune.dtypes import f32
 from rune.lowering.costs import DeviceRecord, cost
 from rune.lowering.costs.records import Cache
 from rune.lowering.costs.registers import registers
@@ -238,6 +239,29 @@ def test_a_word_of_a_cipher_takes_a_gpus_units_for_multiply_adds_too(name: str):
 
     assert 0.2 < on_gpu["f32 units"] / on_gpu["i32 units"] < 1.0
     assert "f32 units" not in cost(kernel(*code), target("llvm", 2, 32)).parts
+
+
+def function(name: str, dtype: str = "f32") -> tuple[str, str]:
+    """A kernel of a function of 16 million numbers."""
+    params = f"x: read {dtype}[{M16}], y: write {dtype}[{M16}]"
+    return f"for i in {M16} grid {{ store y[i] = {name}(x[i]) }}", params
+
+
+def test_a_function_takes_the_special_units_of_a_gpu_where_its_machine_code_does():
+    rates = H100.special_operations, H100.rate(f32)
+    exponential, logarithm = (on_h100(*function(name)).parts for name in ("exp", "log"))
+
+    assert exponential["special units"] / exponential["f32 units"] == pytest.approx(rates[1] / rates[0] / 7)
+    assert logarithm["special units"] == 0
+    assert logarithm["f32 units"] / exponential["f32 units"] == pytest.approx(15 / 7)
+
+
+def test_a_function_of_f64_and_of_a_processor_is_counted_by_its_operations():
+    wide = on_h100(*function("exp", "f64")).parts
+    on_cpu = cost(kernel(*function("exp")), target("llvm", 2, 32)).parts
+
+    assert wide["special units"] == 0
+    assert "special units" not in on_cpu or on_cpu["special units"] == 0
 
 
 def test_a_processor_walks_rows_faster_than_columns():

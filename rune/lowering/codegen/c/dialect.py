@@ -114,8 +114,14 @@ class Dialect:
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
     read_only: str = ""  # what lies at an address {0} in a buffer that nothing writes
     # Types of neighbours of a dtype, and how many one access may have at most; their name is
-    # followed by the number, their elements are x, y, z, w.
+    # followed by the number.
     pieces: Mapping[np.dtype, tuple[str, int]] = field(default_factory=dict)
+    piece_elements: tuple[str, ...] = ("x", "y", "z", "w")
+    piece_load: str = "*(const {0}*){1}"  # a piece of type {0} from an address {1}, {2} elements
+    piece_store: str = "*({0}*){1} = make_{0}({2})"  # values {2} to it, {3} elements
+    no_piece: str = "{0}()"  # zeros
+    # Whether bodies that add up have pieces, too, and not those alone that read and then write.
+    pieces_for_sums: bool = True
     # those of so many neighbours; others are barriers of all threads
     barriers: Mapping[int | None, str] = field(default_factory=dict)
     # (combine, dtype) -> a call that changes an element {0} by {1} atomically

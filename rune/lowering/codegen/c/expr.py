@@ -79,12 +79,14 @@ class Expressions(Shared):
     def neighbours(self, run: LoadRun) -> str:
         """A piece of neighbours in memory."""
         piece = self.piece(run.dtype, len(run.lets))
-        address = f"(const {piece}*)&{self.names[run.buffer]}[{self.size(run.index)}]"
+        address = f"&{self.names[run.buffer]}[{self.size(run.index)}]"
         if run.buffer in self.read_only and self.dialect.read_only:
-            value = self.dialect.read_only.format(address)
+            value = self.dialect.read_only.format(f"(const {piece}*){address}")
         else:
-            value = f"*{address}"
-        return value if run.guard is None else f"{self.expr(run.guard)} ? {value} : {piece}()"
+            value = self.dialect.piece_load.format(piece, address, len(run.lets))
+        if run.guard is None:
+            return value
+        return f"{self.expr(run.guard)} ? {value} : {self.dialect.no_piece.format(piece)}"
 
     def piece(self, dtype: np.dtype, count: int) -> str:
         """The type of so many neighbours."""

@@ -28,7 +28,7 @@ from functools import partial
 import numpy as np
 
 from rune.dims import Size, product
-from rune.lowering.codegen.ahead import rounds_ahead, sums_of_products
+from rune.lowering.codegen.ahead import copied_sums, rounds_ahead
 from rune.lowering.codegen.braces import Statements, helpers
 from rune.lowering.codegen.c.dialect import Dialect, Together
 from rune.lowering.codegen.c.expr import Expressions
@@ -37,7 +37,7 @@ from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import ascii_name
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
-from rune.lowering.kernel.expr import Expr, Local
+from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
     AddressSpace,
@@ -48,6 +48,7 @@ from rune.lowering.kernel.nodes import (
     Function,
     KernelCode,
     Kind,
+    Let,
     MatrixProduct,
     Param,
     Store,
@@ -120,7 +121,7 @@ def _function(function: Function, dialect: Dialect) -> str:
 class _Renderer(Statements[Expressions]):
     dialect: Dialect
     shared: frozenset[str] = field(init=False)
-    sums: frozenset[str] = field(init=False)  # of products, which are copied before they are stored
+    copied: frozenset[str] = field(init=False)  # sums of products, before they are stored
     pool_bytes: int = 0  # of the arrays so far that are cut from one
     runs: int = 0  # of neighbours, so far
     aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
@@ -139,7 +140,7 @@ class _Renderer(Statements[Expressions]):
         shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
         self.shared = frozenset(shared)
         self.aligned = self.shared | {p.name for p in code.params}
-        self.sums = sums_of_products(code.body, self.shared) if dialect.copy else frozenset()
+        self.copied = copied_sums(code.body, self.shared) if dialect.copy else frozenset()
         self.swizzled = swizzled(code)
 
     @property
@@ -235,7 +236,8 @@ class _Renderer(Statements[Expressions]):
 
     def body(self, body: Body) -> None:
         """Write statements; neighbours that stand side by side are one access."""
-        for item in with_runs(body, self.most_neighbours, self.aligned):
+        has_pieces = self.dialect.pieces_for_sums or all(isinstance(s, Let | Store) for s in body)
+        for item in with_runs(body, self.most_neighbours, self.aligned if has_pieces else frozenset()):
             match item:
                 case LoadRun():
                     self.load_run(item)
@@ -255,14 +257,15 @@ class _Renderer(Statements[Expressions]):
             f"const {self.expressions.piece(run.dtype, len(run.lets))} {name} = {self.expressions.neighbours(run)};"
         )
         scalar = self.expressions.scalar(run.dtype)
-        for let, element in zip(run.lets, "xyzw", strict=False):
+        for let, element in zip(run.lets, self.dialect.piece_elements, strict=False):
             self.emit(f"const {scalar.register} {self.name(let.name)} = {scalar.load.format(f'{name}.{element}')};")
             self.expressions.narrow.add(let.name)
 
     def store_run(self, run: StoreRun) -> None:
         piece = self.expressions.piece(run.values[0].dtype, len(run.values))
         values = ", ".join(self.expressions.stored(value) for value in run.values)
-        self.emit(f"*({piece}*)&{self.element(run.buffer, run.index)} = make_{piece}({values});")
+        address = f"&{self.element(run.buffer, run.index)}"
+        self.emit(f"{self.dialect.piece_store.format(piece, address, values, len(run.values))};")
         self.noted(run.buffer)
 
     def let(self, name: str, value: Expr) -> None:
@@ -321,9 +324,9 @@ class _Renderer(Statements[Expressions]):
         """An element of a buffer in its order."""
         return f"{self.name(buffer)}[{self.expressions.size(index)}]"
 
-    def text(self, value: Expr) -> str:
+    def text(self, name: str, value: Expr) -> str:
         text = self.expr(value)
-        return self.dialect.copy.format(text) if isinstance(value, Local) and value.name in self.sums else text
+        return self.dialect.copy.format(text) if name in self.copied else text
 
     def store(self, stmt: Store) -> None:
         element = self.element(stmt.buffer, stmt.index)
