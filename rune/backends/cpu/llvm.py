@@ -23,8 +23,7 @@ from rune.backends.cpu.images import layout, loader
 from rune.backends.cpu.processor import Processor
 from rune.backends.shared import disk_cache
 from rune.backends.shared.interrupts import deferred
-from rune.backends.shared.refusal import refusal
-from rune.errors import OutOfMemory
+from rune.errors import CompileError, OutOfMemory
 from rune.records import dataclass
 
 if TYPE_CHECKING:  # LLVM is loaded by its first use
@@ -92,7 +91,11 @@ def compiled(name: str, text: str, effort: int, host: Processor) -> tuple[bytes,
                 disk_cache.tell(f"LLVM links {name} anew in each process ({why})", about="images")
                 return _object(text, effort, ANYWHERE, host), False
         except RuntimeError as error:
-            raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
+            raise _refused(f"cpu: cannot compile {name}", text, str(error)) from error
+
+
+def _refused(action: str, text: str, report: str) -> CompileError:
+    return locks.load("rune.backends.shared.refusal").refusal(action, text, report)
 
 
 def _require_room(name: str, nbytes: int) -> None:
