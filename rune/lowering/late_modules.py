@@ -71,7 +71,7 @@ def scatters() -> ModuleType:
 @functools.cache
 def sorts() -> ModuleType:
     """Sorts on a device, likewise."""
-    return locks.load("rune.lowering.sorting.expansions")
+    return locks.load("rune.lowering.sorting.sorts")
 
 
 @functools.cache

@@ -129,7 +129,7 @@ class _Optimiser:
     """The passes over a module, and the target that they and the choice of instructions ask."""
 
     target: TargetMachine
-    passes: ModulePassManager
+    passes: ModulePassManager | None  # in a hurry none: even an empty list takes a tenth of a millisecond
     builder: PassBuilder
 
 
@@ -138,9 +138,10 @@ def _optimiser(effort: int, how: tuple[str, str], host: Processor) -> _Optimiser
     """One for all modules: LLVM gives back nothing of passes that are dropped, 4 KiB each."""
     llvm, target = library(), _target_machine(effort, how, host)
     passes = llvm.create_new_module_pass_manager()
-    for name in PASSES if effort != HURRY else ():
+    for name in PASSES:
         getattr(passes, f"add_{name}_pass")()
-    return _Optimiser(target, passes, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2)))
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2))
+    return _Optimiser(target, None if effort == HURRY else passes, builder)
 
 
 def _target_machine(effort: int, how: tuple[str, str], host: Processor) -> TargetMachine:
@@ -154,7 +155,8 @@ def _optimised(text: str, optimiser: _Optimiser) -> ModuleRef:
     llvm = library()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    optimiser.passes.run(module, optimiser.builder)
+    if optimiser.passes is not None:
+        optimiser.passes.run(module, optimiser.builder)
     return module
 
 

@@ -271,15 +271,16 @@ class _Checker:
         name = stmt.name
         self.require(name in scope.variables, f"{name} is assigned but is not a var in scope")
         held = scope.names[name]
-        self.require(held == stmt.value.dtype, f"{name} is not {dtypes.short(stmt.value.dtype)}")
+        if held != stmt.value.dtype:
+            self.fail(f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
             self.combine(stmt.combine, held)
         else:
             self.require(name not in scope.frozen, f"{name} is assigned across a VECTOR loop")
 
     def combine(self, name: str, dtype: np.dtype) -> None:
-        known = name in COMBINE and dtype in COMBINE[name].dtypes
-        self.require(known, f"no reduction {name} of {dtypes.short(dtype)}")
+        if name not in COMBINE or dtype not in COMBINE[name].dtypes:
+            self.fail(f"no reduction {name} of {dtypes.short(dtype)}")
 
     def store(self, stmt: Store, scope: _Scope) -> None:
         name, value = stmt.buffer, stmt.value
@@ -287,10 +288,8 @@ class _Checker:
         self.require(name in scope.buffers, f"{name} is not a buffer in scope")
         buffer = scope.buffers[name]
         self.require(buffer.writable, f"{name} is stored to and was declared read")
-        self.require(
-            buffer.dtype == value.dtype,
-            f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}",
-        )
+        if buffer.dtype != value.dtype:
+            self.fail(f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}")
         if stmt.combine is not None:
             self.combine(stmt.combine, value.dtype)
         if stmt.atomic:
@@ -316,11 +315,12 @@ class _Checker:
         if loop.kind is Kind.GRID:
             # The host launches the grid and knows only the sizes.
             host = not isinstance(loop.extent, Dim) or size_names(loop.extent) <= {*self.code.sizes}
-            self.require(host, f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
+            if not host:
+                self.fail(f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
         elif loop.kind is Kind.WORKGROUP:
             # Drivers need the size of a workgroup at compile time.
-            static = isinstance(loop.extent, int)
-            self.require(static, f"workgroup {loop.var} of extent {loop.extent}, not static")
+            if not isinstance(loop.extent, int):
+                self.fail(f"workgroup {loop.var} of extent {loop.extent}, not static")
         elif loop.kind is Kind.VECTOR:
             inside = any(outer.kind is Kind.VECTOR for outer in scope.loops)
             self.require(not inside, f"vector {loop.var} is inside another")
