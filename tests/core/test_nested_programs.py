@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from rune.core import axes, side_effects
 from rune.core.program import Equation, Program
 
 
-def nested(depth: int) -> Callable[[object], object]:
+def nested(depth: int) -> Callable[[Any], Any]:
     """Loops within loops."""
     if depth == 0:
         return lambda x: rnp.sin(x) * 2
