@@ -94,7 +94,19 @@ def _without_collections() -> Iterator[None]:
         yield
     finally:
         if is_on:
+            _grow_old()
             gc.enable()
+
+
+def _grow_old() -> None:
+    """Put all objects among the oldest, as if they had lived through two collections already.
+
+    The next two would look through all that modules have created, a tenth of a first call. Objects
+    that a program has frozen would thaw with them: then it does nothing.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _acquire() -> None:

@@ -396,3 +396,23 @@ def test_loading_a_module_leaves_the_collector_as_it_was(is_on: bool):
         assert gc.isenabled() == is_on
     finally:
         (gc.enable if before else gc.disable)()
+
+
+LOADS = """
+import gc
+from rune import locks
+gc.collect()
+{before}
+count = gc.get_freeze_count()
+created = locks.load("tests.support.three_hundred_lists").CREATED
+young = {{id(x) for generation in (0, 1) for x in gc.get_objects(generation)}}
+print(len(young & {{*map(id, created)}}), gc.get_freeze_count() - count)
+"""
+
+
+def test_what_a_loaded_module_creates_is_old_at_once():
+    assert run(LOADS.format(before="")) == ["0 0"]
+
+
+def test_loading_a_module_thaws_nothing_that_the_program_froze():
+    assert run(LOADS.format(before="gc.freeze()"))[0].split()[1] == "0"

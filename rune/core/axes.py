@@ -97,7 +97,7 @@ _free: WeakKeyDictionary[Program, frozenset[Name]] = WeakKeyDictionary()
 
 def free_axes(program: Program) -> frozenset[Name]:
     """The names of the axes that a program's equations mention, programs within included."""
-    waiting = [program]
+    waiting = [] if program in _free else [program]
     while waiting:
         inner = [p for e in waiting[-1].equations for p in subprograms(e) if p not in _free]
         if inner:

@@ -240,7 +240,7 @@ def map_programs(params: Mapping[str, object], change: Callable[[Program], Progr
 
 def _holds_programs(value: object) -> bool:
     """Whether the value of a parameter is a program, or a tuple with one."""
-    return isinstance(value, Program) or (isinstance(value, tuple) and any(isinstance(v, Program) for v in value))
+    return type(value) is Program or (isinstance(value, tuple) and Program in map(type, value))
 
 
 def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:

@@ -19,7 +19,7 @@ _known: WeakKeyDictionary[Program, Effect | None] = WeakKeyDictionary()
 
 def program_effect(program: Program) -> Effect | None:
     """The strongest effect of a program's equations; remembered for as long as it lives."""
-    pending = [program]
+    pending = [] if program in _known else [program]
     while pending:
         current = pending[-1]
         inner = {p for e in current.equations for p in subprograms(e)}

@@ -113,7 +113,8 @@ def _dims_in(value: object) -> Iterator[Dim]:
         yield value
     elif isinstance(value, tuple):
         for item in value:
-            yield from _dims_in(item)
+            if type(item) is not int:  # as most of them are
+                yield from _dims_in(item)
     elif is_dataclass(value) and not isinstance(value, type | Program):
         yield from _dims_in(tuple(getattr(value, f.name) for f in fields(value)))
 

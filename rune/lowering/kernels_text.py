@@ -239,8 +239,8 @@ def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
         bound |= {let.name for let in (statement, *inner_lets(statement)) if isinstance(let, Let)}
     for axis in kernel.domain:
         sizes |= {k: v for k, v in _in_order(symbols_within(axis.size)) if k not in sizes}
-    symbols = _in_order(kernel_symbols(kernel))
-    return sizes | {k: v for k, v in symbols if k not in sizes and k not in bound}
+    symbols = {k: v for k, v in kernel_symbols(kernel).items() if k not in sizes and k not in bound}
+    return sizes | dict(_in_order(symbols))
 
 
 def _in_order(symbols: Mapping[str, Dim]) -> list[tuple[str, Dim]]:

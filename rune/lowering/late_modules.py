@@ -21,6 +21,18 @@ def graphs() -> ModuleType:
 
 
 @functools.cache
+def groups() -> ModuleType:
+    """Loops of groups of threads: for the first device that has them."""
+    return locks.load("rune.lowering.build.groups")
+
+
+@functools.cache
+def legal_schedules() -> ModuleType:
+    """Which schedules a kernel may have: for the first that is asked for."""
+    return locks.load("rune.lowering.build.legal")
+
+
+@functools.cache
 def streams() -> ModuleType:
     """Loops of streams, as of attention: for the first that is built."""
     return locks.load("rune.lowering.build.streams")
@@ -48,6 +60,18 @@ def plan_check() -> ModuleType:
 def plan_text() -> ModuleType:
     """Plans as text: for the first that is shown."""
     return locks.load("rune.lowering.plan_text")
+
+
+@functools.cache
+def scatters() -> ModuleType:
+    """What devices do in place of scatters: for the first program that has one."""
+    return locks.load("rune.lowering.scatters")
+
+
+@functools.cache
+def sorts() -> ModuleType:
+    """Sorts on a device, likewise."""
+    return locks.load("rune.lowering.sorting.sorts")
 
 
 @functools.cache

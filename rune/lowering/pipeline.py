@@ -8,13 +8,14 @@ lowering/stages.py applies them. Any order of passes keeps every value: this is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import partial
 
 from rune.core.lower import Rule
 from rune.core.primitive import Primitive
 from rune.core.program import Program
-from rune.lowering import call_order, extremes, factorisations, live, messages, scatters
+from rune.core.types import ArrayType
+from rune.lowering import call_order, extremes, factorisations, late_modules, live, messages, sorting
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
 from rune.lowering.kernel.nodes import KernelCode
@@ -35,7 +36,6 @@ from rune.lowering.simplify import (
     narrow,
     simplify_algebra,
 )
-from rune.lowering.sorting import expansions as sorting
 
 
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
@@ -50,7 +50,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
             partial(
                 decompose,
                 routines=target.routines,
-                scatters=partial(scatters.expansion, target, reproducible),
+                scatters=partial(_instead_of_scatter, target, reproducible),
                 expansions=_expansions(target),
                 device=target.name,
             ),
@@ -98,6 +98,13 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         # Last: it marks loops and changes nothing else.
         vectorize(target),
     )
+
+
+def _instead_of_scatter(
+    target: Target, reproducible: bool, primitive: Primitive, *operands: ArrayType, **parameters: Hashable
+) -> Rule | None:
+    """What a device does in place of a scatter; None: one change after the other."""
+    return late_modules.scatters().expansion(target, reproducible, primitive, *operands, **parameters)
 
 
 def _expansions(target: Target) -> Mapping[Primitive, Rule]:

@@ -18,9 +18,9 @@ from rune.lowering.scatters.atomic import scatter_atomically
 from rune.lowering.scatters.by_sorting import combine_runs, write_last
 from rune.lowering.scatters.fixed_point import first_marks, mark_exponents, rounded_sums, sum_integers
 from rune.lowering.sorting.digits import count_digits, digit_starts
-from rune.lowering.sorting.expansions import inverse_rows
 from rune.lowering.sorting.groups import move_by_groups
 from rune.lowering.sorting.radix import digit_counts, move_digits
+from rune.lowering.sorting.sorts import inverse_rows
 from rune.lowering.source_calls import source_call
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch

@@ -111,7 +111,7 @@ CONVOLUTIONS = (
 SORTS = (
     *_limits("ops.sorting", FEW_COMPARISONS=(0, 1 << 40)),
     *_limits("ops.sorting.searching", BLOCK=(3,)),
-    *_limits("lowering.sorting.expansions", SHORT=(0, 5)),
+    *_limits("lowering.sorting.sorts", SHORT=(0, 5)),
     *_limits(
         "lowering.sorting.radix", PROCESSOR_TILE=(3, 16), GROUPS=((32,), (64, 32)), ITEMS=((4, 8), (1, 2)), FEW=(0,)
     ),

@@ -15,17 +15,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import dtypes, locks
-from rune.backends.cpu.gemm import library as gemm
-from rune.backends.cpu.linalg import library as linalg
 from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.backends.cpu.fft.forms import Form
+    from rune.backends.cpu.gemm import library as gemm
     from rune.backends.cpu.gemm.pieces import Product
+    from rune.backends.cpu.linalg import library as linalg
 
 Word = tuple[str, ...]  # of an address, the same in every process
 DOT, STRIDED_DOT, FACTOR = "dot", "strided_dot", "factor"
 _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
+
+
+@functools.cache
+def _gemm() -> ModuleType:
+    """Products of matrices: for the first plan that has one."""
+    return locks.load("rune.backends.cpu.gemm.library")
+
+
+@functools.cache
+def _linalg() -> ModuleType:
+    """Factorisations, likewise."""
+    return locks.load("rune.backends.cpu.linalg.library")
 
 
 @functools.cache
@@ -64,14 +76,14 @@ class Libraries:
         if address:
             return address
         pieces = self.pieces(DOT, dtype)
-        pieces.need(gemm.pieces().pieces_of_dots(pieces.shape, self.cores, products))
+        pieces.need(_gemm().pieces().pieces_of_dots(pieces.shape, self.cores, products))
         return pieces.address("dot")
 
     def strided_dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
         """The address of products of views, likewise."""
         pieces = self.pieces(STRIDED_DOT, dtype)
-        pieces.need(gemm.strided().pieces_of(pieces.shape, self.cores, products))
-        return gemm.strided_module(dtype, *self._shared).address("dot")
+        pieces.need(_gemm().strided().pieces_of(pieces.shape, self.cores, products))
+        return _gemm().strided_module(dtype, *self._shared).address("dot")
 
     def transform(self, dtype: np.dtype, forms: Sequence[Form], form: Form) -> int:
         """The address of the routine of a form, with all of these compiled at once."""
@@ -79,7 +91,7 @@ class Libraries:
 
     def factors(self, dtype: np.dtype) -> linalg.Library:
         """The functions of matrices."""
-        return linalg.library(dtype, *self._shared)
+        return _linalg().library(dtype, *self._shared)
 
     @property
     def _shared(self) -> tuple[int, int, int]:
@@ -104,12 +116,14 @@ class Libraries:
 
     def pieces(self, kind: str, dtype: np.dtype) -> gemm.Library:
         """The pieces of products. Errors: CompileError for another dtype."""
-        return gemm.library(dtype, *self._shared, kind)
+        return _gemm().library(dtype, *self._shared, kind)
 
     def _product(self, need: Need, dtype: np.dtype) -> int:
         pieces = self.pieces(need.kind, dtype)
         pieces.need_groups(need.pieces)
-        return pieces.address("dot") if need.kind == DOT else gemm.strided_module(dtype, *self._shared).address("dot")
+        return (
+            pieces.address("dot") if need.kind == DOT else _gemm().strided_module(dtype, *self._shared).address("dot")
+        )
 
 
 def of_system(dtype: np.dtype) -> int:

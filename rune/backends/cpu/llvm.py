@@ -23,8 +23,7 @@ from rune.backends.cpu.images import layout, loader
 from rune.backends.cpu.processor import Processor
 from rune.backends.shared import disk_cache
 from rune.backends.shared.interrupts import deferred
-from rune.backends.shared.refusal import refusal
-from rune.errors import OutOfMemory
+from rune.errors import CompileError, OutOfMemory
 from rune.records import dataclass
 
 if TYPE_CHECKING:  # LLVM is loaded by its first use
@@ -92,7 +91,11 @@ def compiled(name: str, text: str, effort: int, host: Processor) -> tuple[bytes,
                 disk_cache.tell(f"LLVM links {name} anew in each process ({why})", about="images")
                 return _object(text, effort, ANYWHERE, host), False
         except RuntimeError as error:
-            raise refusal(f"cpu: cannot compile {name}", text, str(error)) from error
+            raise _refused(f"cpu: cannot compile {name}", text, str(error)) from error
+
+
+def _refused(action: str, text: str, report: str) -> CompileError:
+    return locks.load("rune.backends.shared.refusal").refusal(action, text, report)
 
 
 def _require_room(name: str, nbytes: int) -> None:
@@ -126,7 +129,7 @@ class _Optimiser:
     """The passes over a module, and the target that they and the choice of instructions ask."""
 
     target: TargetMachine
-    passes: ModulePassManager
+    passes: ModulePassManager | None  # in a hurry none: even an empty list takes a tenth of a millisecond
     builder: PassBuilder
 
 
@@ -135,9 +138,10 @@ def _optimiser(effort: int, how: tuple[str, str], host: Processor) -> _Optimiser
     """One for all modules: LLVM gives back nothing of passes that are dropped, 4 KiB each."""
     llvm, target = library(), _target_machine(effort, how, host)
     passes = llvm.create_new_module_pass_manager()
-    for name in PASSES if effort != HURRY else ():
+    for name in PASSES:
         getattr(passes, f"add_{name}_pass")()
-    return _Optimiser(target, passes, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2)))
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2))
+    return _Optimiser(target, None if effort == HURRY else passes, builder)
 
 
 def _target_machine(effort: int, how: tuple[str, str], host: Processor) -> TargetMachine:
@@ -151,7 +155,8 @@ def _optimised(text: str, optimiser: _Optimiser) -> ModuleRef:
     llvm = library()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    optimiser.passes.run(module, optimiser.builder)
+    if optimiser.passes is not None:
+        optimiser.passes.run(module, optimiser.builder)
     return module
 
 

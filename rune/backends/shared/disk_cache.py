@@ -128,10 +128,17 @@ def configured() -> Path | None:
         return None
     try:
         path = _users_directory() if name is None else Path(name).expanduser()
-        return path.resolve()
+        return _resolved(path) if path.is_absolute() else path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         said = "the user has no home directory" if name is None else repr(name)
         raise Unusable(f"{said}: {error}") from error
+
+
+# Ten looks are taken for each compiled program. A link that takes the place of a directory
+# afterwards is not followed: the folder is refused when it is opened.
+@functools.lru_cache(maxsize=8)
+def _resolved(path: Path) -> Path:
+    return path.resolve()
 
 
 def _users_directory() -> Path:

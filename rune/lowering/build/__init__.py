@@ -25,33 +25,21 @@ from rune.lowering import late_modules
 from rune.lowering.build import loops
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.aliases import alias_pairs
-from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.lanes import ordered_loops
-from rune.lowering.build.legal import is_legal, refuse, require_legal
 from rune.lowering.build.merge import merged
 from rune.lowering.build.order import reordered
 from rune.lowering.build.parts import choose_parts, parted
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.rows import choose_rows, in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
-from rune.lowering.build.share_choice import choose_share
 from rune.lowering.build.squares import choose_squares, squared
-from rune.lowering.build.stage import staged
-from rune.lowering.build.stage_choice import choose_stage
-from rune.lowering.build.teams import multiplied_together
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
-from rune.lowering.build.turn import choose_turn, turned
-from rune.lowering.build.twice import staged_twice
-from rune.lowering.build.units import multiplied
-from rune.lowering.build.units_choice import choose_units
 from rune.lowering.build.vectors import choose_neighbours, choose_vectors, with_vectors
-from rune.lowering.build.workgroups import Shared, placed, share_point
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.matrices import TEAM_ROWS
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import names_bound
 from rune.lowering.kernel.rounds import are_few
@@ -81,7 +69,7 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
             raise ArgumentError(f"schedule: cannot apply {schedule} to {kernel.name} ({why})")
         return fixed
     flat = flat_kernel(kernel)
-    require_legal(flat, schedule, target)
+    late_modules.legal_schedules().require_legal(flat, schedule, target)
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
     code = _code(kernel, flat, domain, point, schedule.share, target)
@@ -101,8 +89,8 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
         # The driver would end such loops in silence; threads that share a point have shorter ones.
         schedule = Schedule(tile=choose_tile(flat, target))
         domain, point = _points(flat, schedule)
-    if not schedule.has_groups:
-        schedule = replace(schedule, share=choose_share(point, domain, schedule, target))
+    if choices(target).has_groups and not schedule.has_groups:
+        schedule = replace(schedule, share=late_modules.groups().choose_share(point, domain, schedule, target))
     return Built(schedule, _code(kernel, flat, domain, point, schedule.share, target))
 
 
@@ -143,9 +131,8 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     squares = choose_squares(flat, choice.square_side, choice.square_lanes)
     if squares is not None:
         return Schedule(squares=squares)
-    turn = choose_turn(flat, choice.turned_side)
-    if turn is not None and is_legal(flat, Schedule(turn=turn), target):
-        return Schedule(turn=turn)
+    if choice.turned_side and (turning := late_modules.groups().turning(flat, choice.turned_side, target)):
+        return turning
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)
     vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
     if vectors is None and choice.access_bytes:
@@ -159,7 +146,8 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         parts = choose_parts(flat, choice.parts)
         if parts is not None:
             return Schedule(parts=parts)
-    return choose_units(flat, target) or choose_stage(flat, target) or Schedule(tile=tile)
+    staging = late_modules.groups().staging(flat, target) if choice.has_groups else None
+    return staging or Schedule(tile=tile)
 
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
@@ -167,16 +155,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
-    if schedule.turn is not None:
-        return turned(flat, schedule.turn)
-    if schedule.tile is not None and schedule.stage is not None and schedule.units is not None:
-        if schedule.units.rows == TEAM_ROWS:
-            return multiplied_together(flat, schedule.tile, schedule.stage, schedule.units, stored)
-        return multiplied(flat, schedule.tile, schedule.stage, stored)
-    if schedule.tile is not None and schedule.stage is not None and schedule.stage.twice:
-        return staged_twice(flat, schedule.tile, schedule.stage, stored)
-    if schedule.tile is not None and schedule.stage is not None:
-        return staged(flat, schedule.tile, schedule.stage, stored)
+    if schedule.has_groups:
+        return late_modules.groups().points(flat, schedule, stored)
     if schedule.tile is not None:
         return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, stored)
     if schedule.vectors is not None:
@@ -189,28 +169,18 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     return list(flat.domain), point
 
 
-def _shared(flat: Kernel, point: Sequence[Stmt], share: Share, target: Target) -> Shared:
-    """The point of a group, whose threads share it."""
-    shared = share_point(point, share, target)
-    if shared is None:
-        memory = f"more memory is needed than the {target.shared_bytes} bytes of a group"
-        refuse(flat, share, f"it has no loop that a group could divide like that, or {memory}")
-    return shared
-
-
 def _code(
     kernel: Kernel, flat: Kernel, domain: Sequence[Axis], point: Sequence[Stmt], share: Share | None, target: Target
 ) -> KernelCode:
     """A point, or what the threads of a group do for it, at every point of the domain."""
-    shared = None
+    divided = None
     if share is not None:
-        domain, point = placed(point, domain, share)
-        shared = _shared(flat, point, share, target)
-    body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else point)
+        domain, point, divided = late_modules.groups().shared(flat, domain, point, share, target)
+    body = loops.nest(domain, [Kind.GRID] * len(domain), point)
     sizes = tuple(kernel_sizes(kernel))
     code = KernelCode(kernel.name, kernel_params(kernel), sizes, tuple(body), alias_pairs(flat))
     # Staged tiles have their barriers where they fill and read panels.
-    return insert_barriers(code, shared.divided) if shared else code
+    return code if divided is None else late_modules.groups().insert_barriers(code, divided)
 
 
 def _widest(kernel: Kernel) -> int:

@@ -38,6 +38,11 @@ class Choices:
     stages: bool = False  # groups of threads read operands of a dot into shared memory
     shares_rows: bool = False  # points that walk along rows are shared, however many there are
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether threads work in groups, through shared memory; native code has none."""
+        return self.group_threads > 0
+
 
 # A GPU hides latency by many threads; a tile of eight by eight reads a quarter of what it
 # multiplies. Threads that run in step read neighbours together. Measured on CPU devices alone.

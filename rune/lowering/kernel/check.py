@@ -278,7 +278,8 @@ class _Checker:
         name = stmt.name
         self.require(name in scope.variables, f"{name} is assigned but is not a var in scope")
         held = scope.names[name]
-        self.require(held == stmt.value.dtype, f"{name} is not {dtypes.short(stmt.value.dtype)}")
+        if held != stmt.value.dtype:
+            self.fail(f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
             require_combine(self.require, stmt.combine, held)
         else:
@@ -290,10 +291,8 @@ class _Checker:
         self.require(name in scope.buffers, f"{name} is not a buffer in scope")
         buffer = scope.buffers[name]
         self.require(buffer.writable, f"{name} is stored to and was declared read")
-        self.require(
-            buffer.dtype == value.dtype,
-            f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}",
-        )
+        if buffer.dtype != value.dtype:
+            self.fail(f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}")
         if stmt.combine is not None:
             require_combine(self.require, stmt.combine, value.dtype)
         if stmt.atomic:
@@ -319,11 +318,12 @@ class _Checker:
         if loop.kind is Kind.GRID:
             # The host launches the grid and knows only the sizes.
             host = not isinstance(loop.extent, Dim) or size_names(loop.extent) <= {*self.code.sizes}
-            self.require(host, f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
+            if not host:
+                self.fail(f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
         elif loop.kind is Kind.WORKGROUP:
             # Drivers need the size of a workgroup at compile time.
-            static = isinstance(loop.extent, int)
-            self.require(static, f"workgroup {loop.var} of extent {loop.extent}, not static")
+            if not isinstance(loop.extent, int):
+                self.fail(f"workgroup {loop.var} of extent {loop.extent}, not static")
         elif loop.kind is Kind.VECTOR:
             inside = any(outer.kind is Kind.VECTOR for outer in scope.loops)
             self.require(not inside, f"vector {loop.var} is inside another")

@@ -108,15 +108,12 @@ def index(dim: Size) -> Index:
 # Indices of a Load are not operands: they are sizes, which rune.dims rewrites.
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions."""
-    match expr:
-        case Op(args=args):
-            return args
-        case Cast(arg=arg):
-            return (arg,)
-        case Load(guard=guard) if guard is not None:
-            return (guard,)
-        case _:
-            return ()
+    # By exact types, which costs a third of a match: every walk asks this of every node.
+    if type(expr) is Op:
+        return expr.args
+    if type(expr) is Cast:
+        return (expr.arg,)
+    return (expr.guard,) if type(expr) is Load and expr.guard is not None else ()
 
 
 __all__ = ["Cast", "Const", "Dim", "Expr", "Index", "Load", "Local", "Op", "const", "index", "operands"]

@@ -54,11 +54,11 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        # Reversed, because the stack returns the last item first. As in `bodies`, written out
-        # because every pass walks all code.
-        if isinstance(stmt, For):
+        # Reversed, because the stack returns the last item first. As in `bodies`, written out and
+        # by exact types, because every pass walks all code.
+        if type(stmt) is For:
             pending += stmt.body[::-1]
-        elif isinstance(stmt, If):
+        elif type(stmt) is If:
             pending += stmt.orelse[::-1]
             pending += stmt.body[::-1]
 
@@ -75,12 +75,10 @@ def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions of the statement itself, not of its bodies."""
     match stmt:
-        case Let(value=value) | Assign(value=value) | Accumulate(value=value):
+        case Let(value=value) | Store(value=value) | Assign(value=value) | Accumulate(value=value):
             return (value,)
         case Var(init=init):
             return (init,)
-        case Store(value=value):
-            return (value,)
         case If(condition=condition):
             return (condition,)
         case Fetch(guard=guard):
@@ -110,23 +108,19 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
     while pending:
         expr = pending.pop()
         yield expr
-        if isinstance(expr, Op):  # as in `operands`
+        if type(expr) is Op:  # as in `operands`
             pending += expr.args
-        elif isinstance(expr, Cast):
+        elif type(expr) is Cast:
             pending.append(expr.arg)
-        elif isinstance(expr, Load) and expr.guard is not None:
+        elif type(expr) is Load and expr.guard is not None:
             pending.append(expr.guard)
 
 
 def expr_sizes(expr: Expr) -> tuple[Size, ...]:
     """The index expressions of this node alone."""
-    match expr:
-        case Index(dim=dim):
-            return (dim,)
-        case Load(indices=indices):
-            return indices
-        case _:
-            return ()
+    if type(expr) is Load:
+        return expr.indices
+    return (expr.dim,) if type(expr) is Index else ()
 
 
 def size_names(x: Size) -> frozenset[str]:
@@ -138,9 +132,9 @@ def names_in(expr: Expr) -> frozenset[str]:
     """The locals, loop variables and sizes that an expression reads."""
     names: set[str] = set()
     for part in walk_expr(expr):
-        if isinstance(part, Local):
+        if type(part) is Local:
             names.add(part.name)
-        elif isinstance(part, Index | Load):
+        else:
             names.update(*map(size_names, expr_sizes(part)))
     return frozenset(names)
 
@@ -279,15 +273,11 @@ def with_operands(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     # Identity and not equality: `==` would compare whole trees at every level.
     if all(map(is_, args, operands(expr))):
         return expr
-    match expr:
-        case Op(name=name, dtype=dtype):
-            return Op(name, args, dtype)
-        case Cast(dtype=dtype):
-            return Cast(args[0], dtype)
-        case Load(buffer=buffer, indices=indices, dtype=dtype) if args:
-            return Load(buffer, indices, dtype, args[0])
-        case _:
-            return expr
+    if type(expr) is Op:
+        return Op(expr.name, args, expr.dtype)
+    if type(expr) is Cast:
+        return Cast(args[0], expr.dtype)
+    return Load(expr.buffer, expr.indices, expr.dtype, args[0]) if type(expr) is Load and args else expr
 
 
 def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
@@ -295,20 +285,18 @@ def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
     args = operands(expr)
     if not args:
         return function(expr)
-    return function(with_operands(expr, tuple(map_expr(function, a) for a in args)))
+    return function(with_operands(expr, tuple([map_expr(function, a) for a in args])))
 
 
 def with_sizes(function: Callable[[Size], Size], expr: Expr) -> Expr:
     """This node with its index expressions changed."""
-    match expr:
-        case Index(dim=dim):
-            changed = function(dim)
-            return expr if changed is dim else replace(expr, dim=changed)
-        case Load(indices=indices):
-            sizes = tuple(map(function, indices))
-            return expr if is_same(sizes, indices) else replace(expr, indices=sizes)
-        case _:
-            return expr
+    if type(expr) is Load:
+        sizes = tuple(map(function, expr.indices))
+        return expr if is_same(sizes, expr.indices) else replace(expr, indices=sizes)
+    if type(expr) is Index:
+        changed = function(expr.dim)
+        return expr if changed is expr.dim else replace(expr, dim=changed)
+    return expr
 
 
 def is_same(after: tuple[object, ...], before: tuple[object, ...]) -> bool:
@@ -422,24 +410,22 @@ def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
         return rename_size(x, names)
 
     def on_node(expr: Expr) -> Expr:
-        match expr:
-            case Local(name=name):
-                return replace(expr, name=new(name))
-            case Load(buffer=buffer):
-                return with_sizes(on_size, replace(expr, buffer=new(buffer)))
-            case _:
-                return with_sizes(on_size, expr)
+        if type(expr) is Local:
+            return replace(expr, name=names[expr.name]) if expr.name in names else expr
+        if type(expr) is Load and expr.buffer in names:
+            expr = replace(expr, buffer=names[expr.buffer])
+        return with_sizes(on_size, expr)
 
     stmt = map_parts(stmt, lambda e: map_expr(on_node, e), on_size)
     match stmt:
         case Let() | Var() | Assign() | Accumulate() | Alloc():
-            return replace(stmt, name=new(stmt.name))
+            return _with(stmt, name=new(stmt.name))
         case Store():
-            return replace(stmt, buffer=new(stmt.buffer))
+            return _with(stmt, buffer=new(stmt.buffer))
         case For():
-            return replace(stmt, var=new(stmt.var))
+            return _with(stmt, var=new(stmt.var))
         case Fetch():
-            return replace(stmt, target=new(stmt.target), source=new(stmt.source))
+            return _with(stmt, target=new(stmt.target), source=new(stmt.source))
         case MatrixProduct(a=a, b=b, accumulators=rows):
             a, b = (replace(f, buffer=new(f.buffer)) for f in (a, b))
             return replace(stmt, a=a, b=b, accumulators=tuple(tuple(map(new, row)) for row in rows))

@@ -79,6 +79,7 @@ class Emitter:
     locals: tuple[dict[Expr, str], dict[Expr, str]] = field(default_factory=lambda: ({}, {}))
     inner_locals: set[str] = field(default_factory=set)
     reserved: frozenset[str] = frozenset()  # names of symbolic sizes
+    resolved: dict[tuple[Var, Indices], Resolved] = field(default_factory=dict)  # views, by what is shown
     names: int = 0
 
     # --- levels and names --------------------------------------------------------------------
@@ -246,12 +247,19 @@ class Emitter:
             return []  # a score asks for its operands itself, in a scope of its own
         if not isinstance(equation.primitive.lower, View):
             return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
-        resolved = resolve(equation, indices)
+        resolved = self.shown(equation, indices)
         # Integers first: the indices of the pieces are written with their names.
         elements = [need for piece in resolved.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
             return elements
         return [(atom, at, where) for atom, at, where in self.parts(equation, resolved, guard) if isinstance(atom, Var)]
+
+    def shown(self, equation: Equation, indices: Indices) -> Resolved:
+        """What a view shows; it is asked before and after what it needs is answered."""
+        key = equation.results[0], indices
+        if key not in self.resolved:
+            self.resolved[key] = resolve(equation, indices)
+        return self.resolved[key]
 
     def element_needs(self, equation: Equation, piece: Piece, guard: Expr | None) -> list[Key]:
         """The integers that a piece reads from operands."""
@@ -265,7 +273,7 @@ class Emitter:
         dtype = var.type.dtype
         match equation.primitive.lower:
             case View():
-                return self.view(equation, resolve(equation, indices), guard)
+                return self.view(equation, self.shown(equation, indices), guard)
             case Contraction():
                 return self.score(equation, indices, guard)
             case Position(rule=rule):

@@ -255,10 +255,9 @@ def _buffers(state: Fusion, *groups: Group) -> int:
     return len(read) + sum(is_written(state, var, members) for var in results)
 
 
-def is_written(state: Fusion, var: Var, members: Iterable[int]) -> bool:
+def is_written(state: Fusion, var: Var, members: set[int]) -> bool:
     """Whether a value made by `members` is needed outside of them."""
-    inside = set(members)
-    return var in state.results or any(r not in inside for r in state.readers.get(var, ()))
+    return var in state.results or not members.issuperset(state.readers.get(var, ()))
 
 
 def _is_reducing(state: Fusion, group: Group) -> bool:

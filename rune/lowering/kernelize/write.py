@@ -308,10 +308,10 @@ def _free(name: str, reserved: frozenset[str]) -> str:
 
 def write_kernel(state: Fusion, group: Group, stored: Stored, target: Target, reserved: frozenset[str]) -> Written:
     """The kernel of one group; it has no name yet."""
-    roots = [state.roots[m] for m in group.members]
+    roots, members = [state.roots[m] for m in group.members], {*group.members}
     outputs: dict[Var, Buffer] = {}
     for root in roots:
-        if root.var not in outputs and is_written(state, root.var, group.members):
+        if root.var not in outputs and is_written(state, root.var, members):
             outputs[root.var] = Buffer(f"y{len(outputs)}", root.var.type.strong())
     scratch, recomputed = _place(state, group, roots, outputs, target)
     # A copy for every kernel would make the whole quadratic.

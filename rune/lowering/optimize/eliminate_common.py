@@ -33,10 +33,11 @@ from rune.lowering.kernel.rewrite import (
     reserve,
     symbols_used,
     unique_names,
+    walk,
     with_operands,
     with_sizes,
 )
-from rune.lowering.optimize.expression_keys import Key, Numbers, Versions, versions_of
+from rune.lowering.optimize.expression_keys import Key, Versions, versions_of
 from rune.lowering.passes import Pass
 from rune.records import dataclass
 
@@ -191,11 +192,18 @@ class _Sharer:
 def eliminate_common(code: KernelCode) -> KernelCode:
     """The code with equal expressions computed once."""
     unique = unique_names(code)
-    numbers = Numbers()
-    entries = iter(_count(unique, versions_of(unique, numbers)))
-    sharer = _Sharer(versions_of(unique, numbers), entries, all_names(unique), symbols_used(unique))
+    versions = versions_of(unique)
+    entries = _count(unique, versions)
+    if all(e.wanted == 1 for e in entries) and not any(map(_renames, walk(unique.body))):
+        return unique
+    sharer = _Sharer(versions.from_start(), iter(entries), all_names(unique), symbols_used(unique))
     body = sharer.body(unique.body)
     return code if body == code.body else replace(unique, body=body)
+
+
+def _renames(stmt: Stmt) -> bool:
+    """Whether the statement gives a local another name."""
+    return isinstance(stmt, Let) and isinstance(stmt.value, Local)
 
 
 PASS = Pass("eliminate-common", "compute equal expressions once", eliminate_common)

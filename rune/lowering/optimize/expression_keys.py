@@ -7,11 +7,19 @@ Var and buffer that it reads has changed up to there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 
 from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
-from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, Fetch, For, KernelCode, MatrixProduct, Stmt, Store
-from rune.lowering.kernel.rewrite import Body, bodies, buffers_written, expr_sizes, names_assigned, size_names
+from rune.lowering.kernel.nodes import Barrier, For, KernelCode, Stmt
+from rune.lowering.kernel.rewrite import (
+    Body,
+    bodies,
+    buffer_written,
+    buffers_written,
+    expr_sizes,
+    size_names,
+    vars_changed,
+)
 from rune.records import dataclass
 
 # An expression at one place in the code: its number, and how often what it reads has changed.
@@ -58,8 +66,13 @@ class Versions:
     numbers: dict[str, int]
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: writing one writes the other
+    changes: dict[int, frozenset[str]]  # what each statement changes, by identity
     # Keyed by identity: every enclosing expression looks its parts up again.
     known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
+
+    def from_start(self) -> Versions:
+        """The state at the beginning of the code, for another walk over it."""
+        return replace(self, numbers=dict.fromkeys(self.numbers, 0))
 
     def key(self, expr: Expr) -> Key:
         """The key of an expression at this place."""
@@ -102,32 +115,33 @@ class Versions:
     def before(self, stmt: Stmt) -> None:
         """A loop's first iteration meets what its last one may have changed."""
         if isinstance(stmt, For):
-            self._change(_changed(stmt.body))
+            self._change(self.changes[id(stmt)])
 
     def after(self, stmt: Stmt) -> None:
         """What a statement changes has changed behind it."""
-        match stmt:
-            case Assign() | Accumulate() | Store() | Fetch() | MatrixProduct():
-                self._change(_changed((stmt,)))
-            case Barrier():
-                # After a barrier, memory may hold what other threads wrote.
-                self._change(self.memory)
-            case _:
-                for body in bodies(stmt):
-                    self._change(_changed(body))
+        # After a barrier, memory may hold what other threads wrote.
+        self._change(self.memory if isinstance(stmt, Barrier) else self.changes[id(stmt)])
 
 
-def _changed(body: Body) -> frozenset[str]:
-    return names_assigned(body) | buffers_written(body)
+def _changes_of(body: Body, changes: dict[int, frozenset[str]]) -> frozenset[str]:
+    """The Vars and buffers that the statements change; into `changes`, what each of them does."""
+    names = frozenset[str]()
+    for stmt in body:
+        inside = [_changes_of(inner, changes) for inner in bodies(stmt)]
+        written = buffer_written(stmt)
+        changes[id(stmt)] = frozenset(vars_changed(stmt)).union(*inside, () if written is None else (written,))
+        names |= changes[id(stmt)]
+    return names
 
 
-def versions_of(code: KernelCode, of_expressions: Numbers) -> Versions:
+def versions_of(code: KernelCode) -> Versions:
     """The state at the beginning of the code: nothing has changed yet."""
-    changing = _changed(code.body)
+    changes: dict[int, frozenset[str]] = {}
+    changing = _changes_of(code.body, changes)
     together: dict[str, frozenset[str]] = {}
     for a, b in code.aliases:
         # Pairs chain: with a = b and b = c, a write to `a` changes `c`.
         aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
         together.update(dict.fromkeys(aliases, aliases))
     names = changing | {n for c in changing for n in together.get(c, ())}
-    return Versions(of_expressions, dict.fromkeys(names, 0), buffers_written(code.body), together)
+    return Versions(Numbers(), dict.fromkeys(names, 0), buffers_written(code.body), together, changes)

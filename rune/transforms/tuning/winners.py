@@ -8,7 +8,6 @@ have, is a miss. It does not include symbolic sizes: a winner is that of the siz
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, replace
 from functools import partial
@@ -103,11 +102,15 @@ def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
 
 
 def _text(winner: Winner) -> bytes:
+    import json  # a millisecond of every first call, and few programs have winners
+
     return json.dumps(asdict(winner)).encode()
 
 
 def _parsed(text: bytes | None) -> Winner | None:
     """The winner that a text says; None if it says none."""
+    import json  # likewise
+
     try:
         winner = Winner(**json.loads(text or b""))
     except (ValueError, TypeError):

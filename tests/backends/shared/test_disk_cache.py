@@ -238,6 +238,30 @@ def test_a_link_is_refused_since_its_owner_chooses_where_it_leads(tmp_path):
         DiskCache(tmp_path)
 
 
+@posix
+def test_a_link_in_the_name_of_the_directory_is_followed_once(tmp_path):
+    first, second = (tmp_path / name for name in ("first", "second"))
+    (tmp_path / "link").symlink_to(first)
+
+    with configure(cache_dir=str(tmp_path / "link")):
+        disk_cache.store(b"key", b"value")
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(second)
+
+        assert disk_cache.load(b"key") == b"value"
+
+
+def test_a_relative_name_is_that_of_the_folder_one_is_in(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    with configure(cache_dir="cache"):
+        disk_cache.store(b"key", b"value")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+
+        assert disk_cache.load(b"key") is None
+
+
 def test_a_folder_that_cannot_be_made_keeps_nothing_and_says_why(tmp_path):
     (tmp_path / "file").write_text("")
 

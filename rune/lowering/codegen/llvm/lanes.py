@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Set
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.codegen.llvm.index import mentions
-from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op
+from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import expressions, names_assigned, names_bound, names_used, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
@@ -101,10 +101,13 @@ def straight_cost(loop: For) -> float:
 def _distinct(expr: Expr) -> Iterator[Expr]:
     # By identity: expressions share parts, which the writer computes once.
     yielded_ids: set[int] = set()
-    for part in walk_expr(expr):
+    pending = [expr]
+    while pending:
+        part = pending.pop()
         if id(part) not in yielded_ids:
             yielded_ids.add(id(part))
             yield part
+            pending += operands(part)
 
 
 def _cost_in_lanes(loop: For, lanes: int) -> float:

@@ -10,13 +10,13 @@ and two kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from rune import dims, dtypes
 from rune.core.interpreter import literal, type_of
-from rune.core.lower import Rule, Written
+from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -30,27 +30,15 @@ from rune.ops.arithmetic import add, bitcast, cast, logical_and, shr, sub
 from rune.ops.family import broadcast
 from rune.ops.movement import slice_
 from rune.ops.reduction import reduce_sum
-from rune.ops.sorting import positions_like, sort, top_k
+from rune.ops.sorting import positions_like
 from rune.ops.sorting.keys import less, ordered, reversed_order, take_last
 
 SHORT = 256  # elements of a row that are compared all with all, at most
 
 
-def expansions(target: Target) -> Mapping[Primitive, Rule]:
-    """What a device does in place of the primitives' own expansions."""
-    how = tiles(target)
-
-    def sorted_rows(*operands: Value, num_keys: int) -> list[Value]:
-        return _sorted(operands, num_keys, how)
-
-    def largest(x: Value, *, k: int) -> list[Value]:
-        return _largest(x, k, how)
-
-    return {sort: sorted_rows, top_k: largest}
-
-
-def _sorted(operands: Sequence[Value], num_keys: int, how: Tiles) -> list[Value]:
-    first = operands[0]
+def sorted_rows(target: Target, operands: Sequence[Value], num_keys: int) -> list[Value]:
+    """What the target does in place of `sort`."""
+    first, how = operands[0], tiles(target)
     alone = type_of(first).dtype if len(operands) == 1 else dtypes.c64
     if _is_short(first):
         order = _order_of_short([key for x in operands[:num_keys] for key in ordered(x)])
@@ -73,7 +61,9 @@ def _words_of(x: Value, how: Tiles) -> list[Word]:
     return [word for key in ordered(x) for word in _words(key, dtype)]
 
 
-def _largest(x: Value, k: int, how: Tiles) -> list[Value]:
+def largest(target: Target, x: Value, k: int) -> list[Value]:
+    """What the target does in place of `top_k`."""
+    how = tiles(target)
     keys = [reversed_order(key) for key in ordered(x)]
     if _is_short(x):
         order = _order_of_short(keys)
