@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, locks
 from rune.core.no_sharding import NoSharding, is_unsaid
 from rune.dims import Dim, Size, product
 from rune.errors import ArgumentError, ShapeError
@@ -125,14 +126,29 @@ class ArrayType:
 
 
 _UPDATES = ("shape", "dtype", "weak_type", "vma")
-_interned: dict[tuple[Shape, np.dtype, bool, Axes], ArrayType] = {}
+MOST_RECENT = 1 << 14  # types that are remembered even where nobody holds them, 450 B each
+_Key = tuple[Shape, np.dtype, bool, Axes]
+_recent: dict[_Key, ArrayType] = {}
+_older: WeakValueDictionary[_Key, ArrayType] = WeakValueDictionary()
+_lock = locks.reentrant()  # the collector may run code that asks for a type
 
 
 def _intern(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes = NONE) -> ArrayType:
     key = (shape, dtype, weak, varying)
-    interned = _interned.get(key)
-    # setdefault is atomic: of two threads that make the same type, both get the first one.
-    return _interned.setdefault(key, _make(*key)) if interned is None else interned
+    interned = _recent.get(key)
+    return _remembered(key) if interned is None else interned
+
+
+def _remembered(key: _Key) -> ArrayType:
+    """An older type, or a new one. Two threads that ask for the same get the same."""
+    new = _make(*key)
+    with _lock:
+        interned = _recent.setdefault(key, _older.get(key, new))
+        if len(_recent) > MOST_RECENT:
+            for other in [*_recent]:  # none is in neither dictionary for a moment
+                _older[other] = _recent[other]
+                del _recent[other]
+        return interned
 
 
 LARGEST_SIZE = 2**63 - 1  # of one axis: what an index can hold

@@ -10,10 +10,10 @@ neither on the history of the process nor on memory addresses.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field, fields
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import _lru_cache_wrapper, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from rune import locks
@@ -23,9 +23,23 @@ if TYPE_CHECKING:
     from rune.dims.algebra import Size
 
 T = TypeVar("T")
-memo = lru_cache(maxsize=1 << 15)
+P = ParamSpec("P")
+_memos: list[_lru_cache_wrapper[Any]] = []  # of the whole algebra
 _live: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _live_lock = locks.reentrant()
+
+
+def memo(function: Callable[P, T]) -> Callable[P, T]:
+    """Remember the last 32,768 answers of a function, until all are forgotten."""
+    remembered = lru_cache(maxsize=1 << 15)(function)
+    _memos.append(remembered)
+    return cast("Callable[P, T]", remembered)
+
+
+def forget() -> None:
+    """Drop what the algebra remembers, and with it the sizes that nobody else mentions."""
+    for remembered in _memos:
+        remembered.cache_clear()
 
 
 class _Once(type):

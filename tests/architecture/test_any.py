@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -75,6 +76,7 @@ def room(source: Source) -> str:
     return "rune" if source.name == "rune" else ".".join(parts[:2])
 
 
+@functools.cache
 def counts() -> dict[str, int]:
     """The annotations with `Any` of every room that has some."""
     counter: Counter[str] = Counter()

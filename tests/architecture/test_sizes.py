@@ -6,11 +6,13 @@ A file over its limit is two files; a function over its limit has parts with nam
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import statistics
 import tokenize
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,11 +23,22 @@ FILE_LINES, FUNCTION_LINES = 500, 60
 EVERYTHING = (*sources("rune"), *sources("tests"))
 
 
-def functions(source: Source) -> Iterator[tuple[str, int]]:
-    """Every function, with the line where it begins, and its length in lines."""
+@dataclass(frozen=True)
+class Measured:
+    """What is asked of a file: its docstring, and the length of every function in lines."""
+
+    docstring: str
+    functions: dict[str, int]
+
+
+@functools.cache
+def measured(source: Source) -> Measured:
+    """A file's docstring, and its functions by name and the line where they begin."""
+    lengths = {}
     for node in (s.node for s in statements(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{node.name}:{node.lineno}", (node.end_lineno or node.lineno) - node.lineno + 1
+            lengths[f"{node.name}:{node.lineno}"] = (node.end_lineno or node.lineno) - node.lineno + 1
+    return Measured(ast.get_docstring(source.tree) or "", lengths)
 
 
 def comments(source: Source) -> Iterator[str]:
@@ -42,7 +55,7 @@ def test_no_file_is_longer_than_its_limit():
 
 
 def test_no_function_is_longer_than_its_limit():
-    lengths = {f"{s} {name}": n for s in EVERYTHING for name, n in functions(s)}
+    lengths = {f"{s} {name}": n for s in EVERYTHING for name, n in measured(s).functions.items()}
 
     assert not {f: n for f, n in lengths.items() if n > FUNCTION_LINES}
 
@@ -51,12 +64,12 @@ def test_a_function_is_measured_beside_the_overloads_of_its_name(tmp_path: Path)
     path = tmp_path / "typed.py"
     path.write_text("@overload\ndef f(x: int): ...\n@overload\ndef f(x: str): ...\ndef f(x):\n    return x\n")
 
-    assert dict(functions(Source(path))) == {"f:2": 1, "f:4": 1, "f:5": 2}
+    assert measured(Source(path)).functions == {"f:2": 1, "f:4": 1, "f:5": 2}
 
 
 def test_every_module_says_what_it_is():
     silent = [
-        str(s) for s in EVERYTHING if not ast.get_docstring(s.tree) and (s.text.strip() or s.path.name != "__init__.py")
+        str(s) for s in EVERYTHING if not measured(s).docstring and (s.text.strip() or s.path.name != "__init__.py")
     ]
 
     assert not silent
@@ -69,7 +82,7 @@ def test_no_todo_stands_without_the_number_of_its_issue():
 
 
 def test_functions_are_short():
-    lengths = [n for s in sources("rune") for _, n in functions(s)]
+    lengths = [n for s in sources("rune") for n in measured(s).functions.values()]
 
     assert statistics.median(lengths) <= 6
     assert statistics.quantiles(lengths, n=10)[-1] <= 25
@@ -95,7 +108,7 @@ def test_few_passes_are_long():
 
 def test_a_pass_shows_before_and_after_and_says_its_invariant_and_its_cost():
     parts = ("Before ", "After ", "Invariant: ", "Cost: ")
-    docstrings = {str(s): ast.get_docstring(s.tree) or "" for s in passes()}
+    docstrings = {str(s): measured(s).docstring for s in passes()}
 
     assert len(docstrings) > 20
     assert not {s: [p for p in parts if p not in d] for s, d in docstrings.items() if not all(p in d for p in parts)}

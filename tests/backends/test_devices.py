@@ -277,6 +277,19 @@ def test_memory_is_given_back_with_the_last_buffer_and_not_held_by_the_last_call
     assert device.memory_stats().live_bytes == before - size_class(200)
 
 
+def test_where_memory_is_the_hosts_no_more_than_256_mib_wait_to_be_used_again(device: Any):
+    if not device.target.is_processor:
+        pytest.skip("memory of its own")
+
+    for mebibytes in (*range(8, 16), *range(16, 32, 2), 32, 36, 40):  # each serves no other size
+        device.alloc(ArrayType((mebibytes << 20,), dtypes.u8))
+        settle(device)
+
+    block = device.alloc(ArrayType((7,), dtypes.u8))
+    assert device.memory_stats().cached_bytes <= 1 << 28, "after batches of many lengths"
+    del block
+
+
 # --- threads ----------------------------------------------------------------------------------
 
 

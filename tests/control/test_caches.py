@@ -12,6 +12,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.core.program import Program
+from rune.dims.factors import Interned
 from tests.support.arrays import array
 from tests.support.close import same
 
@@ -57,6 +58,29 @@ def test_no_program_outlives_the_jitted_function_that_it_was_made_for(name: str)
     JITTED[name](1.5)
 
     assert programs() <= before
+
+
+def sizes() -> int:
+    """How many sizes that are no plain numbers are alive, and parts of such."""
+    gc.collect()
+    return sum(isinstance(obj, Interned) for obj in gc.get_objects())
+
+
+def test_few_sizes_outlive_the_programs_that_mention_them_once_all_is_forgotten():
+    def differences(letter: str) -> Any:
+        f = rune.jit(lambda v: rnp.diff(v[:-2])[:, None] + rnp.cumsum(v[3:]), dims={letter: (5, 99)}, in_dims=letter)
+        return f(rnp.arange(8.0))
+
+    differences("n")
+    rune.clear_caches()
+    before = sizes()
+
+    differences("m")
+    during = sizes() - before
+    rune.clear_caches()
+
+    assert during > 50
+    assert sizes() - before < during / 5, "a few stand in types that are remembered"
 
 
 @pytest.mark.parametrize("name", EAGER)

@@ -19,6 +19,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from tests.support.attention import Case, attention, gradient, gradient_of_squares, slopes_in_a_direction
 from tests.support.close import near, same
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -43,6 +44,7 @@ def computed(function: Callable[..., Any], args: list[np.ndarray], device: str) 
     return rune.tree.map(np.asarray, out)
 
 
+@in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -52,6 +54,7 @@ def test_it_is_right_at_odd_sizes(case: Case, causal: bool, device: str):
     near(case.values(case.causal() if causal else None), out, relative=1e-5, why="f32 sums")
 
 
+@in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", WIDE, ids=str)
 def test_it_is_right_for_heads_of_every_width(case: Case, device: str):

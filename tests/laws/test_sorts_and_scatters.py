@@ -27,7 +27,7 @@ from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
 from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import Tiles, Word, sort_words
 from tests.support.close import near, same
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, in_turn
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -115,6 +115,7 @@ def test_the_largest_of_a_long_row_are_taken_in_order(device: Any):
     np.testing.assert_array_equal(x[order], values)
 
 
+@in_turn("size")
 @each_with_groups
 @each_way
 @pytest.mark.parametrize("size", [1, 95, 97, 641])
@@ -133,6 +134,7 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
     np.testing.assert_array_equal(np.sort(x, axis=1), words)
 
 
+@in_turn("size")
 @each_with_groups
 @pytest.mark.parametrize("how", BOTH[1:], ids=("two subgroups", "one subgroup"))
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -164,6 +166,7 @@ def test_one_program_of_groups_sorts_every_length(most: int, device: Any):
         np.testing.assert_array_equal(np.take_along_axis(x, expected, 1), words)
 
 
+@in_turn("bits")
 @each_with_groups
 @pytest.mark.parametrize("bits", [1, 5, 9, 20, 31])
 def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
@@ -207,6 +210,7 @@ def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarr
     return old, places, new
 
 
+@in_turn("rows")
 @each_device
 @pytest.mark.parametrize("combine", [None, "add", "max"])
 @pytest.mark.parametrize(
@@ -273,6 +277,7 @@ def test_sums_in_any_order_are_near_where_the_user_allows_them(device: Any):
 # --- scans and extrema ------------------------------------------------------------------------
 
 
+@in_turn("shape")
 @each_with_groups
 @pytest.mark.parametrize(("combine", "reverse"), [("add", False), ("mul", True), ("max", True)])
 @pytest.mark.parametrize(("shape", "axis"), [((1,), 0), ((2, 1023), 1), ((2 * TILE + 3,), 0), ((3, TILE + 1, 2), 1)])

@@ -7,18 +7,24 @@ A test with three parameters or more runs for every *pair* of their values rathe
 combination: faults depend on one value or on two, hardly ever on three at once (D. R. Kuhn, D. R.
 Wallace and A. M. Gallo, Software Fault Interactions and Implications for Software Testing, IEEE
 Transactions on Software Engineering 30, 2004).
+
+Vulkan and wgpu on Mesa's processor share kernels and the compiler of machine code, and differ by
+the language that rune writes. What the size of an array changes is the kernels: where a test says
+so, each of the two has every other size, and all dtypes and all ways of computing.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
 import pytest
+
+import rune
 
 T = TypeVar("T")
 Pair = tuple[tuple[int, str], ...]
@@ -34,6 +40,65 @@ def one_in(count: int, cases: Sequence[T]) -> list[T]:
         return list(cases)
     chosen = [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
     return chosen or list(cases[:1])
+
+
+def without(impossible: Callable[..., bool]) -> pytest.MarkDecorator:
+    """Leave out combinations of values, given by name, that could only be skipped.
+
+    Else a pair of values might be in such a test alone.
+    """
+    return pytest.mark.without.with_args(impossible)
+
+
+def possible(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests but for those of impossible combinations."""
+    marks = ((item, item.get_closest_marker("without")) for item in items)
+    return [i for i, mark in marks if mark is None or not mark.args[0](**i.callspec.params)]  # type: ignore[attr-defined]
+
+
+def in_turn(parameter: str) -> pytest.MarkDecorator:
+    """Executors of one driver run every other value of this parameter, each its own."""
+    return pytest.mark.in_turn(parameter)
+
+
+def of_one_driver() -> list[list[str]]:
+    """The names of executors that leave their code to the same software driver, in groups."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for target in (d.target for d in rune.devices()):
+        if target.backend in ("vulkan", "wgpu") and target.is_processor:
+            groups[target.description.split(" (")[0]].append(target.name)
+    return list(groups.values())
+
+
+def each_in_turn(items: Sequence[pytest.Item], groups: Sequence[Sequence[str]]) -> list[pytest.Item]:
+    """The tests but for those of values that another executor of the group runs, if it does."""
+    asked = {item.nodeid for item in items}
+    places: dict[tuple[str, str], int] = {}
+    counts: Counter[str] = Counter()
+    for item in items:
+        key = _test(item), _value_in_turn(item)
+        if key not in places:
+            places[key] = counts[key[0]]
+            counts[key[0]] += 1
+
+    def has_turn(item: pytest.Item, group: Sequence[str]) -> bool:
+        here = next((name for name in names_of_values(item) if name in group), None)
+        if here is None or not (value := _value_in_turn(item)):
+            return True
+        owner = group[places[_test(item), value] % len(group)]
+        return owner == here or item.nodeid.replace(here, owner) not in asked
+
+    return list(items) if IS_WHOLE else [i for i in items if all(has_turn(i, group) for group in groups)]
+
+
+def _test(item: pytest.Item) -> str:
+    return item.nodeid.split("[")[0]
+
+
+def _value_in_turn(item: pytest.Item) -> str:
+    """The value that decides which executor runs the test; "" where all do."""
+    mark = item.get_closest_marker("in_turn")
+    return "" if mark is None else repr(item.callspec.params[mark.args[0]])  # type: ignore[attr-defined]
 
 
 def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import sampling
-from tests.support.sampling import covering, one_in, pairs_in, pairs_of_values
+from tests.support.sampling import covering, each_in_turn, one_in, pairs_in, pairs_of_values, possible, without
 
 axes = st.lists(st.integers(1, 5), min_size=3, max_size=5)
 
@@ -82,11 +83,49 @@ def test_a_single_test_that_is_asked_for_runs(of_samples: None):
     assert all(pairs_of_values([t]) == [t] for t in tests)
 
 
+def in_two_languages(test: str, sizes: int) -> list[Any]:
+    """Tests of sizes and dtypes on three executors, of which the sizes are taken in turn."""
+    rows = [[str(n), dtype, device] for n in range(sizes) for dtype in "fi" for device in ("cpu", "vulkan", "wgpu")]
+    tests = items(test, rows)
+    for one, (size, *_) in zip(tests, rows, strict=True):
+        one.callspec.params = {"size": size}
+        one.get_closest_marker = lambda _: SimpleNamespace(args=("size",))
+    return tests
+
+
+def test_executors_of_one_driver_run_every_other_size_and_others_run_all(of_samples: None):
+    chosen = each_in_turn(in_two_languages("law", 5), [["vulkan", "wgpu"]])
+
+    sizes: dict[str, str] = defaultdict(str)
+    for size, _, device in (t.callspec._idlist for t in chosen):
+        sizes[device] += size
+    assert sizes == {"cpu": "0011223344", "vulkan": "002244", "wgpu": "1133"}
+
+
+def test_a_test_of_an_executor_without_the_other_runs(of_samples: None):
+    alone = [t for t in in_two_languages("law", 5) if "wgpu" in t.nodeid]
+
+    assert each_in_turn(alone, [["vulkan", "wgpu"]]) == alone
+
+
+def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: None):
+    tests = in_two_languages("law", 5)
+    for one in tests:
+        one.callspec.params = dict(zip(("size", "dtype", "device"), one.callspec._idlist, strict=True))
+        one.get_closest_marker = lambda _: without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
+
+    chosen = pairs_of_values(possible(tests))
+
+    assert [t for t in chosen if "f-wgpu" in t.nodeid] == []
+    assert {t.callspec._idlist[0] for t in chosen if "wgpu" in t.nodeid} == set("01234")
+
+
 def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampling, "IS_WHOLE", True)
     tests = items("many", list(grid([2, 3, 4]).values()))
 
     assert pairs_of_values(tests) == tests
+    assert len(each_in_turn(in_two_languages("law", 5), [["vulkan", "wgpu"]])) == 30
     assert one_in(3, list("abcdef")) == list("abcdef")
 
 

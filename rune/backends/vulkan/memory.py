@@ -24,6 +24,7 @@ from rune.backends.vulkan.memory_types import COHERENT, Types, choose
 from rune.records import dataclass
 
 SLAB_BYTES = 1 << 20
+KEPT_BYTES = 1 << 28  # cached where the host's memory is the device's
 PIECE_BYTES = 1 << 25  # of one staged copy
 # Bits that the package's constants lack.
 _BUFFER_HAS_ADDRESS = 0x20000  # VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
@@ -77,6 +78,7 @@ class VulkanMemory:
     def _pool(self, kinds: Types, is_mapped: bool) -> Pool:
         """A pool in the first of these types that fits."""
         heap = self.device.physical.heap_bytes[kinds[0].heap]
+        is_hosts = self.is_shared or self.device.physical.cores is not None
         return Pool(
             self.device.name,
             self._allocator(kinds, is_mapped),
@@ -84,6 +86,7 @@ class VulkanMemory:
             limit_bytes=heap,
             largest_bytes=min(heap, self.device.physical.largest_allocation_bytes),
             slab_bytes=SLAB_BYTES,
+            kept_bytes=KEPT_BYTES if is_hosts else None,
             settle=self.device.synchronize,
         )
 
