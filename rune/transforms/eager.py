@@ -16,6 +16,7 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
+from rune.backends.cpu.meanings import meaning
 from rune.backends.shared.apart import apart, is_long
 from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
@@ -84,12 +85,12 @@ def _computed(
     primitive: Primitive, data: Sequence[Value], params: Mapping[str, object], types: Sequence[ArrayType]
 ) -> Any:
     """What NumPy returns. Errors: OutOfMemory if there is no room for results of these types."""
-    assert primitive.reference is not None
+    run = meaning(primitive)
     try:
         with np.errstate(all="ignore"):
             if isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION and is_long(data):
-                return apart(partial(primitive.reference, *data, **params))
-            return primitive.reference(*data, **params)
+                return apart(partial(run, *data, **params))
+            return run(*data, **params)
     except (MemoryError, ValueError) as error:
         size_bytes = sum(math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types)
         if isinstance(error, ValueError) and size_bytes <= LARGEST_SIZE:

@@ -150,7 +150,7 @@ def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]
 def _sizes(spectrum: Spectrum) -> dict[str, int]:
     """The integers of a call by name."""
     if is_small(spectrum):
-        return _sizes_of_small(spectrum)
+        return {**symmetric.sizes_of(spectrum), "apart": sum(_bytes(spectrum).values())}
     work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer
     lanes = lapack.lanes_of(spectrum.dtype)
     lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))
@@ -171,15 +171,4 @@ def _sizes(spectrum: Spectrum) -> dict[str, int]:
         "lwork": work.numbers,
         "lrwork": work.reals,
         "liwork": work.integers,
-    }
-
-
-def _sizes_of_small(spectrum: Spectrum) -> dict[str, int]:
-    return {
-        "batch": spectrum.batch,
-        "apart": sum(_bytes(spectrum).values()),
-        "n": spectrum.rows,
-        "ld": symmetric.step_of(spectrum.rows, symmetric.shape_of(spectrum.dtype)),
-        "job": lapack.job_of(spectrum),
-        "triangle": lapack.triangle_of(spectrum),
     }

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rune.backends.cpu.meanings import meaning
 from rune.core.higher import equation_program
 from rune.core.primitive import EXTENSION, Direct, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
@@ -97,7 +98,7 @@ class LineWriter:
         primitive = equation.primitive
         if primitive.reference is None or not _is_plain(primitive):
             return False
-        function = _function_of(equation) or partial(primitive.reference, **equation.params)
+        function = _function_of(equation) or partial(meaning(primitive), **equation.params)
         dtypes = [v.type.dtype for v in equation.results] if primitive.multiple_results else None
         self.add(function, equation.operands, equation.results, dtypes)
         return True

@@ -148,6 +148,44 @@ def test_matrices_of_a_batch_have_the_bits_that_they_have_alone(n: int, dtype: t
         assert all(np.array_equal(x[k], y) for x, y in zip(together, alone, strict=True))
 
 
+@of_floats
+@pytest.mark.parametrize("shape", [(1, 1), (9, 9), (33, 33), (256, 256), (257, 257), (5, 7, 7), (0, 3, 3)])
+def test_an_eager_call_has_the_bits_of_a_compiled_one(shape: tuple[int, ...], dtype: type):
+    x = rnp.asarray(RNG.standard_normal(shape), dtype=dtype)  # each triangle is another matrix
+
+    for function in FUNCTIONS:
+        eager, compiled = (rune.tree.leaves(f(x)) for f in (function, rune.jit(function)))
+        assert [np.asarray(a).tobytes() for a in eager] == [np.asarray(a).tobytes() for a in compiled]
+
+
+FUNCTIONS = (
+    lambda x: rnp.linalg.eigh(x, "L", symmetrize_input=False),
+    lambda x: rnp.linalg.eigh(x, "U", symmetrize_input=False),
+    lambda x: rnp.linalg.eigvalsh(x, "U", symmetrize_input=False),
+)
+
+
+@of_floats
+def test_an_eager_gradient_has_the_signs_of_a_compiled_one(dtype: type):
+    x = rnp.asarray(drawn(12), dtype=dtype)
+
+    def first_vector(x: rune.Array) -> rune.Array:
+        return rnp.sum(rnp.linalg.eigh(x).eigenvectors[:, 0] * rnp.arange(12, dtype=dtype))
+
+    eager, compiled = rune.grad(first_vector)(x), rune.jit(rune.grad(first_vector))(x)
+    assert np.max(np.abs(np.asarray(eager) - np.asarray(compiled))) < 1e4 * np.finfo(dtype).eps
+
+
+def test_what_is_called_often_and_specialised_has_the_same_bits():
+    x = rnp.asarray(drawn(6), dtype=np.float32)
+    first = [np.asarray(a) for a in rnp.linalg.eigh(x)]
+
+    for _ in range(100):
+        often = [np.asarray(a) for a in rnp.linalg.eigh(x)]
+
+    assert all(map(np.array_equal, first, often))
+
+
 def test_lapack_is_asked_for_complex_and_for_larger_ones_alone(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
 

@@ -7,7 +7,11 @@ mirrored, and values are put in ascending order.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,11 +21,14 @@ from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.linalg import implicit_ql, lapack, moves, tridiagonal
 from rune.backends.cpu.linalg.batches import entry_function, task_maker
 from rune.backends.cpu.linalg.implicit_ql import powers_of
+from rune.backends.cpu.linalg.lapack import Spectrum
 from rune.backends.cpu.linalg.numbers import Reals
 from rune.backends.cpu.linalg.reflections import greatest_of_lanes
 from rune.backends.cpu.linalg.routines import declarations
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.backends.cpu.linalg.tridiagonal import TOGETHER, is_before, pieces
+from rune.backends.cpu.scratch import LINE
+from rune.backends.shared import host_memory
 from rune.lowering.codegen.llvm.names import bits_type
 from rune.lowering.codegen.llvm.text import Value
 
@@ -37,6 +44,18 @@ def scratch_of(rows: int, dtype: np.dtype) -> dict[str, int]:
     step = step_of(rows, shape)
     matrix = max(rows + TOGETHER, step) * step * shape.bytes
     return {"matrix": matrix, "work": matrix + _ROWS * step * shape.bytes}
+
+
+def sizes_of(spectrum: Spectrum) -> dict[str, int]:
+    """The integers of a call by name, but for those of the cores that share a batch."""
+    return {
+        "batch": spectrum.batch,
+        "apart": 0,
+        "n": spectrum.rows,
+        "ld": step_of(spectrum.rows, shape_of(spectrum.dtype)),
+        "job": lapack.job_of(spectrum),
+        "triangle": lapack.triangle_of(spectrum),
+    }
 
 
 def step_of(rows: int, shape: Shape) -> int:
@@ -76,6 +95,41 @@ def code(dtype: np.dtype) -> compiler.Code:
     integer = bits_type(shape.scalar)
     exponents = [f"declare {integer} @llvm.{x}.{integer}({integer}, {integer})" for x in ("umax", "umin")]
     return compiler.compile_module("symmetric", "\n\n".join([*lines, *exponents, *texts]), conventions.EFFORT)
+
+
+def decomposed(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
+    """Eigenvalues and, if asked for, vectors as columns: the bits that plans give them."""
+    call = _call(a.dtype, a.shape, lower, vectors)
+    source, values = np.ascontiguousarray(a), np.empty(a.shape[:-1], a.dtype)
+    columns = np.empty(a.shape if vectors else 0, a.dtype)
+    scratch = host_memory.aligned(sum(call.scratch))
+    matrix = scratch.ctypes.data
+    arrays = source.ctypes.data, values.ctypes.data, columns.ctypes.data, matrix, matrix + call.scratch[0]
+    call.function(*arrays, None, None, *call.numbers)
+    return (values, columns) if vectors else (values,)
+
+
+class _Call(NamedTuple):
+    """A call of the function but for its pointers. scratch: the bytes of each work array"""
+
+    function: Callable[..., None]
+    numbers: tuple[int, ...]
+    scratch: tuple[int, int]
+
+
+@functools.lru_cache(maxsize=256)
+def _call(dtype: np.dtype, shape: tuple[int, ...], lower: bool, vectors: bool) -> _Call:
+    n, batch = shape[-1], math.prod(shape[:-2])
+    numbers = {**sizes_of(Spectrum("eigh", dtype, batch, n, n, vectors, lower, False)), "chunk": batch}
+    matrix, work = (-(-nbytes // LINE) * LINE for nbytes in scratch_of(n, dtype).values())
+    return _Call(_entry(dtype), tuple(numbers[name] for name in SIGNATURE[1].split()), (matrix, work))
+
+
+@functools.cache
+def _entry(dtype: np.dtype) -> Callable[..., None]:
+    pointers, sizes = (names.split() for names in SIGNATURE)
+    kinds = [*[ctypes.c_void_p] * len(pointers), *[ctypes.c_int64] * len(sizes)]
+    return ctypes.CFUNCTYPE(None, *kinds)(code(dtype).address("symmetric"))
 
 
 def mirrored_function(shape: Shape) -> str:
