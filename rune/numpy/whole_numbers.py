@@ -12,6 +12,7 @@ from rune.array import Array, as_array
 from rune.control import while_loop
 from rune.core.interpreter import is_evaluating, type_of
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import along, static_int, value
@@ -126,7 +127,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         return _compiled(at, weights)(x)
 
 
-def _packed(x: Any, axis: int, weights: tuple[int, ...]) -> Any:
+def _packed(x: Value, axis: int, weights: tuple[int, ...]) -> Array:
     size, zeros = type_of(x).shape[axis], (0,) * type_of(x).ndim
     truth = c.astype(c.astype(x, dtypes.bool_), dtypes.u8)
     high = (*zeros[:axis], -size % 8, *zeros[axis + 1 :])
@@ -139,16 +140,16 @@ def _packed(x: Any, axis: int, weights: tuple[int, ...]) -> Any:
 
 
 @functools.cache
-def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Any], Any]:
+def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Value], Array]:
     """Bytes of an axis before the last, whose elements are far apart: of many, in one kernel."""
 
-    def packbits(x: Any) -> Any:
+    def packbits(x: Value) -> Array:
         return _packed(x, axis, weights)
 
     return jit(packbits)
 
 
-def _packed_by_numpy(x: Any, bitorder: str) -> Array:
+def _packed_by_numpy(x: Array, bitorder: str) -> Array:
     """Bytes of the last axis: NumPy has those of a vector by one instruction."""
     packed = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
     return Array(packed, ArrayType(packed.shape, dtypes.u8), x.place)

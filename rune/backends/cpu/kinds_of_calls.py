@@ -28,7 +28,7 @@ def transforms() -> ModuleType:
 
 @functools.cache
 def spectra() -> ModuleType:
-    """Decompositions by LAPACK."""
+    """Eigenvalues and singular values."""
     return locks.load("rune.backends.cpu.spectra")
 
 

@@ -2,8 +2,8 @@
 
 Lowering writes them as Python functions (lowering/host_calls.py), which they stay where sizes are
 symbolic, where a matrix is so large that somebody may want to stop LAPACK, and where LAPACK is
-hidden. Else the plan calls linalg/lapack.py. Its work arrays lie behind the arena's values, so
-that a call asks the system for nothing.
+hidden. Else the plan calls linalg/lapack.py, and for small real matrices linalg/symmetric.py. Work
+arrays lie behind the arena's values, so that a call asks the system for nothing.
 """
 
 from __future__ import annotations

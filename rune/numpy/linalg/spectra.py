@@ -59,7 +59,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types by way of f32.
     Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
     Equal eigenvalues make tangents of their vectors infinite or NaN, of the values they do not.
-    Source: LAPACK's heevd on the CPU, Jacobi's rotations elsewhere (Golub & Van Loan 4e, §8.5);
+    Source: LAPACK's heevd on the CPU, and implicit QL for compiled real matrices of few rows (Golub
+            & Van Loan 4e, §8.3); Jacobi's rotations elsewhere (§8.5);
             derivative: Giles 2008, §3.1.
 
     >>> import rune.numpy as rnp
