@@ -218,9 +218,9 @@ INNER = "inner"
 class Schedule:
     """The steps by which a kernel becomes loops; fields stand in the order of their application.
 
-    >>> schedule = parse("squares(i0=8) share(128)")
+    >>> schedule = parse("squares(i0=16, lanes=8) share(128)")
     >>> schedule.squares, str(schedule)
-    (Squares(axis='i0', side=8), 'squares(i0=8) share(128)')
+    (Squares(axis='i0', side=16, lanes=8), 'squares(i0=16, lanes=8) share(128)')
     """
 
     order: Order | None = None
