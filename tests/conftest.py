@@ -160,8 +160,10 @@ def _nothing_remembered():
     """
     yield
     import rune
+    from rune.backends.shared import host_memory
 
     rune.clear_caches()
+    host_memory.clear()  # up to 256 MiB of arrays' memory that waits to be used again
     gc.freeze()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import field, fields
-from functools import _lru_cache_wrapper, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-_memos: list[_lru_cache_wrapper[Any]] = []  # of the whole algebra
+_forget: list[Callable[[], None]] = []  # what each function of the algebra remembers
 _live: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _live_lock = locks.reentrant()
 
@@ -32,14 +32,14 @@ _live_lock = locks.reentrant()
 def memo(function: Callable[P, T]) -> Callable[P, T]:
     """Remember the last 32,768 answers of a function, until all are forgotten."""
     remembered = lru_cache(maxsize=1 << 15)(function)
-    _memos.append(remembered)
+    _forget.append(remembered.cache_clear)
     return cast("Callable[P, T]", remembered)
 
 
 def forget() -> None:
     """Drop what the algebra remembers, and with it the sizes that nobody else mentions."""
-    for remembered in _memos:
-        remembered.cache_clear()
+    for forget_one in _forget:
+        forget_one()
 
 
 class _Once(type):

@@ -7,7 +7,7 @@ RUNE_TEST_WHOLE=1 tries every size, and all forms of a system on every executor.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ but_f64_in_wgsl = without(lambda way, kind, **_: way.startswith("wgpu") and kind
 ERRORS = {"float32": 1e-5, "float64": 1e-13, "complex64": 1e-5}
 
 
-def forms(n: int, way: str) -> list[tuple[bool, bool, bool]]:
+def forms(n: int, way: str) -> Sequence[tuple[bool, ...]]:
     """All of them on the CPU; where each is compiled for a second, a half at two sizes, the
     other at the next two."""
     if IS_WHOLE or way == "eager" or way.startswith("cpu"):

@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import sampling
-from tests.support.sampling import covering, each_in_turn, one_in, pairs_in, pairs_of_values, possible, without
+from tests.support.sampling import (
+    covering,
+    each_in_turn,
+    names_of_values,
+    one_in,
+    pairs_in,
+    pairs_of_values,
+    possible,
+    without,
+)
 
 axes = st.lists(st.integers(1, 5), min_size=3, max_size=5)
 
@@ -97,7 +106,7 @@ def test_executors_of_one_driver_run_every_other_size_and_others_run_all(of_samp
     chosen = each_in_turn(in_two_languages("law", 5), [["vulkan", "wgpu"]])
 
     sizes: dict[str, str] = defaultdict(str)
-    for size, _, device in (t.callspec._idlist for t in chosen):
+    for size, _, device in map(names_of_values, chosen):
         sizes[device] += size
     assert sizes == {"cpu": "0011223344", "vulkan": "002244", "wgpu": "1133"}
 
@@ -117,7 +126,7 @@ def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: Non
     chosen = pairs_of_values(possible(tests))
 
     assert [t for t in chosen if "f-wgpu" in t.nodeid] == []
-    assert {t.callspec._idlist[0] for t in chosen if "wgpu" in t.nodeid} == set("01234")
+    assert {names_of_values(t)[0] for t in chosen if "wgpu" in t.nodeid} == set("01234")
 
 
 def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
