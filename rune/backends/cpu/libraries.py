@@ -19,9 +19,9 @@ from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.backends.cpu.fft.forms import Form
-    from rune.backends.cpu.gemm import library as gemm
+    from rune.backends.cpu.gemm import library as gemm_types
     from rune.backends.cpu.gemm.pieces import Product
-    from rune.backends.cpu.linalg import library as linalg
+    from rune.backends.cpu.linalg import library as linalg_types
 
 Word = tuple[str, ...]  # of an address, the same in every process
 DOT, STRIDED_DOT, FACTOR = "dot", "strided_dot", "factor"
@@ -29,13 +29,13 @@ _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
 
 
 @functools.cache
-def _gemm() -> ModuleType:
+def gemm() -> ModuleType:
     """Products of matrices: for the first plan that has one."""
     return locks.load("rune.backends.cpu.gemm.library")
 
 
 @functools.cache
-def _linalg() -> ModuleType:
+def linalg() -> ModuleType:
     """Factorisations, likewise."""
     return locks.load("rune.backends.cpu.linalg.library")
 
@@ -58,8 +58,8 @@ class Need:
 
     kind: str
     dtype: str
-    pieces: Sequence[gemm.Group]
-    functions: Sequence[gemm.Group] = ()
+    pieces: Sequence[gemm_types.Group]
+    functions: Sequence[gemm_types.Group] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +76,22 @@ class Libraries:
         if address:
             return address
         pieces = self.pieces(DOT, dtype)
-        pieces.need(_gemm().pieces().pieces_of_dots(pieces.shape, self.cores, products))
+        pieces.need(gemm().pieces().pieces_of_dots(pieces.shape, self.cores, products))
         return pieces.address("dot")
 
     def strided_dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
         """The address of products of views, likewise."""
         pieces = self.pieces(STRIDED_DOT, dtype)
-        pieces.need(_gemm().strided().pieces_of(pieces.shape, self.cores, products))
-        return _gemm().strided_module(dtype, *self._shared).address("dot")
+        pieces.need(gemm().strided().pieces_of(pieces.shape, self.cores, products))
+        return gemm().strided_module(dtype, *self._shared).address("dot")
 
     def transform(self, dtype: np.dtype, forms: Sequence[Form], form: Form) -> int:
         """The address of the routine of a form, with all of these compiled at once."""
         return _fft().transform_address(dtype, *self._shared, forms, form)
 
-    def factors(self, dtype: np.dtype) -> linalg.Library:
+    def factors(self, dtype: np.dtype) -> linalg_types.Library:
         """The functions of matrices."""
-        return _linalg().library(dtype, *self._shared)
+        return linalg().library(dtype, *self._shared)
 
     @property
     def _shared(self) -> tuple[int, int, int]:
@@ -114,16 +114,14 @@ class Libraries:
         address = (of_system(dtype) if need.kind == DOT else 0) or self._product(need, dtype)
         return {(need.kind, need.dtype): address}
 
-    def pieces(self, kind: str, dtype: np.dtype) -> gemm.Library:
+    def pieces(self, kind: str, dtype: np.dtype) -> gemm_types.Library:
         """The pieces of products. Errors: CompileError for another dtype."""
-        return _gemm().library(dtype, *self._shared, kind)
+        return gemm().library(dtype, *self._shared, kind)
 
     def _product(self, need: Need, dtype: np.dtype) -> int:
         pieces = self.pieces(need.kind, dtype)
         pieces.need_groups(need.pieces)
-        return (
-            pieces.address("dot") if need.kind == DOT else _gemm().strided_module(dtype, *self._shared).address("dot")
-        )
+        return pieces.address("dot") if need.kind == DOT else gemm().strided_module(dtype, *self._shared).address("dot")
 
 
 def of_system(dtype: np.dtype) -> int:

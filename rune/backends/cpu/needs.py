@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from rune import dtypes
 from rune.backends.cpu import kinds_of_calls
-from rune.backends.cpu.gemm import library as gemm
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.libraries import DOT, FACTOR, STRIDED_DOT, Need, of_system
-from rune.backends.cpu.linalg import library as linalg
+from rune.backends.cpu.libraries import DOT, FACTOR, STRIDED_DOT, Need, gemm, linalg, of_system
 from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.plan import Call, Plan, all_steps
 
@@ -28,7 +26,7 @@ def _products(plan: Plan, host: Host) -> list[Need]:
             needs.append(Need(routine, dtypes.short(dtype), ()))
             continue
         library = host.libraries.pieces(routine, dtype)
-        of_routine = gemm.pieces().pieces_of_dots if routine == DOT else gemm.strided().pieces_of
+        of_routine = gemm().pieces().pieces_of_dots if routine == DOT else gemm().strided().pieces_of
         groups = library.groups_of(of_routine(library.shape, host.cores, products))
         needs.append(Need(routine, dtypes.short(dtype), groups))
     return needs
@@ -38,6 +36,6 @@ def _factors(plan: Plan, host: Host) -> list[Need]:
     needs = []
     for dtype, factors in kinds_of_calls.factors().factors_of(plan).items():
         library = host.libraries.factors(dtype)
-        functions, tiles = linalg.routines().functions_of(factors, library.shape)
+        functions, tiles = linalg().routines().functions_of(factors, library.shape)
         needs.append(Need(FACTOR, dtypes.short(dtype), library.tiles.groups_of(tiles), library.groups_of(functions)))
     return needs
