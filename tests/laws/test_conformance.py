@@ -184,7 +184,7 @@ def edge_operands(sample: Sample) -> list[np.ndarray]:
 @each_primitive
 def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(primitive: Primitive, device: Device):
     every = results_of(primitive.family, device)[primitive]
-    results = [(one.sample, one.at_edges) for one in every if one.at_edges is not None]
+    results = [(one.sample, out) for one in every if (out := one.at_edges) is not None]
 
     assert results or primitive.family not in ELEMENTWISE
     for sample, out in results:

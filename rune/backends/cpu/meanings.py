@@ -25,6 +25,7 @@ def meaning(primitive: Primitive) -> Callable[..., Any]:
 
 
 def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
+    assert eigh.reference is not None
     is_small = a.size > 0 and a.dtype not in dtypes.COMPLEX and a.shape[-1] <= _symmetric().MOST
     decomposed = _symmetric().decomposed if is_small else eigh.reference
     return decomposed(a, lower=lower, vectors=vectors)

@@ -113,15 +113,15 @@ def program_maker(
 class NamedAxes(Interpreter):
     """Names axes, and leaves all operations to the interpreter around."""
 
-    __slots__ = ("axes",)
+    __slots__ = ("named",)
 
-    def __init__(self, parent: Interpreter, axes: Mapping[Hashable, Axis]):
+    def __init__(self, parent: Interpreter, named: Mapping[Hashable, Axis]):
         super().__init__(parent)
-        self.axes = axes
+        self.named = named
 
     def named_axis(self, name: Hashable) -> Axis | None:
         """The axis of that name, if it is one of these."""
-        return self.axes.get(name)
+        return self.named.get(name)
 
 
 def parse_program(

@@ -23,7 +23,8 @@ from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op,
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.text import parse
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
-from tests.lowering.codegen.spirv_run import kernel_of, operations
+from tests.lowering.codegen.spirv_run import kernel_of
+from tests.lowering.codegen.spirv_run import operations as operations_of
 from tests.lowering.kernel.examples import TEXTS, example
 
 
@@ -401,7 +402,7 @@ def test_what_no_buffer_can_hold_is_refused(dtype):
         render(parse(text))
 
 
-@pytest.mark.parametrize("expr", operations(dtypes.f16), ids=str)
+@pytest.mark.parametrize("expr", operations_of(dtypes.f16), ids=str)
 def test_nothing_can_be_done_with_a_dtype_that_the_language_lacks(expr: Op | Cast):
     with pytest.raises(DtypeError):
         render(kernel_of(expr, dtypes.f16))
