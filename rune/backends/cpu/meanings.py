@@ -7,9 +7,8 @@ decomposed by the code that a compiled one is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from rune.core.primitive import Primitive
 from rune.ops.linalg.eigh import eigh
 
 
-def meaning(primitive: Primitive) -> Callable[..., Any]:
+def meaning(primitive: Primitive) -> Callable[..., np.ndarray | Sequence[np.ndarray]]:
     """A function of NumPy arrays and parameters. The primitive must have a meaning in NumPy."""
     assert primitive.reference is not None
     return _eigh if primitive is eigh else primitive.reference
