@@ -28,6 +28,7 @@ CALLBACK = "callback"  # the routine of the plan's step
 
 
 Call = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], list[np.ndarray]]
+Meaning = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,11 +84,14 @@ class LibraryCall:
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, of the types that the plan holds."""
-        reference = self.primitive.reference
-        assert reference is not None
+        assert self.primitive.reference is not None
+        return self.by(self.primitive.reference, arrays, types)
+
+    def by(self, function: Meaning, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
+        """What a function gives that means the same."""
         # NaN and infinity are ordinary results, as in a kernel, so NumPy should not warn.
         with np.errstate(all="ignore"):
-            results = reference(*arrays, **dict(self.params))
+            results = function(*arrays, **dict(self.params))
         results = results if self.primitive.multiple_results else (results,)
         return [np.asarray(x, t.dtype) for x, t in zip(results, types, strict=True)]
 

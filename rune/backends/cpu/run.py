@@ -59,6 +59,12 @@ def _callbacks() -> ModuleType:
 
 
 @functools.cache
+def _cpu_callbacks() -> ModuleType:
+    """What these are on the CPU, likewise."""
+    return locks.load("rune.backends.cpu.callbacks")
+
+
+@functools.cache
 def _shortage() -> ModuleType:
     """What takes the memory: for the first time that it is short."""
     return locks.load("rune.backends.shared.shortage")
@@ -92,7 +98,7 @@ class CpuExecutable:
 
     def callbacks_of(self, plan: Plan) -> Callbacks:
         """The Python functions that the plan calls."""
-        return _callbacks().Callbacks(plan)
+        return _cpu_callbacks().CpuCallbacks(plan)
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import locks, profiling
+from rune.backends.cpu.callbacks import CpuCallbacks
 from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.run import CpuExecutable
-from rune.backends.shared.callbacks import Callbacks
 from rune.backends.shared.executor import size_values
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rune.backends.shared.timing import Meter
 
 
-class TimedCallbacks(Callbacks):
+class TimedCallbacks(CpuCallbacks):
     """The Python functions of one plan, which tell how long they waited for the interpreter."""
 
     def __init__(self, plan: Plan, clock: Clock):
@@ -57,7 +57,7 @@ class TimedExecutable(CpuExecutable):
         self._turn = locks.reentrant()  # a callback may call the same plan
         super().__init__(plan, host, work)
 
-    def callbacks_of(self, plan: Plan) -> Callbacks:
+    def callbacks_of(self, plan: Plan) -> CpuCallbacks:
         """Python functions that tell how long they waited for the interpreter."""
         return TimedCallbacks(plan, self._clock)
 

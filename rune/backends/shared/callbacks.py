@@ -68,8 +68,12 @@ class Callbacks:
         self._functions.append(function)
         return function
 
+    def called(self, step: Call) -> HostFunction:
+        """The function that a step calls."""
+        return function_of(step)
+
     def _entry(self, step: Call) -> Callable[[int], int]:
-        function, names, outputs = function_of(step), self._names, len(step.outputs)
+        function, names, outputs = self.called(step), self._names, len(step.outputs)
         slots = [s.type for s in (*step.outputs, *step.inputs)]
         places, count = len(slots), len(slots) + len(names)
         words_type = ctypes.c_int64 * count

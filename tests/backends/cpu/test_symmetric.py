@@ -196,3 +196,14 @@ def is_native(n: int, dtype: type) -> bool:
     explained = rune.explain(lambda x: rnp.linalg.eigh(x))(rnp.zeros((n, n), dtype=dtype))
     (step,) = [s for s in all_steps(explained.plan) if isinstance(s, Call) and s.routine == "callback"]
     return spectrum_of(step) is not None
+
+
+@of_floats
+@pytest.mark.parametrize("n", [3, 33, 257])
+def test_where_a_size_is_open_the_bits_are_the_same(n: int, dtype: type):
+    x = rnp.asarray(drawn(n), dtype=dtype)
+    decompose = rune.jit(rnp.linalg.eigh, dims={"n": (1, 300)}, in_dims=("n,n",))
+
+    opened = [np.asarray(a).tobytes() for a in decompose(x)]
+
+    assert opened == [np.asarray(a).tobytes() for a in rune.jit(rnp.linalg.eigh)(x)]
