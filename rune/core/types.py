@@ -145,9 +145,10 @@ def _remembered(key: _Key) -> ArrayType:
     with _lock:
         interned = _recent.setdefault(key, _older.get(key, new))
         if len(_recent) > MOST_RECENT:
-            for other in [*_recent]:  # none is in neither dictionary for a moment
-                _older[other] = _recent[other]
-                del _recent[other]
+            # None is in neither dictionary for a moment; the collector may come here in between.
+            for other, type in [*_recent.items()]:
+                _older[other] = type
+                _recent.pop(other, None)
         return interned
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -26,8 +29,8 @@ def alive() -> int:
     return sum(t.shape[1:] == (31,) for t in objects)
 
 
-def columns(count: int) -> list[ArrayType]:
-    return [ArrayType((rows, 31), dtypes.f32) for rows in range(1, count + 1)]
+def columns(most: int) -> list[ArrayType]:
+    return [ArrayType((rows, 31), dtypes.f32) for rows in range(1, most + 1)]
 
 
 def test_types_that_nobody_holds_are_forgotten_but_for_the_latest():
@@ -49,3 +52,20 @@ def test_threads_that_ask_for_equal_types_get_the_same():
         results = list(pool.map(columns, [8 * RECENT] * 4))
 
     assert all(len({id(t) for t in same}) == 1 for same in zip(*results, strict=True))
+
+
+def test_what_the_collector_runs_may_ask_for_types_while_older_ones_are_put_aside(monkeypatch: pytest.MonkeyPatch):
+    numbers = count(1)
+
+    class Interrupted(WeakValueDictionary):
+        """Each entry is a moment at which the collector runs somebody's code."""
+
+        def __setitem__(self, key: Hashable, type: ArrayType) -> None:
+            super().__setitem__(key, type)
+            if (number := next(numbers)) < RECENT:
+                ArrayType((number, 37), dtypes.f32)
+
+    monkeypatch.setattr(types, "_older", Interrupted())
+    some = columns(4 * RECENT)
+
+    assert all(a is b for a, b in zip(some, columns(4 * RECENT), strict=True))
