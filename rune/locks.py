@@ -23,7 +23,7 @@ import weakref
 from _thread import interrupt_main
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from importlib import import_module
 from operator import methodcaller
@@ -77,12 +77,15 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
 
 
 loading = held(threading.RLock())  # while a library is loaded and made ready
+_loaded: set[str] = set()  # by `load`: looking them up again creates nothing
 
 
 def load(name: str) -> ModuleType:
     """Import a module on first use, by its whole name. Errors: those of importing it."""
-    with loading, _without_collections():
-        return import_module(name)
+    with loading, nullcontext() if name in _loaded else _without_collections():
+        module = import_module(name)
+        _loaded.add(name)
+        return module
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from rune import locks
+from rune import dtypes, locks
 from rune.backends.cpu import llvm
 from tests.architecture.sources import Source, sources
 
@@ -416,3 +416,14 @@ def test_what_a_loaded_module_creates_is_old_at_once():
 
 def test_loading_a_module_thaws_nothing_that_the_program_froze():
     assert run(LOADS.format(before="gc.freeze()"))[0].split()[1] == "0"
+
+
+def test_a_module_that_is_loaded_already_is_looked_up_without_a_look_at_the_heap(monkeypatch: pytest.MonkeyPatch):
+    looks: list[int] = []
+    locks.load("rune.dtypes")
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: looks.append(1) or 1)
+
+    for _ in range(3):
+        assert locks.load("rune.dtypes") is dtypes
+
+    assert looks == []
