@@ -7,9 +7,9 @@ record a context carries the interpreter that is current and the settings (decis
     errors.Frame                  the user's line that is being worked on
     scopes.Scope                  the names of the scopes around
     effects.Handlers              the handlers of effects
-    dims.guards.Questions         what was asked of symbolic sizes
+    dims.guards.Questions         the comparisons of symbolic sizes that were asked for
     core.axes.LaneAxis            the axis of lanes whose batch rule runs
-    profiling.Profile             who gathers what is done
+    profiling.Profile             the profile that gathers events
     transforms.references.Frame   the body under way, for references from outside of it
     transforms.callers.Callers    who makes the calls of jitted functions
     transforms.inspect.cache_misses.Collectors, checkify.calls.State, as_jax.flags.Options
@@ -49,7 +49,7 @@ def put(kind: type[T], entry: T | None) -> None:
 class inside(Generic[T]):
     """Inside the block this is the entry of its type; None: there is none.
 
-    At its end that type alone is as it was: blocks of several types may end in any order.
+    Leaving it restores this type alone: blocks of several types may end in any order.
     """
 
     __slots__ = ("entry", "kind", "outer")

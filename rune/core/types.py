@@ -145,7 +145,7 @@ def _remembered(key: _Key) -> ArrayType:
     with _lock:
         interned = _recent.setdefault(key, _older.get(key, new))
         if len(_recent) > MOST_RECENT:
-            # None is in neither dictionary for a moment; the collector may come here in between.
+            # Each is in one of the two all the time: the collector may run code that asks for it.
             for other, type in [*_recent.items()]:
                 _older[other] = type
                 _recent.pop(other, None)

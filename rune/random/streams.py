@@ -96,7 +96,7 @@ class Taken:
     names: Mapping[str, Frame | None]
 
     def then(self, more: Taken) -> Taken:
-        """This and what is taken next. Errors: ArgumentError for a name that is in both."""
+        """The sum of this and a later use. Errors: ArgumentError for a name that is in both."""
         for name, frame in more.names.items():
             if name in self.names:
                 raise ArgumentError(

@@ -1,7 +1,7 @@
 """The package's own source as data: files, their syntax trees, what each imports.
 
-Trees of all files together are four million objects and 900 MB, so none is held: what is asked of
-a file more than once is remembered as the few words that answer it.
+Trees of all files together are four million objects and 900 MB, so none is held: answers that are
+needed more than once are remembered instead.
 """
 
 from __future__ import annotations

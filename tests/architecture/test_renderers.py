@@ -1,9 +1,9 @@
 """What a language costs: lines of code of its renderer, and of the data of a dialect of C.
 
 A new C-like language is at most 150 lines of data, any new language at most 600 of code, beside
-what renderers share. CUDA C has functions as text, for matrix units above all, besides.
-SPIR-V is two things: `binary` encodes modules, and the renderer reads, for devices whose loads are
-dear, what a subgroup needs as one; LLVM's puts loops into lanes and sums into vectors.
+what renderers share. CUDA C also has functions as text, most of them for matrix units.
+SPIR-V is two things: `binary` encodes modules; the renderer also combines the loads of a subgroup,
+for devices where loads are expensive. LLVM's puts loops into lanes and sums into vectors.
 """
 
 from __future__ import annotations

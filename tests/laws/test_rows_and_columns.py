@@ -71,12 +71,12 @@ def test_large_elementwise_results_are_numpys(size: int, dtype: np.dtype, device
 
 
 def turned(xp: Any, x: Any) -> Any:
-    """With a row and a column of itself."""
+    """The transpose with a column and a row of the array."""
     return x.T * x[:, 0] - x[:1].T
 
 
 def beside_itself(xp: Any, x: Any) -> Any:
-    """With what it was."""
+    """The transpose plus the same elements in the order of the array."""
     return x.T + xp.reshape(x, x.T.shape)
 
 

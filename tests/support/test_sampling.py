@@ -93,7 +93,7 @@ def test_a_single_test_that_is_asked_for_runs(of_samples: None):
 
 
 def in_two_languages(test: str, sizes: int) -> list[Any]:
-    """Tests of sizes and dtypes on three executors, of which the sizes are taken in turn."""
+    """Tests of sizes and dtypes on three executors, two of which take turns over the sizes."""
     rows = [[str(n), dtype, device] for n in range(sizes) for dtype in "fi" for device in ("cpu", "vulkan", "wgpu")]
     tests = items(test, rows)
     for one, (size, *_) in zip(tests, rows, strict=True):

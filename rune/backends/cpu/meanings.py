@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from rune import dtypes, locks
+from rune import locks
 from rune.core.primitive import Primitive
 from rune.ops.linalg.eigh import eigh
 
@@ -25,7 +25,7 @@ def meaning(primitive: Primitive) -> Callable[..., np.ndarray | Sequence[np.ndar
 
 def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
     assert eigh.reference is not None
-    is_small = a.size > 0 and a.dtype not in dtypes.COMPLEX and a.shape[-1] <= _symmetric().MOST
+    is_small = a.size > 0 and _symmetric().is_small(a.shape[-1], a.dtype)
     decomposed = _symmetric().decomposed if is_small else eigh.reference
     return decomposed(a, lower=lower, vectors=vectors)
 

@@ -22,4 +22,9 @@ class Scratch:
 def behind(plan: Plan, sizes: Iterable[int]) -> Scratch | None:
     """Memory for the routine that wants most; None where none wants any."""
     most = max(sizes, default=0)
-    return Scratch((plan.arena_bytes + (LINE - 1)) // LINE * LINE, most) if most else None
+    return Scratch(in_lines(plan.arena_bytes), most) if most else None
+
+
+def in_lines(nbytes: Size) -> Size:
+    """The bytes of the lines that so many bytes take."""
+    return (nbytes + (LINE - 1)) // LINE * LINE

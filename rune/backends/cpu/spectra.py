@@ -12,14 +12,13 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from rune import dtypes
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.linalg import lapack, symmetric
 from rune.backends.cpu.linalg.batches import Signature
 from rune.backends.cpu.linalg.lapack import Spectrum
 from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
-from rune.backends.cpu.scratch import LINE
+from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
 from rune.lowering.codegen.llvm.text import Value
@@ -75,8 +74,7 @@ def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
 
 def is_small(spectrum: Spectrum) -> bool:
     """Whether it goes without LAPACK."""
-    is_real = spectrum.dtype not in dtypes.COMPLEX
-    return spectrum.routine == "eigh" and is_real and spectrum.rows <= symmetric.MOST
+    return spectrum.routine == "eigh" and symmetric.is_small(spectrum.rows, spectrum.dtype)
 
 
 def calls_python(plan: Plan) -> bool:
@@ -101,10 +99,9 @@ def shares_of(spectrum: Spectrum, cores: int) -> int:
 
 def _bytes(spectrum: Spectrum) -> dict[str, int]:
     if is_small(spectrum):
-        sizes = symmetric.scratch_of(spectrum.rows, spectrum.dtype)
-    else:
-        sizes = lapack.scratch_of(spectrum, lapack.lanes_of(spectrum.dtype))
-    return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
+        return symmetric.scratch_of(spectrum.rows, spectrum.dtype)
+    sizes = lapack.scratch_of(spectrum, lapack.lanes_of(spectrum.dtype))
+    return {name: int(in_lines(size)) for name, size in sizes.items()}
 
 
 def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, pool: Pool) -> None:
@@ -150,7 +147,7 @@ def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]
 def _sizes(spectrum: Spectrum) -> dict[str, int]:
     """The integers of a call by name."""
     if is_small(spectrum):
-        return {**symmetric.sizes_of(spectrum), "apart": sum(_bytes(spectrum).values())}
+        return symmetric.sizes_of(spectrum)
     work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer
     lanes = lapack.lanes_of(spectrum.dtype)
     lda, ldv = (-(-x // lanes) * lanes for x in (m, vr))

@@ -46,7 +46,8 @@ _KINDS = [Kind.SERIAL, Kind.VECTOR]
 def choose_squares(kernel: Kernel, side: int, lanes: int = 1) -> Squares | None:
     """The squares to walk in, if some access walks another axis than the last one.
 
-    lanes: side of the blocks of large arrays, of which squares have some; of short axes, one
+    lanes: the side of the blocks that a square of a large array is divided into; on short axes a
+           square is one block
     """
     if lanes > 1 and _is_worth_blocks(kernel):
         return _squares_of(kernel, BLOCKS * lanes, lanes) or _squares_of(kernel, lanes, lanes)

@@ -255,7 +255,7 @@ class Emitter:
         return [(atom, at, where) for atom, at, where in self.parts(equation, resolved, guard) if isinstance(atom, Var)]
 
     def shown(self, equation: Equation, indices: Indices) -> Resolved:
-        """What a view shows; it is asked before and after what it needs is answered."""
+        """What a view shows; remembered, as it is needed before and after its operands."""
         key = equation.results[0], indices
         if key not in self.resolved:
             self.resolved[key] = resolve(equation, indices)

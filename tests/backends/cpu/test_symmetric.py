@@ -207,3 +207,16 @@ def test_where_a_size_is_open_the_bits_are_the_same(n: int, dtype: type):
     opened = [np.asarray(a).tobytes() for a in decompose(x)]
 
     assert opened == [np.asarray(a).tobytes() for a in rune.jit(rnp.linalg.eigh)(x)]
+
+
+@of_floats
+@pytest.mark.parametrize("n", [1, 9, 33])
+def test_an_eager_call_decomposes_a_view(n: int, dtype: type):
+    data = rnp.asarray(RNG.standard_normal((2 * n, 3 * n)), dtype=dtype)
+    stack = rnp.asarray(RNG.standard_normal((n, 4, n)), dtype=dtype)
+
+    for view in (data[::2, ::3], data[::2, 2 * n - 1 : n - 1 : -1].T, rnp.swapaxes(stack, 0, 1)):
+        copy = rnp.asarray(np.asarray(view).copy(), dtype=dtype)
+        for function in FUNCTIONS:
+            dense, strided = (rune.tree.leaves(function(x)) for x in (copy, view))
+            assert all(map(np.array_equal, map(np.asarray, dense), map(np.asarray, strided)))

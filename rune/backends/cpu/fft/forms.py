@@ -189,7 +189,7 @@ def halves_of(form: Form, lanes: int) -> tuple[int, int] | None:
 
 
 def scratch_bytes(form: Form, shape: Shape) -> int:
-    """Memory that the routine is given: for what lies between the halves of a row."""
+    """The bytes of work memory that the routine needs between the two halves of a row."""
     factors = split_of(form.n, shape.lanes)
     if halves_of(form, shape.lanes) is None or factors is None:
         return 0

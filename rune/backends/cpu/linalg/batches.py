@@ -74,7 +74,7 @@ class Task:
         make.each(count, one)
 
     def text(self, one: Callable[[Value], None]) -> str:
-        """The function, of what it does with one matrix."""
+        """The text of the function, given what it does with one matrix."""
         make, (words,), (begin, end) = self.of.make, self.of.make.pointers("words"), self.of.make.sizes("begin end")
         make.writer.count_up(begin, end, 1, make.watched(make.watch_of(words), one))
         return make.text(f"{self.routine}_task(ptr %words, i64 %begin, i64 %end)")

@@ -257,7 +257,7 @@ def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
         off, here = make.scalar(block.e_at(i)), make.scalar(block.d_at(i))
         r = p + off
         writer.either(turn > 0, lambda: writer.store(s * r, block.e_at(i + 1)))
-        # One quotient instead of two factors, and r / p beside it: what is waited for is short.
+        # One quotient instead of two factors, beside r / p: a short chain of waits.
         following = p.fma(here - shift, -(off * gamma)) / r
         writer.store(gamma + (here - following), block.d_at(i + 1))
         usual = following * following * (r / p)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rune import dtypes
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import Shape, shape_for
@@ -27,7 +28,7 @@ from rune.backends.cpu.linalg.reflections import greatest_of_lanes
 from rune.backends.cpu.linalg.routines import declarations
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.backends.cpu.linalg.tridiagonal import TOGETHER, is_before, pieces
-from rune.backends.cpu.scratch import LINE
+from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.lowering.codegen.llvm.names import bits_type
 from rune.lowering.codegen.llvm.text import Value
@@ -38,19 +39,25 @@ _ALIASED_BYTES = 512
 _ROWS = 7  # of memory besides two matrices
 
 
+def is_small(rows: int, dtype: np.dtype) -> bool:
+    """Whether matrices are decomposed by this code."""
+    return 0 < rows <= MOST and dtype not in dtypes.COMPLEX
+
+
 def scratch_of(rows: int, dtype: np.dtype) -> dict[str, int]:
-    """The bytes of each array that a call works in, by its name among the parameters."""
+    """The bytes of each array that a core works in, in lines, by its name among the parameters."""
     shape = shape_of(dtype)
     step = step_of(rows, shape)
     matrix = max(rows + TOGETHER, step) * step * shape.bytes
-    return {"matrix": matrix, "work": matrix + _ROWS * step * shape.bytes}
+    sizes = {"matrix": matrix, "work": matrix + _ROWS * step * shape.bytes}
+    return {name: int(in_lines(size)) for name, size in sizes.items()}
 
 
 def sizes_of(spectrum: Spectrum) -> dict[str, int]:
-    """The integers of a call by name, but for those of the cores that share a batch."""
+    """The integers of a call by name, but for the matrices of each core (`chunk`)."""
     return {
         "batch": spectrum.batch,
-        "apart": 0,
+        "apart": sum(scratch_of(spectrum.rows, spectrum.dtype).values()),
         "n": spectrum.rows,
         "ld": step_of(spectrum.rows, shape_of(spectrum.dtype)),
         "job": lapack.job_of(spectrum),
@@ -121,8 +128,9 @@ class _Call(NamedTuple):
 def _call(dtype: np.dtype, shape: tuple[int, ...], lower: bool, vectors: bool) -> _Call:
     n, batch = shape[-1], math.prod(shape[:-2])
     numbers = {**sizes_of(Spectrum("eigh", dtype, batch, n, n, vectors, lower, False)), "chunk": batch}
-    matrix, work = (-(-nbytes // LINE) * LINE for nbytes in scratch_of(n, dtype).values())
-    return _Call(_entry(dtype), tuple(numbers[name] for name in SIGNATURE[1].split()), (matrix, work))
+    scratch = scratch_of(n, dtype)
+    listed = tuple(numbers[name] for name in SIGNATURE[1].split())
+    return _Call(_entry(dtype), listed, (scratch["matrix"], scratch["work"]))
 
 
 @functools.cache

@@ -121,7 +121,7 @@ def reflection_function(shape: Shape) -> str:
     writer.store(one, size_at)
     squares()
     head, total = (writer.load(shape.scalar, x) for x in (head_at, total_at))
-    # Squares that nearly vanish: once more, of larger numbers.
+    # If the squares nearly underflow, scale the row up and compute them again.
     writer.either(head.fma(head, total) < LEAST[shape.scalar], enlarge)
     head, total, size = (writer.load(shape.scalar, x) for x in (head_at, total_at, size_at))
     is_done = total.equals(0.0)

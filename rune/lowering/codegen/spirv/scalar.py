@@ -84,7 +84,7 @@ def constant(writer: Writer, dtype: np.dtype, value: Plain) -> Value:
     return Value(writer, dtype, writer.constant(KINDS[dtype], value))
 
 
-# What gives an operation on operands of a dtype: an instruction, or what is made of some.
+# How an operation on operands of a dtype is written: one instruction, or a function of several.
 Spelled = Op | Glsl | Callable[..., Value]
 Table = Mapping[str, Spelled]
 

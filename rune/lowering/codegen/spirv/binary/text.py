@@ -3,8 +3,8 @@
     %41 = AccessChain ptr f32 %28 0 %40
     %42 = Load f32 %41 Aligned 4
 
-Types and constants stand where they are used, and names where the module gives them; what is left
-has its id. Decorations stand behind what they are about. Only instructions of words.py.
+Types and constants stand where they are used, and names where the module gives them; everything
+else by its id. Decorations follow the line they apply to. Only instructions of words.py are known.
 """
 
 from __future__ import annotations
