@@ -4,7 +4,7 @@ A plan becomes one program, whose binary is kept on disk; run.py enqueues it. In
 share one arena per device, which grows to the largest plan: commands run in order, so that one
 call's arena is free for the next, and so is memory that returned to the pool. Copies to a busy
 device go through pinned memory (staging.py), so that the host need not wait; a second queue is for
-copies beside programs (aside.py).
+copies beside programs (aside.py). PoCL reads short declarations instead of its header (header.py).
 
 RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
 behind the whole ones.
@@ -24,6 +24,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.opencl.aside import Aside
 from rune.backends.opencl.functions import Functions, functions
+from rune.backends.opencl.header import DECLARED, OF_THE_DRIVER, TRIAL, Header
 from rune.backends.opencl.run import OpenCLExecutable
 from rune.backends.opencl.staging import Staging
 from rune.backends.opencl.waiting import Abandoned, wait_for
@@ -60,9 +61,10 @@ def _driver() -> Any:
         return pyopencl
 
 
+_POCL = "Portable Computing Language"
 # Platforms that keep compiled kernels on disk themselves. pocl compiles every kernel of a program
 # to answer what its binary is, and each once more for the workgroup of its launch.
-CACHING = frozenset({"Portable Computing Language"})
+CACHING = frozenset({_POCL})
 
 
 def _handles() -> list[object]:
@@ -91,11 +93,25 @@ def _fault(device: object) -> str | None:
     """Why no kernel can be built for the device; None where one can.
 
     A driver lists processors that its compiler is too old for: PoCL 3.0 has LLVM 14, which knows no
-    AMD Zen 5. A kernel of one line costs 20 ms once a process, as PoCL has it on disk.
+    AMD Zen 5. Such a program costs 10 to 20 ms once a process, as PoCL has it on disk.
     """
+    return None if _header(device) is DECLARED else _build_error(device, _SMALLEST, ["-w"])
+
+
+@functools.cache
+def _header(device: Any) -> Header:
+    """What rune's programs begin with there."""
+    options = ["-cl-std=CL1.2", "-w", *DECLARED.options]
+    is_pocl = device.platform.name == _POCL
+    is_declared = is_pocl and _build_error(device, DECLARED.text + TRIAL, options) is None
+    return DECLARED if is_declared else OF_THE_DRIVER
+
+
+def _build_error(device: object, source: str, options: list[str]) -> str | None:
+    """What the driver's compiler says; None where it builds the program."""
     cl = _driver()
     try:
-        cl.Program(cl.Context([device]), _SMALLEST).build(["-w"], cache_dir=False)
+        cl.Program(cl.Context([device]), source).build(options, cache_dir=False)
     except cl.Error as error:
         return _first_error(str(error))
     return None
@@ -208,6 +224,7 @@ class OpenCLBackend(QueuedBackend):
         self.work = Work()
         self.last: Any = None  # event of the last command of a call
         self.functions = _functions()
+        self.header = _header(device.parent_device or device)
         self.freed = 0  # how often memory was given back to the driver
         self.check = _loaded.check
         self.pool = Pool(
@@ -311,7 +328,7 @@ class OpenCLBackend(QueuedBackend):
         self.check()
         refuse_routines(plan, self.target)
         kernels = {name: render(code, OPENCL_C) for name, code in plan.kernels.items()}
-        program = self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
+        program = self.build(assemble(list(kernels.values()), OPENCL_C), plan.name, self.header)
         return kernels, program, compile_sources(plan, self.target, OPENCL_C, self.build)
 
     @functools.cached_property
@@ -320,10 +337,10 @@ class OpenCLBackend(QueuedBackend):
         properties = self.cl.command_queue_properties.PROFILING_ENABLE
         return self.cl.CommandQueue(self.context, properties=properties)
 
-    def build(self, source: str, name: str) -> Any:
+    def build(self, source: str, name: str, header: Header = OF_THE_DRIVER) -> Any:
         """A compiled program, from its binary on disk where that is kept."""
         cl, device = self.cl, self.device
-        options = ["-cl-std=CL1.2", "-w"]
+        options = ["-cl-std=CL1.2", "-w", *header.options]
         if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         platform = device.platform
@@ -336,14 +353,14 @@ class OpenCLBackend(QueuedBackend):
             device.driver_version,
             str(device.max_compute_units),
             *options,
-            "",
+            header.text,
             source,
         )
         binary = disk_cache.load(key)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a compiler's remarks are not errors
-                return self._from_disk(binary, options) or self._from_source(key, source, options)
+                return self._from_disk(binary, options) or self._from_source(key, header.text + source, options)
         except cl.RuntimeError as error:
             action = f"opencl: cannot compile {name} for {self.target.name}"
             raise refusal(action, source, str(error)) from error

@@ -85,6 +85,8 @@ def test_without_the_request_a_device_is_whole():
 
 def test_a_device_that_builds_no_kernel_is_absent_and_the_reason_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(opencl, "_SMALLEST", "neither C nor OpenCL")
+    monkeypatch.setattr(opencl, "TRIAL", "neither C nor OpenCL")
+    monkeypatch.setattr(opencl, "_header", opencl._header.__wrapped__)
     monkeypatch.setattr(opencl, "_fault", opencl._fault.__wrapped__)
 
     targets, why = opencl.probe()

@@ -1,0 +1,132 @@
+"""What a driver's compiler reads before a program of rune's.
+
+PoCL has its compiler read a header of 18,500 lines, twice for each program, which takes it three
+times as long as all that it does with a small kernel. A macro that the header defines itself keeps
+it out, and what rune's kernels use is declared here, in 140 lines. The attributes are those of the
+header, and so the compiler makes the same of a kernel.
+
+A program of TRIAL calls whatever is declared. Where it does not build, as that macro is no promise
+of PoCL's, its own header is read.
+Not here: what users write, which may call anything.
+"""
+
+from __future__ import annotations
+
+from rune.lowering.codegen.c.opencl import ATOMICS, OPENCL_C
+from rune.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Options of a build, and text before the source, whose lines are counted without it."""
+
+    options: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    result: str
+    name: str
+    operands: tuple[str, ...]
+    attribute: str = "const"  # besides `overloadable`
+
+    def declaration(self) -> str:
+        attributes = ", ".join(filter(None, ("overloadable", self.attribute)))
+        return f"{self.result} __attribute__(({attributes})) {self.name}({', '.join(self.operands)});"
+
+    def call(self, number: int) -> str:
+        """A function that calls it."""
+        operands = ", ".join(f"{type_} a{k}" for k, type_ in enumerate(self.operands))
+        values = ", ".join(f"a{k}" for k in range(len(self.operands)))
+        value = f"{self.name}({values})"
+        return f"{self.result} call_{number}({operands}) {{ {'' if self.result == 'void' else 'return '}{value}; }}"
+
+
+_UNSIGNED = tuple(f"typedef unsigned {t} u{t};" for t in ("char", "short", "int", "long"))
+_INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
+_SPACES = ("__global", "__local", "__private")
+_POSITIONS = ("get_global_id", "get_global_offset", "get_group_id", "get_local_id")
+_PIECES = tuple((base, n) for base, most in OPENCL_C.pieces.values() for n in (2, 4, 8) if n <= most)
+
+
+def _of_floats(type_: str) -> list[_Function]:
+    unary = ("floor", "ceil", "trunc", "sqrt", "fabs", "rint")
+    binary = ("nextafter", "copysign", "fmod")
+    return [
+        *(_Function(type_, name, (type_,)) for name in unary),
+        *(_Function(type_, name, (type_, type_)) for name in binary),
+        _Function(type_, "fma", (type_, type_, type_)),
+        _Function("int", "isfinite", (type_,)),
+        _Function("void", "vstore_half_rte", (type_, "size_t", "__private half*"), ""),
+    ]
+
+
+def _of_pieces(base: str, count: int) -> list[_Function]:
+    piece = f"{base}{count}"
+    loads = [_Function(piece, f"vload{count}", ("size_t", f"const {s} {base}*"), "pure") for s in _SPACES]
+    return loads + [_Function("void", f"vstore{count}", (piece, "size_t", f"{s} {base}*"), "") for s in _SPACES]
+
+
+def _atomics() -> list[_Function]:
+    kinds = {(combine, OPENCL_C.scalars[dtype].register) for combine, dtype in ATOMICS}
+    return [
+        _Function(type_, f"atomic_{combine}", (f"volatile {space} {type_}*", type_), "")
+        for combine, type_ in sorted(kinds)
+        for space in _SPACES[:2]
+        if type_ != "long"
+    ]
+
+
+_FUNCTIONS = (
+    *(_Function("size_t", name, ("uint",)) for name in _POSITIONS),
+    *(_Function(t, name, (t,)) for name in ("popcount", "clz") for t in _INTEGERS),
+    *_of_floats("float"),
+    _Function("float", "vload_half", ("size_t", "const __private half*"), "pure"),
+    *(function for piece in _PIECES for function in _of_pieces(*piece)),
+    *_atomics(),
+)
+_OF_DOUBLES = tuple(_of_floats("double"))
+_OF_LONGS = (_Function("long", "atom_add", ("volatile __global long*", "long"), ""),)
+# Calls of it want a kernel.
+_BARRIER = _Function("void", "barrier", ("uint",), "convergent")
+
+
+def _with_extension(name: str, lines: list[str]) -> list[str]:
+    """Lines for devices that have the extension, which is off again behind them."""
+    pragma = f"#pragma OPENCL EXTENSION {name} :"
+    return [f"#ifdef {name}", f"{pragma} enable", *lines, f"{pragma} disable", "#endif"]
+
+
+_DECLARATIONS = "\n".join(
+    [
+        *_UNSIGNED,
+        "typedef __SIZE_TYPE__ size_t;",
+        *(f"typedef {base} {base}{n} __attribute__((ext_vector_type({n})));" for base, n in _PIECES),
+        *(f"#define as_{t}(x) __builtin_astype((x), {t})" for t in ("uint", "ulong", "float", "double")),
+        "#define CLK_LOCAL_MEM_FENCE 1",
+        "#define CLK_GLOBAL_MEM_FENCE 2",
+        _BARRIER.declaration(),
+        *(f.declaration() for f in _FUNCTIONS),
+        *_with_extension("cl_khr_fp64", [f.declaration() for f in _OF_DOUBLES]),
+        *_with_extension("cl_khr_int64_base_atomics", [f.declaration() for f in _OF_LONGS]),
+    ]
+)
+
+OF_THE_DRIVER = Header()
+# The first macro keeps the header out; the second is a type of it that PoCL uses behind it.
+DECLARED = Header(("-D_OPENCL_H_", "-Duintptr_t=__UINTPTR_TYPE__"), f"{_DECLARATIONS}\n#line 1\n")
+
+
+def _calls(functions: tuple[_Function, ...], first: int) -> list[str]:
+    return [f.call(number) for number, f in enumerate(functions, first)]
+
+
+TRIAL = "\n".join(
+    [
+        *_calls(_FUNCTIONS, 0),
+        *_with_extension("cl_khr_fp64", _calls(_OF_DOUBLES, 1000)),
+        *_with_extension("cl_khr_int64_base_atomics", _calls(_OF_LONGS, 2000)),
+        f"__kernel void smallest(__global int *x) {{ {OPENCL_C.barrier}; x[get_global_id(0)] = as_uint(1.0f); }}",
+    ]
+)
