@@ -22,6 +22,9 @@ STORE = 3  # an element written to memory
 LAUNCH = 30000  # starting one kernel more, about a microsecond
 CHEAP_OPERAND = 4  # a dot computes an operand this cheap again for every use
 
+# Given loops wait for memory (sorts, scatters): operations that take no longer than that.
+HIDDEN = 32
+
 UNLIMITED = 1 << 20  # costs stop growing here, so that chains of 2,000 operations stay numbers
 
 TYPICAL_SIZE = 1024  # stands for a symbolic size, within its bounds
@@ -114,6 +117,14 @@ def is_worth_storing(cost: int, loads: int, elements: int, evaluations: int) -> 
     again = evaluations * once
     stored = LAUNCH + elements * (once + STORE) + evaluations * LOAD
     return stored < again
+
+
+def is_computed_by_loops(cost: int, loads: int, elements: int, reads: int) -> bool:
+    """Whether kernels of given loops compute an operand as they read it, `reads` elements in all.
+
+    Then loads * reads elements are moved, and else (loads + 1) * elements + reads.
+    """
+    return cost <= HIDDEN and loads * reads <= (loads + 1) * elements + reads
 
 
 def parallel_rows(cores: int) -> int:
