@@ -2,7 +2,7 @@
 
 A primitive whose lowering is Written has a rule that gives `Loops`: their text, over the buffers
 x0, x1, … (its operands) and y0, y1, … (its results), each flat. Such an equation is a kernel of its
-own, and what it reads is in memory.
+own. What it reads is in memory, or computed where it is read (kernelize/write_loops.py).
 
 Invariant: what these kernels compute depends on nothing but their operands.
 """
@@ -10,7 +10,7 @@ Invariant: what these kernels compute depends on nothing but their operands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from rune.core.lower import Written
 from rune.core.program import Equation
@@ -32,11 +32,16 @@ class Loops:
     in_place: tuple[tuple[str, str], ...] = ()
 
 
-def written_kernel(equation: Equation, memory: Sequence[ArrayType]) -> Kernel:
-    """The kernel of an equation whose lowering is Written; it has no name yet.
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The loops of an equation, over its operands x0, x1, … and its results y0, y1, …"""
 
-    memory: the types of what is read in place of the operands, the same elements in the same order.
-    """
+    body: Body
+    in_place: tuple[tuple[str, str], ...]
+
+
+def code_for(equation: Equation) -> Code:
+    """The loops of an equation whose lowering is Written."""
     lower = equation.primitive.lower
     assert isinstance(lower, Written)
     operands, results = ([v.type.strong() for v in side] for side in (equation.operands, equation.results))
@@ -45,17 +50,18 @@ def written_kernel(equation: Equation, memory: Sequence[ArrayType]) -> Kernel:
     others = {name: f"_size{k}" for k, name in enumerate(sizes)}
     apart = [[_renamed(t, others) for t in side] for side in (operands, results)]
     loops = lower.rule(*apart[0], **equation.params)
-    code = _parsed(loops.text, _buffers("x", apart[0]) + _buffers("y", apart[1]))
-    local = {name: fresh(f"{name}_", sizes) for name in names_bound(code) & sizes.keys()}
-    code = rename(rename(code, local), {other: name for name, other in others.items()})
-    return Kernel("", _buffers("x", memory), _buffers("y", results), (), (), loops.in_place, code)
+    body = _parsed(loops.text, buffers("x", apart[0]) + buffers("y", apart[1]))
+    local = {name: fresh(f"{name}_", sizes) for name in names_bound(body) & sizes.keys()}
+    body = rename(rename(body, local), {other: name for name, other in others.items()})
+    return Code(body, loops.in_place)
 
 
 def _renamed(type: ArrayType, names: Mapping[str, str]) -> ArrayType:
     return type.with_shape(tuple(rename_size(d, names) for d in type.shape))
 
 
-def _buffers(letter: str, types: Sequence[ArrayType]) -> tuple[Buffer, ...]:
+def buffers(letter: str, types: Iterable[ArrayType]) -> tuple[Buffer, ...]:
+    """Buffers of these types, named by a letter and their numbers."""
     return tuple(Buffer(f"{letter}{k}", t.strong()) for k, t in enumerate(types))
 
 

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rune
 from rune import dtypes, lax, ops
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.dims import symbol
+from rune.lowering.costs import cost
 from rune.lowering.kernelize.split_dots import split_dots
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
 from rune.lowering.stages import stages
 from tests.lowering.test_build import AB, ABT, ATB, dot
+from tests.support.gpus import H100
 from tests.support.lowering import agree, evaluate, f32, program_of, random_arguments, run_plan, target
 
 GPU = replace(target(language="cuda"), cores=132, threads_per_workgroup=1024, shared_bytes=48 << 10)
@@ -150,3 +153,31 @@ def test_a_sum_of_open_size_stays_one():
     k = symbol("k", 1, 1 << 20)
 
     assert len(dot_shapes(split(dot(AB), ArrayType((64, k), dtypes.f32), ArrayType((k, 64), dtypes.f32))[1])[0]) == 2
+
+
+IMAGES, FILTERS = f32(32, 64, 28, 28), f32(64, 64, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "types"),
+    [(dot(AB), (f32(64, 65_536), f32(65_536, 64))), (lambda x, y: weight_gradient(x, y, FILTERS), (IMAGES, IMAGES))],
+    ids=["64 x 65536 x 64", "the gradient of a convolution's weights"],
+)
+def test_the_parts_of_a_long_sum_are_two_groups_for_each_multiprocessor(function: Any, types: tuple[ArrayType, ...]):
+    codes = stages(program_of(function, *types), H100).codes
+
+    costs = {name: cost(code, H100) for name, code in codes.items()}
+    (product,) = (c for name, c in costs.items() if name.startswith("dot"))
+    assert product.groups >= 2 * H100.cores
+
+
+def test_threads_of_a_group_add_up_the_parts_in_one_kernel():
+    codes = stages(program_of(dot(AB), f32(64, 65_536), f32(65_536, 64)), H100).codes
+
+    assert [name.rpartition("_")[0] for name in codes] == ["dot", "sum"]
+
+
+def weight_gradient(x: Any, y: Any, filters: ArrayType) -> Any:
+    """By the filters, from a cotangent y."""
+    zeros = rune.numpy.zeros(filters.shape, filters.dtype)
+    return rune.vjp(lambda w: lax.conv_general_dilated(x, w, (1, 1), "SAME"), zeros)[1](y)[0]

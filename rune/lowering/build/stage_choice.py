@@ -28,7 +28,7 @@ from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.rewrite import names_in
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.product_time import DEPTHS, GROUPS, SIDES, Group, Product, cycles
-from rune.lowering.kernels import Axis, Kernel, Reduce
+from rune.lowering.kernels import Axes, Axis, Kernel, Reduce
 from rune.records import dataclass
 
 FEWEST = 32  # rows, columns, and products of a sum that are worth shared memory
@@ -72,37 +72,46 @@ def _candidates(flat: Kernel, start: Schedule, target: Target) -> Iterator[tuple
     for row_axis in kernel.domain[:-1]:
         problem = problem_of(kernel, row_axis)
         if problem is not None:
-            product = _product(kernel, problem)
+            products: dict[Axes, Product] = {}
             for group, tile, stage in _groups(kernel, row_axis.name, target):
+                panel = _panel_axes(kernel, stage)
+                product = products.get(panel) or products.setdefault(panel, _product(kernel, problem, panel))
                 time = cycles(product, group, target.cores)
                 if time < inf:
                     yield time, replace(start, tile=tile, stage=stage)
 
 
-def _product(kernel: Kernel, problem: Problem) -> Product:
+def _panel_axes(kernel: Kernel, stage: Stage) -> Axes:
+    """The axes of the sum along which a panel has several elements, but for those of all panels."""
+    (dot, *_) = kernel.body
+    assert isinstance(dot, Reduce)
+    cut = [a.name for a in dot.axes].index(stage.sum_axis)
+    return dot.axes[cut + (stage.depth == 1 and cut + 1 < len(dot.axes)) :]
+
+
+def _product(kernel: Kernel, problem: Problem, panel: Axes) -> Product:
     """The sizes of the dot, and how its operands are read."""
     (dot, *_) = kernel.body
     assert isinstance(dot, Reduce)
     sums = cost.count(tuple(a.size for a in dot.axes))
     loads = dot_loads(kernel)
-    scattered = sum(_is_scattered(load, dot) for load in loads)
+    scattered = sum(_is_scattered(load, panel) for load in loads)
     across = sum(step(load.indices[0], dot.axes[-1].name) == 1 for load in loads)
     itemsize = dot.dtype.itemsize
     return Product(problem.batch, problem.rows, problem.columns, sums, itemsize, min(2, across), min(2, scattered))
 
 
-def _is_scattered(load: Load, dot: Reduce) -> bool:
+def _is_scattered(load: Load, panel: Axes) -> bool:
     """Whether neighbours in a panel are not neighbours in memory: its elements come one by one."""
     index = load.indices[0]
     divides = any(not isinstance(f, Symbol) for term in terms_of(index) for f in term.factors)
-    inner = {a.name for a in dot.axes[-1:]}
-    return divides or (len(dot.axes) > 1 and not names_in(load).isdisjoint(inner) and _has_gaps(index, dot))
+    return divides or (len(panel) > 1 and panel[-1].name in names_in(load) and _has_gaps(index, panel))
 
 
-def _has_gaps(index: Size, dot: Reduce) -> bool:
-    """Whether the axes of a sum do not lie one behind the other in memory."""
+def _has_gaps(index: Size, panel: Axes) -> bool:
+    """Whether the axes of a panel do not lie one behind the other in memory."""
     behind = 1
-    for axis in reversed(dot.axes):
+    for axis in reversed(panel):
         if step(index, axis.name) != behind:
             return True
         behind *= cost.count((axis.size,))

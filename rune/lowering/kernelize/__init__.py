@@ -37,6 +37,7 @@ from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.streams import find_streams
 from rune.lowering.kernelize.two_step import Parallelism, split_reductions
 from rune.lowering.kernelize.write import write_kernel
+from rune.lowering.kernelize.write_loops import write_loops
 from rune.lowering.kernels import (
     Choose,
     Invoke,
@@ -49,7 +50,6 @@ from rune.lowering.kernels import (
     Value,
     kernel_names,
 )
-from rune.lowering.written import written_kernel
 from rune.ops.branch import branch, is_control
 from rune.ops.family import broadcast
 from rune.ops.loop import LoopParams
@@ -168,10 +168,9 @@ class _Steps:
     def call(self, equation: Equation) -> Invoke | Routine:
         """A call of a library, or of a kernel that is written."""
         if isinstance(equation.primitive.lower, Written):
-            read = memory_operands(equation, self.stored.definitions)
-            kernel = written_kernel(equation, [v.type for v in read])
-            name = self.names.setdefault(kernel, f"{equation.primitive.name}_{len(self.names)}")
-            return Invoke(name, self.results(equation), _values(read, self.values), equation.frame)
+            written = write_loops(equation, self.stored, self.reserved)
+            name = self.names.setdefault(written.kernel, f"{equation.primitive.name}_{len(self.names)}")
+            return Invoke(name, self.results(equation), _values(written.inputs, self.values), equation.frame)
         operands = _values(equation.operands, self.values)
         name, parameters = call_of(equation)
         return Routine(name, self.results(equation), operands, parameters, equation.frame)

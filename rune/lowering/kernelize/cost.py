@@ -22,6 +22,9 @@ STORE = 3  # an element written to memory
 LAUNCH = 30000  # starting one kernel more, about a microsecond
 CHEAP_OPERAND = 4  # a dot computes an operand this cheap again for every use
 
+# Given loops wait for memory (sorts, scatters): operations that take no longer than that.
+HIDDEN = 32
+
 UNLIMITED = 1 << 20  # costs stop growing here, so that chains of 2,000 operations stay numbers
 
 TYPICAL_SIZE = 1024  # stands for a symbolic size, within its bounds
@@ -40,6 +43,9 @@ LONE_WORK = 1 << 8
 # A reduction to fewer elements than that, over at least this many, is done in two steps.
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
+# The threads of a GPU's group share a column of so many: on an H100 one of 1,024 columns of 512
+# elements is predicted to take 6.7 µs, in two steps 8.8; of 1,024 elements 11 and 9.2.
+SHARED_COLUMN = 1 << 9
 # So is one whose bounds allow more elements: a sum of ones in f32 stops at 2**24 in each lane.
 LONGEST_SUM = 1 << 26
 # And one over this many known elements, even of many rows: a row may be summed in one lane.
@@ -114,6 +120,14 @@ def is_worth_storing(cost: int, loads: int, elements: int, evaluations: int) -> 
     again = evaluations * once
     stored = LAUNCH + elements * (once + STORE) + evaluations * LOAD
     return stored < again
+
+
+def is_computed_by_loops(cost: int, loads: int, elements: int, reads: int) -> bool:
+    """Whether kernels of given loops compute an operand as they read it, `reads` elements in all.
+
+    Then loads * reads elements are moved, and else (loads + 1) * elements + reads.
+    """
+    return cost <= HIDDEN and loads * reads <= (loads + 1) * elements + reads
 
 
 def parallel_rows(cores: int) -> int:

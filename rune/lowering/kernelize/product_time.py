@@ -45,7 +45,11 @@ PIECE, APART, ALONE, SCATTERED = 0.5, 2.0, 3.5, 8.0
 CONFLICTS = 1.6  # of stores apart, where panels are deeper than 8: two in a bank
 SHALLOW = 8
 CACHE, MEMORY = 24.0, 13.0  # bytes in a cycle, for each multiprocessor
+SHARPNESS = 8.0  # warps that are busy nearly all the time still wait for one another
 LAUNCH = 6_000.0  # cycles of another kernel
+# Groups neither start nor run in step: with fewer than two for each multiprocessor, a late one has
+# all others wait.
+FULL, LATE = 2, 1.07
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,8 @@ def cycles(product: Product, group: Group, cores: int) -> float:
     times = waves * _wave(product, group, most) + (_wave(product, group, remainder) if remainder else 0.0)
     beyond = groups * (down + along) * product.sums * product.itemsize / CACHE
     once = product.batch * (product.rows + product.columns) * product.sums * product.itemsize / MEMORY
-    return max(times, beyond / cores, once / cores)
+    late = LATE if groups < FULL * cores else 1.0
+    return late * max(times, beyond / cores, once / cores)
 
 
 def _wave(product: Product, group: Group, resident: int) -> float:
@@ -122,10 +127,14 @@ def _wave(product: Product, group: Group, resident: int) -> float:
     rounds = ceil(product.sums / group.depth)
     # What is written out together begins and ends with waits, as a round does.
     ends = BARRIER * max(1.0, group.depth / WRITTEN_OUT)
-    of_group = max(busy / resident, alone)
     if group.is_ahead:
-        return rounds * max(busy + ends, of_group + ends, WAIT) + WAIT
-    return rounds * max(busy + 2 * ends, of_group + WAIT) + WAIT
+        return rounds * max(_beside(busy, alone) + ends, WAIT) + WAIT
+    return rounds * _beside(busy + 2 * ends, max(busy / resident, alone) + WAIT) + WAIT
+
+
+def _beside(a: float, b: float) -> float:
+    """The time of what happens side by side: the longer one, and more where both are as long."""
+    return (a**SHARPNESS + b**SHARPNESS) ** (1 / SHARPNESS)
 
 
 def _each(product: Product, group: Group) -> float:

@@ -148,5 +148,7 @@ def _time(product: Product, parts: int, target: Target) -> float:
         return time
     results = product.batch * product.rows * product.columns
     # Many parts are summed in two steps themselves (two_step.py).
-    launches = 1 + (results * parts > cost.SPLIT_WORK and results < Parallelism.of(target).columns)
+    device = Parallelism.of(target)
+    is_long = results * parts > cost.SPLIT_WORK and not device.shares(results * parts, results)
+    launches = 1 + (is_long and results < device.columns)
     return time + launches * LAUNCH + results * product.itemsize * (2 * parts + 1) / (MEMORY * target.cores)

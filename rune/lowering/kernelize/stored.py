@@ -1,8 +1,9 @@
 """Which values are stored: every other one is computed where it is used.
 
 Stored in any case: results of the program, of reductions, dots, scans, scatters and routines, and
-what routines read. Besides, a value that is costly and needed in several places is stored when
-`cost.is_worth_storing` says so; fusion may then keep it in a scratch row instead of memory.
+what routines read, but for what kernels of given loops may compute as they read it. Besides, a
+value that is costly and needed in several places is stored when `cost.is_worth_storing` says so;
+fusion may then keep it in a scratch row instead of memory.
 
 A place is one consumer and one path of views to it: x and x shifted by one are two places of x.
 First, demand is counted as if only the forced values were stored, and values are chosen from
@@ -15,13 +16,14 @@ reshapes another value is that value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View, Written
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.loop_reads import is_computed_where_read, loop_reads, loops_of
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.tracing import same_elements
@@ -49,6 +51,10 @@ class Stored:
     sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
     degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
 
+    def is_in_memory(self, var: Var) -> bool:
+        """Whether readers find the value in memory: it is an input, or stored."""
+        return var in self.stored or var not in self.definitions
+
 
 def choose(program: Program, again: frozenset[Var] = frozenset()) -> Stored:
     """Decide which values are stored; `again` are not."""
@@ -62,10 +68,10 @@ def choose(program: Program, again: frozenset[Var] = frozenset()) -> Stored:
         for operand in equation.operands:
             if isinstance(operand, Var):
                 uses[operand] = uses.get(operand, 0) + 1
-    dots = _dots(equations, again)
-    demands = _demands(equations, forced)
-    chosen = _choose_forward(equations, forced, demands, dots) - again - _unpacked(equations, demands, again)
-    stored = _drop_needless(equations, forced, chosen, dots)
+    readers = _Readers(_dots(equations, again), loops_of(equations), definitions)
+    demands = _demands(equations, forced, readers)
+    chosen = _choose_forward(equations, forced, demands, readers) - again - _unpacked(equations, demands, again)
+    stored = _drop_needless(equations, forced, chosen, readers)
     in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions))
     return Stored(stored, equations, definitions, uses, in_place, outputs, again)
 
@@ -90,7 +96,9 @@ def _forced(
     for equation in equations:
         if is_routine(equation) or is_control(equation):
             forced.update(equation.results)
-            forced.update(a for a in memory_operands(equation, definitions) if a in definitions)
+            computed = loop_reads(equation)
+            arrays = [a for a in equation.operands if isinstance(a, Var) and a not in computed]
+            forced.update(a for a in _bases(equation, arrays, definitions) if a in definitions)
         elif equation.primitive is in_memory:
             forced.update(equation.results)
         elif isinstance(equation.primitive.lower, FORCED):
@@ -116,7 +124,7 @@ def _limited(equations: Sequence[Equation], forced: frozenset[Var]) -> frozenset
     stored = set(forced)
     read: dict[Var, frozenset[Var]] = {}  # by values that are not stored
     for equation in equations:
-        if is_routine(equation) or is_control(equation):
+        if is_control(equation) or (is_routine(equation) and not loop_reads(equation)):
             continue
         operands = dict.fromkeys(a for a in equation.operands if isinstance(a, Var))
         reads = _read(operands, read)
@@ -137,7 +145,11 @@ def _read(operands: Iterable[Var], read: Mapping[Var, frozenset[Var]]) -> frozen
 
 def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> list[Var]:
     """The values that a call, loop or branch reads in memory; routines by their own shape."""
-    operands = (a for a in equation.operands if isinstance(a, Var))
+    return _bases(equation, (a for a in equation.operands if isinstance(a, Var)), definitions)
+
+
+def _bases(equation: Equation, operands: Iterable[Var], definitions: Mapping[Var, Equation]) -> list[Var]:
+    """What lies in memory in place of some operands of a call, loop or branch."""
     if is_routine(equation) and not isinstance(equation.primitive.lower, Written):
         return list(operands)
     bases = (same_elements(a, definitions) for a in operands)
@@ -189,6 +201,23 @@ def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:
 # --- demand -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """The equations, by number, that may compute what they read at each of their points.
+
+    dots:  dots, and reductions of what dots make where it is needed
+    loops: kernels of given loops, and how many elements they read of each operand
+    """
+
+    dots: frozenset[int]
+    loops: Mapping[int, Mapping[Var, int]]
+    definitions: Mapping[Var, Equation]
+
+    def reads(self, demand: Demand) -> int:
+        """How many elements given loops read in all."""
+        return sum(points for (root, _), points in demand.items() if root in self.loops)
+
+
 def _points(equation: Equation) -> int:
     """Points at which a stored equation evaluates its operands."""
     if isinstance(equation.primitive.lower, Contraction):
@@ -199,13 +228,15 @@ def _points(equation: Equation) -> int:
     return max(map(cost.count, shapes))
 
 
-def _demands(equations: tuple[Equation, ...], stored: frozenset[Var]) -> dict[Var, Demand]:
+def _demands(equations: tuple[Equation, ...], stored: frozenset[Var], readers: _Readers) -> dict[Var, Demand]:
     """For every variable, the places that need it and how often each evaluates it."""
     demands: dict[Var, Demand] = {}
     paths: dict[tuple[int, int], int] = {}
     # Readers before what they read: then a value's demand is complete when it is passed on.
     for number in range(len(equations) - 1, -1, -1):
         equation = equations[number]
+        for operand, points in readers.loops.get(number, {}).items():
+            _add(demands.setdefault(operand, {}), {(number, 0): points})
         if is_routine(equation) or is_control(equation):
             continue
         asked = _asked(equation, number, demands, stored)
@@ -270,15 +301,23 @@ def _own_cost(equation: Equation, operands: int) -> int:
             return 1
 
 
-def _wants_storing(equation: Equation, price: _Price, demand: Demand, dots: frozenset[int]) -> bool:
-    """Ask the cost function about one value."""
+def _wants_storing(
+    equation: Equation, price: _Price, demand: Demand, readers: _Readers, stored: Container[Var]
+) -> bool:
+    """Ask the cost function about one value; `stored` are those that are stored before it."""
+    if len(demand) == 0 or not equation.results[0].type.shape:
+        return False
+    reads = readers.reads(demand)
+    if reads and not is_computed_where_read(equation, reads, readers.definitions, stored):
+        return True
     # Without operations a value is a view or a position: a copy would save nothing.
-    if price.cost == 0 or len(demand) == 0 or not equation.results[0].type.shape:
+    if price.cost == 0:
         return False
     elements = cost.count(equation.results[0].type.shape)
     evaluations = sum(
-        elements if root in dots and _is_cheap(price, points, elements) else points
+        elements if root in readers.dots and _is_cheap(price, points, elements) else points
         for (root, _), points in demand.items()
+        if root not in readers.loops
     )
     crowded = len(demand) > cost.MAX_PLACES and _most_places(demand) > cost.MAX_PLACES
     return crowded or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
@@ -316,36 +355,36 @@ def _unpacked(equations: tuple[Equation, ...], demands: Mapping[Var, Demand], ag
 
 
 def _choose_forward(
-    equations: tuple[Equation, ...], forced: frozenset[Var], demands: dict[Var, Demand], dots: frozenset[int]
+    equations: tuple[Equation, ...], forced: frozenset[Var], demands: dict[Var, Demand], readers: _Readers
 ) -> frozenset[Var]:
     prices: dict[Var, _Price] = {}
-    chosen: set[Var] = set()
+    stored = set(forced)
     for equation in equations:
         if is_control(equation) or (result := equation.results[0]) in forced:
             continue
         price = _price(equation, prices)
-        if _wants_storing(equation, price, demands.get(result, {}), dots):
-            chosen.add(result)  # without a price: its readers pay for a load
+        if _wants_storing(equation, price, demands.get(result, {}), readers, stored):
+            stored.add(result)  # without a price: its readers pay for a load
         else:
             prices[result] = price
-    return frozenset(chosen)
+    return frozenset(stored) - forced
 
 
 def _drop_needless(
-    equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var], dots: frozenset[int]
+    equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var], readers: _Readers
 ) -> frozenset[Var]:
     """Take back choices that later ones have made needless."""
     if not chosen:
         return forced
     prices: dict[Var, _Price] = {}
-    demands = _demands(equations, forced | chosen)
+    demands = _demands(equations, forced | chosen, readers)
     stored = set(forced)
     for equation in equations:
         if is_control(equation) or (result := equation.results[0]) in forced:
             continue
         price = _price(equation, prices)
         demand = demands.get(result, {})
-        if result in chosen and _wants_storing(equation, price, demand, dots):
+        if result in chosen and _wants_storing(equation, price, demand, readers, stored):
             stored.add(result)
         else:
             prices[result] = price

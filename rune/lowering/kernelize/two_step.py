@@ -77,6 +77,10 @@ class Parallelism:
             return cls(2 * target.cores, 128 * target.cores, is_gpu=True)
         return cls(cost.parallel_rows(target.cores), cost.PARALLEL_COLUMNS)
 
+    def shares(self, work: int, columns: int) -> bool:
+        """Whether threads share columns of `work` elements in all sooner than a kernel starts."""
+        return self.is_gpu and work <= cost.SHARED_COLUMN * columns
+
     def piece(self, work: int, columns: int) -> int:
         """The elements of a piece of all columns: of `work` elements in so many columns."""
         # The threads of a GPU are one for each column of each piece; a processor reads a piece
@@ -173,15 +177,14 @@ def choose(type: ArrayType, axes: Axes, parallelism: Parallelism) -> _Step | Non
     """
     if (longest := _longest(type, axes)) is not None:
         return _Step(axes, longest, cost.PART)
-    results = tuple(d for a, d in enumerate(type.shape) if a not in axes)
-    work = cost.count(type.shape)
+    results, work = cost.count(tuple(d for a, d in enumerate(type.shape) if a not in axes)), cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
     needed = parallelism.columns if columns else parallelism.rows
-    if not axes or work <= cost.SPLIT_WORK:
+    if not axes or work <= cost.SPLIT_WORK or (columns and parallelism.shares(work, results)):
         return None
-    if cost.count(results) >= needed:
+    if results >= needed:
         return _of_long_rows(type, axes)
-    return _columns(type, axes, parallelism.piece(work, cost.count(results))) if columns else _rows(type, axes)
+    return _columns(type, axes, parallelism.piece(work, results)) if columns else _rows(type, axes)
 
 
 def _longest(type: ArrayType, axes: Axes) -> int | None:

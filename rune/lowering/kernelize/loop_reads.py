@@ -1,0 +1,131 @@
+"""Operands of kernels of given loops: which are computed where the loops read them.
+
+An operand need not be in memory if the loops only load from it: each load may be the expression
+that makes the element. What is changed in place, fetched, or multiplied by units for matrices is
+an array. The expression has to be cheap, and read few times; neighbours of it have to be made of
+neighbours; and where an element is read twice, it has to be the same twice: two compilations may
+round a sum of floats in two ways, and a sort that counts one key and moves another loses both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from rune import dtypes
+from rune.core.lower import Convert, Scalar, View, Written
+from rune.core.program import Equation, Var
+from rune.dims import coefficient, flat_index, symbols
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import Fetch, For, MatrixProduct
+from rune.lowering.kernel.rewrite import Body, bodies, expressions, walk, walk_expr
+from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.tracing import generic
+from rune.lowering.kernelize.views import resolve
+from rune.lowering.scalar.table import OPERATIONS
+from rune.lowering.written import Code, code_for
+
+NEAR = 4  # elements: so far apart, what neighbouring threads read still shares sectors of memory
+
+
+def loops_of(equations: Iterable[Equation]) -> dict[int, dict[Var, int]]:
+    """The kernels of given loops among equations, by number, and what they may compute."""
+    return {number: reads for number, e in enumerate(equations) if (reads := loop_reads(e))}
+
+
+def loop_reads(equation: Equation) -> dict[Var, int]:
+    """How many elements are read of each operand that may be computed, typically.
+
+    None for an equation that is no kernel of given loops, and of operands without elements.
+    """
+    if not isinstance(equation.primitive.lower, Written):
+        return {}
+    code = code_for(equation)
+    arrays = _arrays(code)
+    counts: dict[str, int] = {}
+    for name, times in _loads(code.body, 1):
+        counts[name] = counts.get(name, 0) + times
+    names: dict[Var, list[str]] = {}
+    for number, operand in enumerate(equation.operands):
+        if isinstance(operand, Var):
+            names.setdefault(operand, []).append(f"x{number}")
+    return {
+        operand: sum(counts.get(name, 0) for name in named)
+        for operand, named in names.items()
+        if 0 not in operand.type.shape and arrays.isdisjoint(named)
+    }
+
+
+def _arrays(code: Code) -> frozenset[str]:
+    """The buffers from which more than single elements are taken."""
+    names = {source for source, _ in code.in_place}
+    for stmt in walk(code.body):
+        if isinstance(stmt, Fetch):
+            names.add(stmt.source)
+        elif isinstance(stmt, MatrixProduct):
+            names |= {stmt.a.buffer, stmt.b.buffer}
+    return frozenset(names)
+
+
+def _loads(body: Body, times: int) -> Iterator[tuple[str, int]]:
+    """Every load by its buffer, and how often it is done; conditions are taken to hold."""
+    for stmt in body:
+        for expr in expressions(stmt):
+            yield from ((part.buffer, times) for part in walk_expr(expr) if isinstance(part, Load))
+        rounds = cost.count((stmt.extent,)) if isinstance(stmt, For) else 1
+        for inner in bodies(stmt):
+            yield from _loads(inner, times * rounds)
+
+
+# --- what may be computed ---------------------------------------------------------------------
+
+
+def is_computed_where_read(
+    equation: Equation, reads: int, definitions: Mapping[Var, Equation], stored: Container[Var]
+) -> bool:
+    """Whether given loops compute the value of an equation where they read it, `reads` elements.
+
+    stored: the values that are in memory before it
+    """
+    (result,) = equation.results
+    elements, operations, loads = cost.count(result.type.shape), 0, set[Var]()
+    pending, visited = [equation], {equation}
+    while pending:
+        equation = pending.pop()
+        lower = equation.primitive.lower
+        if _turns(equation) or (_rounds(equation) and reads >= 2 * elements):
+            return False
+        operations += cost.operation(lower.op) if isinstance(lower, Scalar) else isinstance(lower, Convert)
+        for operand in equation.operands:
+            if not isinstance(operand, Var) or not operand.type.shape:
+                continue
+            maker = definitions.get(operand)
+            if maker is None or operand in stored:
+                loads.add(operand)
+            elif maker not in visited:
+                visited.add(maker)
+                pending.append(maker)
+        if operations > cost.HIDDEN:
+            return False
+    return cost.is_computed_by_loops(operations, len(loads), elements, reads)
+
+
+def _rounds(equation: Equation) -> bool:
+    """Whether compilers may round the operation in several ways."""
+    lower, dtype = equation.primitive.lower, equation.results[0].type.dtype
+    if not isinstance(lower, Scalar) or dtype not in dtypes.FLOATING:
+        return False
+    return dtype not in OPERATIONS[lower.op].closed
+
+
+def _turns(equation: Equation) -> bool:
+    """Whether neighbours along the last axis are shown of elements that lie far apart."""
+    shape = equation.results[0].type.shape
+    if not isinstance(equation.primitive.lower, View) or not shape:
+        return False
+    indices = generic(shape)
+    (last,) = symbols(indices[-1])
+    steps = (
+        coefficient(flat_index(piece.indices, equation.operands[piece.operand].type.shape), last.name)
+        for piece in resolve(equation, indices).pieces
+    )
+    return not all(isinstance(step, int) and abs(step) <= NEAR for step in steps)
