@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, overload
 
-from rune import dtypes, ops
+from rune import dtypes
 from rune.array import Array
-from rune.core.interpreter import literal, type_of
-from rune.core.values import Value
+from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import default_inexact, floating, inexact, is_on_host, rank, together, value
@@ -17,18 +15,16 @@ from rune.numpy.arithmetic import abs, mod
 from rune.numpy.composites import composite
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
+from rune.numpy.overlaps import slid
 from rune.numpy.reductions import cumsum, diff, sum
 from rune.numpy.shapes import moveaxis
 from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
-from rune.ops.family import zeros_like
 from rune.ops.promote import scalar_kind, unrounded
-from rune.ops.sliding import windows
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 _MODES = ("full", "same", "valid")
-_BLOCKS_FROM = 1 << 22  # products, from which on a matrix of all windows would be too large
 
 
 # --- convolution --------------------------------------------------------------------------------
@@ -103,61 +99,6 @@ def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
     if mode not in _MODES:
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
     return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
-
-
-def slid(x: ArrayLike, kernel: ArrayLike, *padding: tuple[Size, Size]) -> Array:
-    """y[k] = sum_j x[k+j] kernel[j] of the elements of x, in as many dimensions as there are pads.
-
-    Where x has no element nothing is added, whatever the kernel has there. Sequences so long that
-    they are convolved as images count x among zeros, which beside an infinity are NaN.
-    """
-    among_zeros = _padded(x, literal(0, type_of(x).dtype), padding)
-    if len(padding) == 1 and _is_large(among_zeros, kernel):
-        return _convolved(among_zeros, kernel)
-    if type_of(x).dtype not in dtypes.INEXACT or all(pair == (0, 0) for pair in padding):
-        return _products(among_zeros, kernel)
-    truth = ops.broadcast(literal(True, dtypes.bool_), shape=type_of(x).shape, axes=())
-    return _products_within(among_zeros, kernel, _padded(truth, literal(False, dtypes.bool_), padding))
-
-
-def _padded(x: ArrayLike, value: Value, padding: Sequence[tuple[Size, Size]]) -> Array:
-    low, high = (tuple(pair[side] for pair in padding) for side in (0, 1))
-    return ops.pad(x, value, low=low, high=high, interior=(0,) * len(padding))
-
-
-def _products(x: Array, kernel: ArrayLike) -> Array:
-    """One dot: every window of x, which is a view, with the kernel."""
-    axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
-    return c.contract(_windows(x, kernel), kernel, ((inner, axes), ((), ())))
-
-
-def _products_within(x: Array, kernel: ArrayLike, inside: Array) -> Array:
-    """The same, with what of the kernel is `inside` at each window."""
-    axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
-    shown = _windows(inside, kernel)
-    each = ops.broadcast(kernel, shape=type_of(shown).shape, axes=inner)
-    kernels = ops.select(shown, each, zeros_like(each))
-    return c.contract(_windows(x, kernel), kernels, ((inner, inner), (axes, axes)))
-
-
-def _windows(x: Array, kernel: ArrayLike) -> Array:
-    ones = (1,) * rank(x)
-    return windows(x, tuple(range(rank(x))), type_of(kernel).shape, ones, ones)
-
-
-def _is_large(x: ArrayLike, kernel: ArrayLike) -> bool:
-    sizes = *type_of(x).shape, *type_of(kernel).shape
-    return all(isinstance(d, int) for d in sizes) and math.prod(sizes) > _BLOCKS_FROM  # type: ignore[arg-type]
-
-
-def _convolved(x: ArrayLike, kernel: ArrayLike) -> Array:
-    """The same as a convolution of one feature, which needs no matrix of windows."""
-    same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
-    rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
-    convolution = ops.conv_general_dilated(
-        *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same, groups=(1, 1)
-    )
-    return c.reshape(convolution, -1)
 
 
 # --- interpolation ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.numpy import overlaps
 from rune.scipy import signal
 
 INF, NAN = np.inf, np.nan
@@ -60,3 +61,36 @@ def test_matrices_answer_as_loops_over_the_overlap_do(name: str):
 
     for run in (function, rune.jit(function)):
         np.testing.assert_array_equal(run(x, y), expected)
+
+
+def whole_numbers(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences whose sums are exact in any order."""
+    rng = np.random.default_rng([m, n])
+    return tuple(rng.integers(-3, 4, size).astype(np.float32) for size in (m, n))  # type: ignore[return-value]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize(("m", "n"), [(1, 7), (7, 1), (5, 9), (16, 16), (33, 8), (100, 31)])
+@pytest.mark.parametrize("mode", MODES)
+def test_sequences_whose_windows_are_many_answer_so_too(m: int, n: int, mode: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(overlaps, "_LARGEST", 2 * n)
+    x, y = whole_numbers(m, n)
+    for at, bad in ((0, INF), (n // 2, NAN), (n - 1, -INF)):
+        kernel = y.copy()
+        kernel[at] = bad
+        for mine, numpys in ((rnp.convolve, np.convolve), (rnp.correlate, np.correlate)):
+            expected = numpys(x, kernel, mode)  # type: ignore[call-overload]
+            np.testing.assert_array_equal(mine(x, kernel, mode), expected)
+            if at:
+                continue
+            np.testing.assert_array_equal(rune.jit(mine, static_argnums=2)(x, kernel, mode), expected)
+            rows = rune.vmap(partial(mine, mode=mode), in_axes=(None, 0))(x, rnp.array([y, kernel]))
+            np.testing.assert_array_equal(rows, [numpys(x, y, mode), expected])  # type: ignore[call-overload]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_millions_of_products_answer_so_too():
+    x, y = whole_numbers(3000, 1501)
+    y[700] = INF
+    for run in (rnp.convolve, rune.jit(rnp.convolve)):
+        np.testing.assert_array_equal(run(x, y), np.convolve(x, y))

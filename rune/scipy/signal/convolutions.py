@@ -13,9 +13,9 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
 from rune.numpy.creation import arange
 from rune.numpy.fft import fftn, ifftn, irfftn, rfftn
+from rune.numpy.overlaps import slid
 from rune.numpy.padding import pad
 from rune.numpy.shapes import flip
-from rune.numpy.signals import slid
 from rune.ops import conventions as c
 from rune.scipy.fft.lengths import next_fast_len
 from rune.typing import ArrayLike, Axis

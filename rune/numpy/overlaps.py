@@ -1,0 +1,116 @@
+"""Sums over what overlaps of a sequence and a kernel that slides over it, and over nothing else.
+
+Few products are one dot: every window of x with what of the kernel lies on x there. The matrix of
+all windows of long sequences would be too large; they are convolved as images, among zeros. Of a
+zero and an infinity of the kernel that would make NaN: where the kernel is not finite, the windows
+are taken in runs, so many at a time that their matrix may be in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from rune import control, dtypes, ops
+from rune.array import Array
+from rune.core.interpreter import is_evaluating, literal, type_of
+from rune.core.values import Value
+from rune.dims import Size
+from rune.numpy.arguments import rank
+from rune.numpy.creation import arange
+from rune.numpy.logic import isfinite
+from rune.ops import conventions as c
+from rune.ops.family import zeros_like
+from rune.ops.sliding import windows
+from rune.typing import ArrayLike
+
+_LARGEST = 1 << 22  # elements of a matrix of windows
+
+
+def slid(x: Array, kernel: Array, *padding: tuple[Size, Size]) -> Array:
+    """y[k] = sum_j x[k+j-low] kernel[j] of the elements of x; padding: (low, high) of each axis.
+
+    Where x has no element nothing is added, whatever the kernel has there.
+    """
+    if len(padding) == 1 and _is_large(x, kernel, padding[0]):
+        return _long(x, kernel, *padding[0])  # type: ignore[arg-type]
+    among_zeros = _padded(x, literal(0, type_of(x).dtype), padding)
+    if type_of(x).dtype not in dtypes.INEXACT or all(pair == (0, 0) for pair in padding):
+        return _products(among_zeros, kernel)
+    truth = ops.broadcast(literal(True, dtypes.bool_), shape=type_of(x).shape, axes=())
+    return _products_within(among_zeros, kernel, _padded(truth, literal(False, dtypes.bool_), padding))
+
+
+# --- one dot ------------------------------------------------------------------------------------
+
+
+def _padded(x: ArrayLike, value: Value, padding: Sequence[tuple[Size, Size]]) -> Array:
+    low, high = (tuple(pair[side] for pair in padding) for side in (0, 1))
+    return ops.pad(x, value, low=low, high=high, interior=(0,) * len(padding))
+
+
+def _products(x: Array, kernel: ArrayLike) -> Array:
+    """One dot: every window of x, which is a view, with the kernel."""
+    axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
+    return c.contract(_windows(x, kernel), kernel, ((inner, axes), ((), ())))
+
+
+def _products_within(x: Array, kernel: ArrayLike, inside: Array) -> Array:
+    """The same, with what of the kernel is `inside` at each window."""
+    axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
+    shown = _windows(inside, kernel)
+    each = ops.broadcast(kernel, shape=type_of(shown).shape, axes=inner)
+    kernels = ops.select(shown, each, zeros_like(each))
+    return c.contract(_windows(x, kernel), kernels, ((inner, inner), (axes, axes)))
+
+
+def _windows(x: Array, kernel: ArrayLike) -> Array:
+    ones = (1,) * rank(x)
+    return windows(x, tuple(range(rank(x))), type_of(kernel).shape, ones, ones)
+
+
+# --- long sequences -----------------------------------------------------------------------------
+
+
+def _is_large(x: Array, kernel: Array, padding: tuple[Size, Size]) -> bool:
+    sizes = (type_of(x).shape[0], *padding, type_of(kernel).shape[0])
+    if not all(isinstance(d, int) for d in sizes):
+        return False
+    return sum(sizes[:3]) * sizes[3] > _LARGEST  # type: ignore[operator]
+
+
+def _long(x: Array, kernel: Array, low: int, high: int) -> Array:
+    among_zeros = _padded(x, literal(0, type_of(x).dtype), [(low, high)])
+    if type_of(x).dtype not in dtypes.INEXACT or low == high == 0:
+        return _convolved(among_zeros, kernel)
+    in_runs = functools.partial(_in_runs, low, low + x.shape[0])
+    is_finite = isfinite(kernel).all()
+    if is_evaluating():  # nothing has to be compiled where the answer is known
+        return (_convolved if is_finite else in_runs)(among_zeros, kernel)
+    return control.cond(is_finite, _convolved, in_runs, among_zeros, kernel)
+
+
+def _convolved(x: Array, kernel: Array) -> Array:
+    """A convolution of one feature, which needs no matrix of windows."""
+    same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
+    rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
+    convolution = ops.conv_general_dilated(
+        *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same, groups=(1, 1)
+    )
+    return c.reshape(convolution, -1)
+
+
+def _in_runs(first: int, end: int, x: Array, kernel: Array) -> Array:
+    """The same of the elements x[first:end], without those around them, which are zeros."""
+    n = kernel.shape[0]
+    count = x.shape[0] - n + 1
+    size = max(1, _LARGEST // n)  # windows of a run
+    starts = arange(0, count, size)
+    x = _padded(x, literal(0, type_of(x).dtype), [(0, starts.shape[0] * size - count)])
+
+    def run(start: Array) -> Array:
+        places = start + arange(size + n - 1)
+        shown = ops.dynamic_slice(x, start, sizes=(size + n - 1,))
+        return _products_within(shown, kernel, (places >= first) & (places < end))
+
+    return c.reshape(control.map(run, starts), -1)[:count]
