@@ -7,17 +7,32 @@ decomposed by the code that a compiled one is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
 from rune import locks
 from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.ops.contraction import dot_general, product_of
 from rune.ops.linalg.eigh import eigh
+from rune.ops.scalars import of_dtype
+
+Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
-def meaning(primitive: Primitive) -> Callable[..., np.ndarray | Sequence[np.ndarray]]:
+def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Meaning:
+    """A function of arrays of these types: what `meaning` chooses by types is chosen already."""
+    product = product_of(*types, **params) if primitive is dot_general else None
+    if product is not None:
+        return product
+    function = of_dtype(meaning(primitive), types[0].dtype) if types else meaning(primitive)
+    return functools.partial(function, **params) if params else function
+
+
+def meaning(primitive: Primitive) -> Meaning:
     """A function of NumPy arrays and parameters. The primitive must have a meaning in NumPy."""
     assert primitive.reference is not None
     return _eigh if primitive is eigh else primitive.reference

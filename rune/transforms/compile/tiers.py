@@ -60,8 +60,8 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         key = (config.current(), *[_kind(x, arrays) for x in args])
         if kwargs:
             key = (*key, *kwargs, *[_kind(x, arrays) for x in kwargs.values()])
-        known = None if None in key else kinds.get(key, 0)
-        if known is None:
+        known = kinds.get(key, 0)
+        if known is None or None in key:
             return function(*args, **kwargs)
         if not isinstance(known, int):
             try:
@@ -81,7 +81,7 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
     """What a call depends on in an argument, whose arrays join the others; None if unknown."""
     if type(argument) is Array:
         arrays.append(argument)
-        return (argument.type,) if argument.place is CPU else None
+        return argument.type if argument.place is CPU else None
     if type(argument) in _BY_VALUE:
         return type(argument), argument
     if type(argument) is float:
@@ -156,7 +156,9 @@ def _in_pieces(traced: Traced) -> Specialised[R] | None:
     program = flat(traced.program)
     parts = pieces_of(program)
     by_functions: Specialised[R] = _on_buffers(line, traced, captured)
-    if isinstance(parts[0], Program) and len(parts) == 1:
+    if not any(isinstance(part, Program) for part in parts):
+        return by_functions
+    if len(parts) == 1:
         by_pieces = jit(_of_program(in_order(program), traced, captured))
     else:
         by_pieces = _on_buffers(line_of(program, parts) or line, traced, captured)
