@@ -3,29 +3,28 @@
     python benchmarks/eager.py                              # rune and NumPy
     python benchmarks/eager.py --jax /path/to/its/python    # and JAX, in its environment
 
-Each library runs in a process of its own. The time is the processor's, on one thread, a call, after
-as many as rune takes until it compiles a function: the least of some rounds. Functions that take
-longer than JAX's are marked.
+Each library runs in a process of its own, and they take turns. The time is the processor's, on one
+thread, a call, after as many as rune takes until it compiles a function: the least of some rounds.
+Functions that take longer than JAX's are marked.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from typing import Any
 
 import numpy as np
 
 WARM = 300  # calls, more than `rune.transforms.compile.tiers.OFTEN`
-ROUNDS, ROUND = 7, 0.003
+TURNS, ROUNDS, ROUND = 5, 5, 0.003  # turns of a library, rounds of a turn, seconds of a round
 MODULES = {"rune": "rune.numpy", "jax": "jax.numpy", "numpy": "numpy"}
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUNE_CPU_THREADS": "1"}
 # f, g, p > 0: ten floats, i, j > 0: integers, b: truths, u: bytes, c: complex numbers, row: sorted;
@@ -97,11 +96,16 @@ def operands(xp: Any) -> dict[str, Any]:
     return {name: xp.asarray(x) for name, x in drawn.items()}
 
 
-def measured(library: str, pattern: str) -> dict[str, float]:
-    """Processor time of each call in this process. Units: µs."""
+def serve(library: str) -> None:
+    """Answer each line, a case, with the least time of a call in some rounds. Units: µs."""
     xp = importlib.import_module(MODULES[library])
     values = {"xp": xp, **operands(xp)}
-    return {case: _of(case, values) for case in chosen(pattern)}
+    calls: dict[str, tuple[Callable[[], object], int]] = {}
+    for line in sys.stdin:
+        case = line.strip()
+        if case not in calls:
+            calls = {case: _warm(eval(f"lambda: {case}", values))}  # an expression of this file
+        print(_least(*calls[case]) * 1e6, flush=True)
 
 
 def chosen(pattern: str) -> list[str]:
@@ -110,28 +114,46 @@ def chosen(pattern: str) -> list[str]:
     return [c for c in cases if c and fnmatch(c, pattern)]
 
 
-def _of(case: str, values: Mapping[str, Any]) -> float:
-    call = eval(f"lambda: {case}", dict(values))  # an expression of this file
+def _warm(call: Callable[[], object]) -> tuple[Callable[[], object], int]:
+    """The call, made often enough, and how many are a round."""
     for _ in range(WARM):
         call()
-    start = time.process_time()
-    call()
-    count = max(1, min(200, int(ROUND / max(time.process_time() - start, 1e-7))))
-    return min(_round(call, count) for _ in range(ROUNDS)) * 1e6
+    return call, max(1, min(200, int(ROUND / max(_round(call, 1), 1e-7))))
 
 
-def _round(call: Any, count: int) -> float:
+def _least(call: Callable[[], object], count: int) -> float:
+    return min(_round(call, count) for _ in range(ROUNDS))
+
+
+def _round(call: Callable[[], object], count: int) -> float:
     start = time.process_time()
     for _ in range(count):
         call()
     return (time.process_time() - start) / count
 
 
-def alone(python: str, library: str, pattern: str) -> dict[str, float]:
-    """`measured` in a fresh process."""
-    command = [python, __file__, "--alone", library, "--cases", pattern]
-    done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+class Library:
+    """A process that measures on request."""
+
+    def __init__(self, python: str, library: str):
+        command = [python, __file__, "--serve", library]
+        pipe = subprocess.PIPE
+        environment = {**os.environ, **ONE_THREAD}
+        self.process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+    def measured(self, case: str) -> float:
+        """Processor time of a call. Units: µs."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(case + "\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def in_turns(libraries: Sequence[Library], case: str) -> list[float]:
+    """The least of some turns of each library. Units: µs."""
+    turns = [[library.measured(case) for library in libraries] for _ in range(TURNS)]
+    return [min(times) for times in zip(*turns, strict=True)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,19 +161,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks/eager.py")
     parser.add_argument("--jax", metavar="PYTHON", help="an interpreter that imports jax")
     parser.add_argument("--cases", default="*", help="a pattern of expressions")
-    parser.add_argument("--alone", choices=MODULES, help=argparse.SUPPRESS)
+    parser.add_argument("--serve", choices=MODULES, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    if options.alone:
-        print(json.dumps(measured(options.alone, options.cases)))
+    if options.serve:
+        serve(options.serve)
         return 0
-    ours, numpys = (alone(sys.executable, library, options.cases) for library in ("rune", "numpy"))
-    peers = alone(options.jax, "jax", options.cases) if options.jax else {}
+    libraries = [Library(sys.executable, "rune"), Library(sys.executable, "numpy")]
+    libraries += [Library(options.jax, "jax")] if options.jax else []
+    times = {case: [*in_turns(libraries, case), math.nan][:3] for case in chosen(options.cases)}
+    ratios = {case: ours / jax for case, (ours, _, jax) in times.items()}
     print("| call | rune, µs | NumPy, µs | JAX, µs | rune / JAX |\n|---|---|---|---|---|")
-    ratios = {case: ours[case] / peers.get(case, math.nan) for case in ours}
-    for case in sorted(ours, key=lambda c: -ratios[c] if peers else -ours[c]):
+    for case in sorted(times, key=lambda c: -ratios[c] if options.jax else -times[c][0]):
         mark = " slower" if ratios[case] > 1 else ""
-        cells = (ours[case], numpys[case], peers.get(case, math.nan))
-        print(f"| `{case}` | {' | '.join(f'{x:.1f}' for x in cells)} | {ratios[case]:.2f}{mark} |")
+        print(f"| `{case}` | {' | '.join(f'{x:.1f}' for x in times[case])} | {ratios[case]:.2f}{mark} |")
     mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
     print(f"{len(ratios)} calls, geometric mean {mean:.2f}, slower than JAX in {sum(r > 1 for r in ratios.values())}")
     return 0

@@ -37,6 +37,7 @@ from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.steps import transform_sizes
+from rune.ops.complex_numbers import WHOLE
 from rune.records import dataclass
 
 TARGET = checking_target("reference", "NumPy interpreter of kernel code, every check on")
@@ -206,7 +207,14 @@ class _Run:
 
 
 def transform(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> None:
-    """The `line_fft` routine on flat arrays: both parts of the result, then of the operand."""
+    """The `line_fft` routine on flat arrays: both parts of the result, then of the operand.
+
+    Or complex numbers as they lie in memory: the result, then the operand.
+    """
+    if len(arrays) == 2:
+        out, x = (v.view(WHOLE[v.dtype]).reshape(shape) for v in arrays)
+        out[...] = np.fft.fft(x, axis=1)
+        return
     out_real, out_imag, real, imag = (x.reshape(shape) for x in arrays)
     spectrum = np.fft.fft(real + 1j * imag, axis=1)
     out_real[...], out_imag[...] = spectrum.real, spectrum.imag

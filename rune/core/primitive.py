@@ -141,9 +141,7 @@ class Primitive:
     solves: bool = False
     transposes_zeros: bool = False
 
-    def __call__(self, *args: object, **params: object) -> Any:
-        """Apply the primitive in the current context."""
-        return bind(self, *args, **params)
+    __call__ = bind  # it applies the primitive in the current context
 
     def bind(self, *args: object, **params: object) -> Any:
         """Apply the primitive in the current context to operands in JAX's order, with its names."""

@@ -159,7 +159,10 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
 
 
 def transform_sizes(call: Call) -> tuple[int, ...]:
-    """outer, n, inner of the arrays that a `line_fft` transforms along n."""
+    """outer, n, inner of the arrays that a `line_fft` transforms along n.
+
+    One with a single operand takes and gives complex numbers, one with two their parts.
+    """
     return tuple(size for _, size in call.parameters if isinstance(size, int))
 
 

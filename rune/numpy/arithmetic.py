@@ -106,6 +106,7 @@ maximum = _extremum("maximum", ROWS["max"])
 minimum = _extremum("minimum", ROWS["min"])
 
 
+@tiered
 @operands_alone
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Remainder of x1 / x2 with the sign of x1.
@@ -183,6 +184,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, refused: str = "") -> Unary:
+    @tiered
     def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 

@@ -46,6 +46,7 @@ def reshape(
     return laid_out(c.reshape(x, sizes), out_sharding)
 
 
+@tiered
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """All elements along one axis.
 
@@ -86,6 +87,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     return c.transpose(value("permute_dims", a), axes)
 
 
+@tiered
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes exchanged.
 
@@ -99,6 +101,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return c.matrix_transpose(value("matrix_transpose", x))
 
 
+@tiered
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Two axes exchanged.
 
@@ -112,6 +115,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return c.swapaxes(value("swapaxes", a), axis1, axis2)
 
 
+@tiered
 def moveaxis(a: object, source: Any, destination: Any) -> Array:
     """Axes moved to new places, the others kept in order.
 
@@ -134,6 +138,7 @@ def moveaxis(a: object, source: Any, destination: Any) -> Array:
     return c.transpose(x, order)
 
 
+@tiered
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Axis moved to stand before `start`; `moveaxis` says it more clearly.
 
@@ -166,6 +171,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     return c.expand_dims(value("expand_dims", a), axis)
 
 
+@tiered
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """Axes of size 1 removed: all, or the given.
 
@@ -237,6 +243,7 @@ def atleast_1d(arys: ArrayLike, /) -> Array: ...
 def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
 def atleast_1d(*arys: ArrayLike) -> Any: ...
+@tiered
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
@@ -256,6 +263,7 @@ def atleast_2d(arys: ArrayLike, /) -> Array: ...
 def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
 def atleast_2d(*arys: ArrayLike) -> Any: ...
+@tiered
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 2 or more, new axes in front.
 
@@ -279,6 +287,7 @@ def atleast_3d(arys: ArrayLike, /) -> Array: ...
 def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @overload
 def atleast_3d(*arys: ArrayLike) -> Any: ...
+@tiered
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
 
@@ -301,6 +310,7 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 # --- reversal ---------------------------------------------------------------------------------
 
 
+@tiered
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """Order reversed along axes, all for None.
 
@@ -322,6 +332,7 @@ def _ranked(name: str, x: ArrayLike, least: int) -> Any:
     return x
 
 
+@tiered
 def flipud(m: ArrayLike) -> Array:
     """Order of rows (axis 0) reversed.
 
@@ -335,6 +346,7 @@ def flipud(m: ArrayLike) -> Array:
     return flip(_ranked("flipud", m, 1), 0)
 
 
+@tiered
 def fliplr(m: ArrayLike) -> Array:
     """Order of columns (axis 1) reversed.
 

@@ -15,6 +15,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
 from rune.errors import DtypeError
 from rune.numpy.arguments import inexact, value
 from rune.numpy.composites import composite
@@ -24,6 +25,7 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.elementwise_table import INEXACT, ROWS, Row, weak
 from rune.ops.promote import constant, promoted
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
@@ -37,6 +39,7 @@ def _real(name: str, row: Row) -> Unary:
     def function(x: ArrayLike, /) -> Array:
         return row.rule(inexact(name, x))
 
+    function = function if isinstance(row.rule, Primitive) else tiered(function)
     facts = elementwise(_FLOATS, "" if row.takes == INEXACT else _NO_COMPLEX)
     return operands_alone(documented_row(function, name, row, facts, "rnp"))
 

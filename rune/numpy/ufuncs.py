@@ -7,9 +7,9 @@ nothing is known of its laws.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, NoReturn
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -92,11 +92,13 @@ class ufunc:
         self.__module__, self.__doc__, self.__wrapped__ = "rune.numpy", func.__doc__, func
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None, **options: object) -> Array:
-        options |= {name: x for name, x in (("out", out), ("where", where)) if x is not None}
-        if options:
-            refuse_options(self.__name__, options)
-            raise ArgumentError(f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)")
+        if options or out is not None or where is not None:
+            self._refuse({**options, **{name: x for name, x in (("out", out), ("where", where)) if x is not None}})
         return self.func(*args)
+
+    def _refuse(self, options: Mapping[str, object]) -> NoReturn:
+        refuse_options(self.__name__, options)
+        raise ArgumentError(f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)")
 
     __signature__ = _SignatureOfOperands()
 

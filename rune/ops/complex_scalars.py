@@ -13,18 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rune import dtypes
+from rune.ops.scalars import ByDtype
 
 Function = Callable[..., Any]
 Plane = NDArray[np.complexfloating]
 
 
-def either(real: Function, plane: Function) -> Function:
+def either(real: Function, plane: Function) -> ByDtype:
     """The function of real numbers and that of complex ones as one."""
-
-    def apply(*args: np.ndarray) -> np.ndarray:
-        return (plane if args[0].dtype in dtypes.COMPLEX else real)(*args)
-
-    return apply
+    return ByDtype(real, dtypes.COMPLEX, plane)
 
 
 def _from_parts(real: np.ndarray, imag: np.ndarray, dtype: np.dtype) -> Plane:

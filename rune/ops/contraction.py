@@ -22,6 +22,7 @@ from rune.errors import ShapeError
 from rune.ops.family import KINDS, Batched, require, same_dtype, wide
 from rune.ops.jax_forms import PRODUCT_NAMES, product_form
 from rune.ops.movement import inverse, repeat_lane, transpose
+from rune.ops.scalars import NIBBLES
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -71,7 +72,7 @@ def product_of(
     a: ArrayType, b: ArrayType, dimension_numbers: Numbers
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
     """What dot_general means for operands of known shapes; None for dtypes that become wider."""
-    if wide(a.dtype) != a.dtype or a.is_symbolic or b.is_symbolic:
+    if wide(a.dtype) != a.dtype or a.dtype in NIBBLES or a.is_symbolic or b.is_symbolic:
         return None
     (ca, cb), (ba, bb) = dimension_numbers
     free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)

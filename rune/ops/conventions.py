@@ -29,6 +29,7 @@ from rune.ops.promote import (
     broadcast_shape,
     broadcast_to,
     constant,
+    fit_together,
     operand,
     promoted,
     scalar_kind,
@@ -46,6 +47,8 @@ def entries(x: object) -> tuple[Size, ...]:
 
     They may be anything: the caller checks that they are integers.
     """
+    if isinstance(x, int):  # the common case
+        return (x,)
     is_many = isinstance(x, Iterable) and not isinstance(x, str) and getattr(x, "ndim", 1) != 0
     return tuple(x) if is_many else (x,)  # type: ignore[return-value, arg-type]
 
@@ -396,6 +399,8 @@ def matmul(x: Value, y: Value) -> Array:
 
 def same_dtype(name: str, *values: Operand) -> list[Any]:
     """Arrays in the one dtype they promote to, shapes as they are."""
+    if fit_together(values):
+        return list(values)
     operands = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*map(scalar_kind, operands))
     return [as_type(v, dtype, weak, name) for v in operands]

@@ -217,16 +217,24 @@ def _broadcast_type(x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> Arr
     return ArrayType(shape, x.dtype, x.weak)
 
 
-def _broadcast_reference(x: np.ndarray, *, shape: tuple, axes: tuple[int, ...]) -> np.ndarray:
+def _broadcast_reference(x: np.ndarray, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
+    return broadcasting(np.shape(x), shape, axes)(x)
+
+
+def broadcasting(sizes: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int, ...]) -> Rule:
+    """What broadcast means for arrays of one shape: a function of NumPy arrays."""
     spread = [1] * len(shape)
-    for size, axis in zip(np.shape(x), axes, strict=True):
+    for size, axis in zip(sizes, axes, strict=True):
         spread[axis] = size
-    reshaped = np.reshape(x, spread)
-    if math.prod(shape) > _SMALL:
-        return np.broadcast_to(reshaped, shape)
-    out = np.empty(shape, reshaped.dtype)
-    out[...] = reshaped
-    return out
+
+    def copy(x: np.ndarray) -> np.ndarray:
+        out = np.empty(shape, x.dtype)
+        out[...] = x.reshape(spread)
+        return out
+
+    if math.prod(shape) <= _SMALL:
+        return copy
+    return lambda x: np.broadcast_to(x.reshape(spread), shape)
 
 
 _SMALL = 1024  # up to so many elements a copy takes less time than NumPy takes to make a view
@@ -342,7 +350,7 @@ reshape = Primitive(
     "reshape",
     "movement",
     _reshape_type,
-    lambda x, *, shape: np.reshape(x, shape),
+    lambda x, *, shape: x.reshape(shape),
     jvp=(lambda dx, x, y, *, shape: reshape(dx, shape=shape),),
     transpose=lambda ct, linear, x, *, shape: [reshape(ct, shape=x.shape)],
     batch=lambda batched, size, x, *, shape: (reshape(x, shape=(size, *shape)), True),

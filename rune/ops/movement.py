@@ -43,7 +43,7 @@ transpose: Primitive = Primitive(
     "transpose",
     "movement",
     _transpose_type,
-    lambda x, *, permutation: np.transpose(x, permutation),
+    lambda x, *, permutation: x.transpose(permutation),
     jvp=(lambda dx, x, y, *, permutation: transpose(dx, permutation=permutation),),
     transpose=lambda ct, linear, x, *, permutation: [transpose(ct, permutation=inverse(permutation))],
     batch=lambda batched, size, x, *, permutation: (transpose(x, permutation=(0, *(p + 1 for p in permutation))), True),
@@ -256,11 +256,13 @@ def _reverse_view(indices: tuple, x: ArrayType, *, axes: tuple[int, ...]) -> Sou
     return view_of(tuple(d - 1 - i if a in axes else i for a, (i, d) in enumerate(zip(indices, x.shape, strict=True))))
 
 
+_ALL, _BACKWARDS = slice(None), slice(None, None, -1)
+
 reverse: Primitive = Primitive(
     "reverse",
     "movement",
     _reverse_type,
-    lambda x, *, axes: np.flip(x, axes),
+    lambda x, *, axes: x[(*[_BACKWARDS if axis in axes else _ALL for axis in range(x.ndim)], ...)],
     jvp=(lambda dx, x, y, *, axes: reverse(dx, axes=axes),),
     transpose=lambda ct, linear, x, *, axes: [reverse(ct, axes=axes)],
     batch=lambda batched, size, x, *, axes: (reverse(x, axes=tuple(a + 1 for a in axes)), True),

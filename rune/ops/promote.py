@@ -145,7 +145,7 @@ def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
     64-bit integers f64).
     Errors: ShapeError names the axis that conflicts; DtypeError where no promotion exists.
     """
-    if _fit_together(values, kind):
+    if fit_together(values, kind):
         return list(values)
     dtype = _dtype_beside_numbers(values)
     if dtype is not None:
@@ -161,7 +161,7 @@ def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
     return broadcast_together(name, [as_type(v, dtype, weak, name) for v in operands])
 
 
-def _fit_together(values: Sequence[Operand], kind: str) -> bool:
+def fit_together(values: Sequence[Operand], kind: str = "any") -> bool:
     """The common case: arrays of one type, and of the kind asked for."""
     first = getattr(values[0], "type", None)
     if type(first) is not ArrayType or any([getattr(v, "type", None) is not first for v in values]):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import ml_dtypes
@@ -79,29 +79,47 @@ def wrapped(number: int, dtype: np.dtype) -> int:
     return (number - low) % (high - low + 1) + low
 
 
-def widened(function: Function) -> Function:
+class ByDtype:
+    """A function that is another one where its first operand has some dtypes."""
+
+    __slots__ = ("dtypes", "function", "special")
+
+    def __init__(self, function: Function, dtypes: Container[np.dtype], special: Function):
+        self.function, self.dtypes, self.special = function, dtypes, special
+
+    def __call__(self, *args: np.ndarray, **params: object) -> Any:
+        return (self.special if args[0].dtype in self.dtypes else self.function)(*args, **params)
+
+
+def of_dtype(function: Function, dtype: np.dtype) -> Function:
+    """What a function is where its first operand has this dtype.
+
+    >>> of_dtype(widened(np.exp), dtypes.f32) is np.exp
+    True
+    """
+    while isinstance(function, ByDtype):
+        function = function.special if dtype in function.dtypes else function.function
+    return function
+
+
+def widened(function: Function) -> ByDtype:
     """`function` computed in f32 for the half types and rounded once."""
 
-    def apply(*args: np.ndarray) -> np.ndarray:
-        dtype = args[0].dtype
-        if dtype not in HALVES:
-            return function(*args)
-        return np.asarray(function(*(a.astype(np.float32) for a in args))).astype(dtype)
+    def rounded(*args: np.ndarray) -> np.ndarray:
+        return np.asarray(function(*(a.astype(np.float32) for a in args))).astype(args[0].dtype)
 
-    return apply
+    return ByDtype(function, HALVES, rounded)
 
 
-def nibbles(function: Function) -> Function:
+def nibbles(function: Function) -> ByDtype:
     """`function` in 8 bits, and wrapped, for the 4-bit integers, which NumPy has no loops for."""
 
-    def apply(*args: np.ndarray, **params: object) -> np.ndarray:
+    def in_bytes(*args: np.ndarray, **params: object) -> np.ndarray:
         dtype = args[0].dtype
-        if dtype not in NIBBLES:
-            return function(*args, **params)
         wide = (a.astype(NIBBLES[dtype]) if a.dtype == dtype else a for a in args)
         return np.asarray(function(*wide, **params)).astype(dtype)
 
-    return apply
+    return ByDtype(function, NIBBLES, in_bytes)
 
 
 MANY = 10_000  # elements from which it is worth asking how a mask turns

@@ -10,13 +10,13 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rune import config, dtypes
+from rune import config, dtypes, float_errors
 from rune.array import COMMITTED_CPU, CPU, Array, Place
-from rune.backends.cpu.meanings import meaning
+from rune.backends.cpu.meanings import Meaning, meaning_of
 from rune.backends.shared.apart import apart, is_long
 from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
@@ -53,19 +53,18 @@ class Evaluate(Interpreter):
         settings = config.current()
         begin = moment() if settings.profile else None
         data, types, place = _operands(primitive.name, args, settings.device)
+        # Before computing, so that wrong operands get rune's error and not NumPy's.
+        operation = operation_on(primitive, types, tuple(params.items()))
         if primitive.multiple_results:
-            results = _run_library(primitive, data, types, args, params, place)
+            results = _results(operation, primitive, data, types, args, params, place)
             if begin is not None and place.device is None:
                 tell(primitive.name, data, results, begin)
             return results
-        # Before computing, so that wrong operands get rune's error and not NumPy's.
-        type = result_type(primitive, types, params)
         # Only watched programs detect an index out of bounds.
         if place.device is None and not settings.check_bounds:
             if settings.check_keys:
                 note_use(primitive, data)
-            out = _computed(primitive, data, params, (type,))
-            result = Array(np.asarray(out), type, place)
+            result = Array(np.asarray(_computed(operation, data)), operation.results[0], place)
             if begin is not None:
                 tell(primitive.name, data, (result,), begin)
             is_checked = settings.check_nans or settings.check_infs
@@ -81,24 +80,46 @@ class Evaluate(Interpreter):
         return result
 
 
-def _computed(
-    primitive: Primitive, data: Sequence[Value], params: Mapping[str, object], types: Sequence[ArrayType]
-) -> Any:
-    """What NumPy returns. Errors: OutOfMemory if there is no room for results of these types."""
-    run = meaning(primitive)
+class Operation(NamedTuple):
+    """A primitive on operands of known types: what eager evaluation asks for each time.
+
+    results: types; run: its meaning in NumPy
+    may_take_long: whether it is a routine, which lets others hear Ctrl-C where it has much to do
+    """
+
+    results: tuple[ArrayType, ...]
+    run: Meaning
+    may_take_long: bool
+
+
+@functools.lru_cache(maxsize=16384)
+def operation_on(primitive: Primitive, types: tuple[ArrayType, ...], params: tuple) -> Operation:
+    """The operation, memoised: eager programs apply the same few again and again."""
+    results = primitive.type_rule(*types, **dict(params))
+    may_take_long = isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION
+    run = meaning_of(primitive, types, dict(params))
+    return Operation(results if primitive.multiple_results else (results,), run, may_take_long)
+
+
+def _computed(operation: Operation, data: Sequence[Value]) -> Any:
+    """What NumPy returns. Errors: OutOfMemory if there is no room for the results."""
+    run = operation.run
+    settings = float_errors.ignore()
     try:
-        with np.errstate(all="ignore"):
-            if isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION and is_long(data):
-                return apart(partial(run, *data, **params))
-            return run(*data, **params)
+        if operation.may_take_long and is_long(data):
+            return apart(partial(run, *data))
+        return run(*data)
     except (MemoryError, ValueError) as error:
-        size_bytes = sum(math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types)
-        if isinstance(error, ValueError) and size_bytes <= LARGEST_SIZE:
+        sizes = [math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in operation.results]
+        if isinstance(error, ValueError) and sum(sizes) <= LARGEST_SIZE:
             raise  # NumPy's refusal of a size beyond all addresses is a ValueError too
-        raise out_of_memory(size_bytes) from error
+        raise out_of_memory(sum(sizes)) from error
+    finally:
+        float_errors.restore(settings)
 
 
-def _run_library(
+def _results(
+    operation: Operation,
     primitive: Primitive,
     data: Sequence[Value],
     types: tuple,
@@ -110,9 +131,8 @@ def _run_library(
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
-    results: Any = result_type(primitive, types, params)  # first, since it refuses wrong operands
-    outs = _computed(primitive, data, params, results)
-    return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(outs, results, strict=True)]
+    outs = _computed(operation, data)
+    return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(outs, operation.results, strict=True)]
 
 
 def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequence[Any], tuple, Place]:
@@ -149,16 +169,6 @@ def _host(value: Operand) -> np.ndarray:
         return value.buffer_on(None)
     scalar = dtypes.scalar_type(value)
     return np.asarray(value) if scalar is None else np.asarray(value, scalar[0])
-
-
-@functools.lru_cache(maxsize=16384)
-def _result_type(primitive: Primitive, types: tuple, params: tuple) -> ArrayType:
-    return primitive.type_rule(*types, **dict(params))
-
-
-def result_type(primitive: Primitive, types: tuple, params: Mapping[str, object]) -> ArrayType:
-    """The type rule's answer, memoised: eager programs apply the same few again and again."""
-    return _result_type(primitive, types, tuple(params.items()))
 
 
 @functools.lru_cache(maxsize=4096)

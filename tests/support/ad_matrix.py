@@ -46,6 +46,7 @@ OF_LOWERING = frozenset({"loop", "branch", "take_row", "put_row", "in_memory", "
     "line_fft",
     "line_rfft",
     "line_irfft",
+    "row_fft",
     "dense_cholesky",
     "dense_geqrf",
     "dense_lu",

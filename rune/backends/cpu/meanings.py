@@ -7,17 +7,41 @@ decomposed by the code that a compiled one is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
 from rune import locks
 from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.ops.contraction import dot_general, product_of
+from rune.ops.family import broadcast, broadcasting
 from rune.ops.linalg.eigh import eigh
+from rune.ops.scalars import of_dtype
+
+Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
-def meaning(primitive: Primitive) -> Callable[..., np.ndarray | Sequence[np.ndarray]]:
+def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Meaning:
+    """A function of arrays of these types: what `meaning` chooses by types is chosen already."""
+    of_shapes = _OF_SHAPES.get(primitive)
+    specific = None if of_shapes is None else of_shapes(*types, **params)
+    if specific is not None:
+        return specific
+    function = of_dtype(meaning(primitive), types[0].dtype) if types else meaning(primitive)
+    return functools.partial(function, **params) if params else function
+
+
+# What some primitives mean where types are known: a function of these and of the parameters.
+_OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
+    dot_general: product_of,
+    broadcast: lambda x, **params: broadcasting(x.shape, **params),
+}
+
+
+def meaning(primitive: Primitive) -> Meaning:
     """A function of NumPy arrays and parameters. The primitive must have a meaning in NumPy."""
     assert primitive.reference is not None
     return _eigh if primitive is eigh else primitive.reference

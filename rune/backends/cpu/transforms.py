@@ -32,7 +32,7 @@ def compile_transforms(plan: Plan, address: Transform) -> None:
 
 
 def _form(step: Call) -> Form:
-    return Form(*transform_sizes(step))
+    return Form(*transform_sizes(step), are_pairs=len(step.inputs) == 1)
 
 
 def scratch_bytes(plan: Plan) -> int:
@@ -47,10 +47,10 @@ def _scratch_bytes(call: Call) -> int:
 
 
 def write_transform(run: Run, step: Call, address: Transform, scratch: Callable[[], Value]) -> None:
-    """The transform of real and imaginary parts. scratch: where there is memory for work"""
+    """The transform of both parts, or of pairs of them. scratch: where there is memory for work"""
     form = _form(step)
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [form], form)} to ptr)"
-    places = [run.pointer(slot) for slot in (*step.inputs, *step.outputs)]
+    places = [run.pointer(slot) for side in (step.inputs, step.outputs) for slot in (side * 2)[:2]]
     places.append(scratch() if _scratch_bytes(step) else Value(run.writer, "ptr", "null"))
     watch = run.watch(form.outer * form.n * form.inner * form.n.bit_length())
     run.writer.do(f"call void {function}({', '.join(f'ptr {p.text}' for p in (*places, watch.pointer))})")

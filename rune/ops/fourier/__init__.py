@@ -33,7 +33,7 @@ from rune.ops.complex_numbers import PART, WHOLE, complex, conj, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import Batched, require, size_value
 from rune.ops.fourier.expansion import expand
-from rune.ops.fourier.lines import is_routine
+from rune.ops.fourier.lines import is_by_rows, is_routine
 from rune.ops.movement import pad
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     """Whether a device's routine makes every transform of x along one axis."""
     longest = _longest(x, kind, axes, odd)
     parts = ArrayType(longest.shape, PART.get(longest.dtype, longest.dtype))
-    return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in axes)
+    *others, last = axes
+    others = others if kind == "fft" and is_by_rows(x, last) else axes
+    return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in others)
 
 
 # --- derivatives --------------------------------------------------------------------------------

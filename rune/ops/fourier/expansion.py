@@ -30,7 +30,7 @@ from rune.ops.family import reshape, size_value, zeros_like
 from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
 from rune.ops.fourier.bluestein import transform_by_convolution
 from rune.ops.fourier.lengths import radices
-from rune.ops.fourier.lines import is_routine, transform_lines
+from rune.ops.fourier.lines import is_by_rows, is_routine, row_fft, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
 from rune.ops.movement import concatenate
 from rune.ops.pairs import Pair
@@ -45,8 +45,10 @@ Axes = tuple[int, ...]
 
 def expand(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
     """The transform `kind` of x along `axes`, by stages of kernels."""
+    if kind == "fft" and is_by_rows(type_of(x), axes[-1]):
+        x, axes = row_fft(x, parts=1), axes[:-1]
     if kind == "fft":
-        return c.complex(*_forward(_parts(x), axes))
+        return c.complex(*_forward(_parts(x), axes)) if axes else x
     if kind == "ifft":
         return c.complex(*_scaled(_inverse(_parts(x), axes), axes))
     *others, last = axes

@@ -2,6 +2,9 @@
 
 It is written by the expansion alone, while a program is lowered: so it has no derivative and no
 lanes. A device may have a routine for it; else it is the stages of stages.py.
+
+row_fft is the same of complex rows: a routine takes them as they lie in memory, so that their parts
+need not be written apart before it, and together after it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from rune.core.primitive import Direct
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, product
+from rune.ops import complex_numbers as c
 from rune.ops.fourier.lengths import longer_factor, radices
 from rune.ops.fourier.stages import transform_by_stages
 from rune.ops.pairs import Pair
@@ -26,6 +30,8 @@ ROUTINE_ELEMENTS = 1 << 16  # up to which the routine takes an array
 ROWS_ELEMENTS = 1 << 20  # the same of an array that is transformed along its last axis
 LINE_ELEMENTS = 1 << 10  # of a line, or a factor of a row of more, for which there is scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
+MOST_LANES = 16  # of a vector: at least so many rows of as many numbers are taken as they lie in memory
+LONGEST_ROW = 1 << 12  # whose parts have room on a stack
 
 
 def _type(real: ArrayType, imag: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:
@@ -77,3 +83,33 @@ def transform_lines(x: Pair, axis: int) -> Pair:
         return x
     real, imag = line_fft(*x, axis=axis)
     return real, imag
+
+
+def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
+    """Whether a device's routine takes complex rows as they lie in memory. parts: as in dense.py"""
+    shape = x.shape if parts == 1 else x.shape[:-1]
+    if axis != len(shape) - 1 or not all(isinstance(d, int) for d in shape):
+        return False
+    n, rows = shape[-1], product(shape[:-1])
+    return MOST_LANES <= n <= LONGEST_ROW and rows >= MOST_LANES and radices(n) is not None  # type: ignore[operator]
+
+
+def _rows_call(x: ArrayType, *, parts: int) -> dict[str, Size]:
+    """The rows as [outer, n, inner]."""
+    shape = x.shape if parts == 1 else x.shape[:-1]
+    return {"outer": product(shape[:-1]), "n": shape[-1], "inner": 1}
+
+
+def _expand_rows(x: Value, *, parts: int) -> Array:
+    assert parts == 1, "only routines take rows by parts"
+    return c.complex(*transform_lines((c.real(x), c.imag(x)), type_of(x).ndim - 1))
+
+
+row_fft = Direct(
+    "row_fft",
+    "fourier",
+    lambda x, *, parts: x,
+    run=_expand_rows,
+    lower=Routine("line_fft", _rows_call, lambda x, *, parts: is_by_rows(x, x.ndim - parts, parts=parts)),
+    expand=_expand_rows,
+)

@@ -6,8 +6,8 @@ for as many, all alike: in settings, types and places of arrays, and all other a
 
 Nobody can tell by the results: code is compiled where it has the bits of eager evaluation
 (exact.py), in one piece or in several with the functions that eager evaluation calls between them
-(pieces.py). What is neither, watched or on a device, goes on as it did, as do calls under a
-transformation.
+(pieces.py). What only moves elements is a line of NumPy's views. What is neither, watched or on a
+device, goes on as it did, as do calls under a transformation.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rune.core.evaluate import eval_program
 from rune.core.interpreter import is_evaluating
 from rune.core.program import Program
 from rune.errors import RuneError
+from rune.ops import movement
 from rune.transforms.compile.exact import is_exact
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.pieces import flat, in_order, line_of, pieces_of
@@ -39,6 +40,8 @@ OFTEN = 256  # calls of a kind until it is compiled
 KINDS = 256  # that a function remembers
 SMALL = 1 << 14  # elements up to which an operation costs more than what it computes
 SMALL_RESULT = 1 << 16  # the same of anything between arguments and results
+# Of these NumPy gives a view, at less than it takes to copy: they are not worth compiling.
+_VIEWS = frozenset({movement.reshape, movement.transpose, movement.reverse, movement.slice_})
 _BY_VALUE = frozenset({bool, int, str, type(None)})  # of arguments: what is equal is the same
 
 
@@ -60,8 +63,8 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         key = (config.current(), *[_kind(x, arrays) for x in args])
         if kwargs:
             key = (*key, *kwargs, *[_kind(x, arrays) for x in kwargs.values()])
-        known = None if None in key else kinds.get(key, 0)
-        if known is None:
+        known = kinds.get(key, 0)
+        if known is None or None in key:
             return function(*args, **kwargs)
         if not isinstance(known, int):
             try:
@@ -81,7 +84,7 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
     """What a call depends on in an argument, whose arrays join the others; None if unknown."""
     if type(argument) is Array:
         arrays.append(argument)
-        return (argument.type,) if argument.place is CPU else None
+        return argument.type if argument.place is CPU else None
     if type(argument) in _BY_VALUE:
         return type(argument), argument
     if type(argument) is float:
@@ -129,6 +132,8 @@ def _specialised(
         return None
     if traced.needs or any(v.type.size > SMALL_RESULT for e in traced.program.equations for v in e.results):
         return None
+    if all(equation.primitive in _VIEWS for equation in traced.program.equations):
+        return _in_line(traced)
     return jitted if is_exact(traced.program) else _in_pieces(traced)
 
 
@@ -148,18 +153,31 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     return of_arrays
 
 
+def _in_line(traced: Traced) -> Specialised[R] | None:
+    """NumPy's functions alone; None if they cannot compute it."""
+    line = straight_line(traced.program)
+    return None if line is None or len(_captured(traced)) < len(traced.captured) else _on_buffers(line, traced)
+
+
+def _captured(traced: Traced) -> list[Array]:
+    """The captured values that are arrays of the CPU."""
+    return [x for x in traced.captured if type(x) is Array and x.place is CPU]
+
+
 def _in_pieces(traced: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; these alone where arrays lie in another order."""
-    line, captured = straight_line(traced.program), [x for x in traced.captured if type(x) is Array and x.place is CPU]
-    if line is None or len(captured) < len(traced.captured):
+    by_functions: Specialised[R] | None = _in_line(traced)
+    if by_functions is None:
         return None
     program = flat(traced.program)
     parts = pieces_of(program)
-    by_functions: Specialised[R] = _on_buffers(line, traced, captured)
-    if isinstance(parts[0], Program) and len(parts) == 1:
-        by_pieces = jit(_of_program(in_order(program), traced, captured))
+    if not any(isinstance(part, Program) for part in parts):
+        return by_functions
+    line = None if len(parts) == 1 else line_of(program, parts)
+    if len(parts) == 1:
+        by_pieces = jit(_of_program(in_order(program), traced))
     else:
-        by_pieces = _on_buffers(line_of(program, parts) or line, traced, captured)
+        by_pieces = by_functions if line is None else _on_buffers(line, traced)
 
     def call(*arrays: Array) -> R:
         is_plain = all([x.buffer.flags.c_contiguous for x in arrays])
@@ -168,9 +186,9 @@ def _in_pieces(traced: Traced) -> Specialised[R] | None:
     return call
 
 
-def _on_buffers(line: Line, traced: Traced, captured: Sequence[Array]) -> Specialised[R]:
+def _on_buffers(line: Line, traced: Traced) -> Specialised[R]:
     """A line as a function of arrays."""
-    before, types = [x.buffer for x in captured], traced.out_types
+    before, types = [x.buffer for x in _captured(traced)], traced.out_types
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
@@ -179,11 +197,11 @@ def _on_buffers(line: Line, traced: Traced, captured: Sequence[Array]) -> Specia
     return call
 
 
-def _of_program(program: Program, traced: Traced, captured: Sequence[Array]) -> Specialised[R]:
+def _of_program(program: Program, traced: Traced) -> Specialised[R]:
     """A program as a function of arrays."""
 
     def of_arrays(*arrays: Array) -> R:
-        return traced.out_tree.unflatten(eval_program(program, [*captured, *arrays]))
+        return traced.out_tree.unflatten(eval_program(program, [*traced.captured, *arrays]))
 
     of_arrays.__name__ = of_arrays.__qualname__ = program.name
     return of_arrays

@@ -6,23 +6,25 @@ small arrays. A line has the same functions on the same operands, and so the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import TypeAlias
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rune.backends.cpu.meanings import meaning
+from rune import float_errors
+from rune.backends.cpu.meanings import meaning_of
 from rune.core.higher import equation_program
 from rune.core.primitive import EXTENSION, Direct, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
-from rune.ops.contraction import dot_general, product_of
 
 Line: TypeAlias = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
-# A function, where its operands and results stand, and the dtypes of several results.
 _Function: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
-_Step: TypeAlias = tuple[_Function, Sequence[int], Sequence[int], Sequence[np.dtype] | None]
+# What takes a function's operands from all values so far.
+_Operands: TypeAlias = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
+_Dtypes: TypeAlias = Sequence[np.dtype] | None  # of several results; None of one
 
 
 def straight_line(program: Program) -> Line | None:
@@ -38,29 +40,44 @@ def straight_line(program: Program) -> Line | None:
 
 
 def _run(
-    steps: Sequence[_Step],
-    start: Mapping[int, np.ndarray],
-    inputs: Sequence[int],
+    steps: Sequence[tuple[_Function, _Operands, _Dtypes]],
+    constants: Sequence[np.ndarray],
     outputs: Sequence[int],
     args: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
-    values = {**start, **dict(zip(inputs, args, strict=True))}
-    _take(steps, values)
-    return [values[i] for i in outputs]
-
-
-def _take(steps: Sequence[_Step], values: dict[int, np.ndarray]) -> None:
-    with np.errstate(all="ignore"):
-        for function, operands, results, dtypes in steps:
-            out = function(*[values[i] for i in operands])
+    """Constants, arguments and the steps' results, one after the other; of these the outputs."""
+    values = [*constants, *args]
+    settings = float_errors.ignore()
+    try:
+        for function, operands, dtypes in steps:
+            out = function(*operands(values))
             if dtypes is None:
-                values[results[0]] = np.asarray(out)
+                values.append(np.asarray(out))
             else:
-                values.update(zip(results, map(np.asarray, out, dtypes), strict=True))
+                values.extend(map(np.asarray, out, dtypes))
+    finally:
+        float_errors.restore(settings)
+    return [values[place] for place in outputs]
+
+
+def _taking(places: Sequence[int]) -> _Operands:
+    """What takes the values at these places."""
+    if len(places) == 1:
+        return itemgetter(slice(places[0], places[0] + 1))
+    return itemgetter(*places) if places else lambda values: ()
+
+
+class _Step(NamedTuple):
+    """A function, its operands and results by number, and the dtypes of several results."""
+
+    function: _Function
+    operands: Sequence[int]
+    results: Sequence[int]
+    dtypes: _Dtypes
 
 
 class LineWriter:
-    """The steps so far, the values there are before the first, and where variables stand."""
+    """The steps so far, the values there are before the first, and the numbers of variables."""
 
     def __init__(self) -> None:
         self.steps: list[_Step] = []
@@ -69,20 +86,21 @@ class LineWriter:
         self._slots: dict[Var, int] = {}
 
     def slot(self, atom: Atom) -> int:
-        """Where a value stands."""
+        """The number of a value."""
         if isinstance(atom, Literal):
             number = next(self._numbers)
             self.start[number] = atom.value
             return number
         return self._slots.setdefault(atom, next(self._numbers))
 
-    def add(
-        self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: Sequence[np.dtype] | None
-    ) -> None:
+    def add(self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: _Dtypes) -> None:
         """One more step; of constants it is taken now. dtypes: of several results, None for one."""
-        step = function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes
-        if self.start.keys() >= {*step[1]}:
-            _take([step], self.start)
+        step = _Step(function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes)
+        if self.start.keys() >= {*step.operands}:
+            values = [self.start[number] for number in step.operands]
+            places = range(len(values), len(values) + len(results))
+            outs = _run([(function, _taking(range(len(values))), dtypes)], (), places, values)
+            self.start.update(zip(step.results, outs, strict=True))
         else:
             self.steps.append(step)
 
@@ -98,31 +116,27 @@ class LineWriter:
         primitive = equation.primitive
         if primitive.reference is None or not _is_plain(primitive):
             return False
-        function = _function_of(equation) or partial(meaning(primitive), **equation.params)
+        function = meaning_of(primitive, [a.type for a in equation.operands], equation.params)
         dtypes = [v.type.dtype for v in equation.results] if primitive.multiple_results else None
         self.add(function, equation.operands, equation.results, dtypes)
         return True
 
     def line(self, inputs: Sequence[int], outputs: Sequence[Atom]) -> Line:
         """The steps as a function of buffers."""
-        return partial(_run, self.steps, self.start, inputs, [*map(self._result, outputs)])
+        results = [*map(self._result, outputs)]
+        order = [*self.start, *inputs, *[number for step in self.steps for number in step.results]]
+        places = {number: place for place, number in enumerate(order)}
+        steps = [(s.function, _taking([places[n] for n in s.operands]), s.dtypes) for s in self.steps]
+        return partial(_run, steps, [*self.start.values()], [places[number] for number in results])
 
     def _result(self, atom: Atom) -> int:
-        """Where an output stands: constants are copied, for they are the next call's, too."""
-        place = self.slot(atom)
-        if place not in self.start:
-            return place
+        """The number of an output: constants are copied, for they are the next call's, too."""
+        number = self.slot(atom)
+        if number not in self.start:
+            return number
         copy = next(self._numbers)
-        self.steps.append((np.array, [place], [copy], None))
+        self.steps.append(_Step(np.array, [number], [copy], None))
         return copy
-
-
-def _function_of(equation: Equation) -> Callable[..., np.ndarray] | None:
-    """The meaning of an equation, where it is shorter than that of its primitive."""
-    if equation.primitive is dot_general:
-        a, b = (atom.type for atom in equation.operands)
-        return product_of(a, b, **equation.params)
-    return None if equation.params else equation.primitive.reference
 
 
 INLINED = ("custom_jvp", "custom_vjp")  # whose first program eager evaluation runs one by one

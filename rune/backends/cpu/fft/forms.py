@@ -7,6 +7,9 @@
                turns, and transforms of its rows, which are columns of the result; cores share a
                row that is so long that what lies between has no room on a stack
 
+Rows of pairs, complex numbers as they lie in memory, are taken apart on a stack, as many as make a
+group of the form, and put together there.
+
 The last group of lanes ends with the last line: so it may compute some of the others again.
 
 Source: Bailey 1990, "FFTs in external or hierarchical memory", J. Supercomputing 4(1) (SPLIT).
@@ -47,11 +50,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An array [outer, n, inner] that is transformed along n."""
+    """An array [outer, n, inner] that is transformed along n.
+
+    are_pairs: whether its elements are complex numbers as they lie in memory; inner is 1 then, and
+               there are at least as many rows, and as many numbers in one, as a vector has lanes
+    """
 
     outer: int
     n: int
     inner: int
+    are_pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,7 @@ def pieces_of(form: Form, lanes: int) -> set[str]:
     lengths = split_of(form.n, lanes) if kind is Kind.SPLIT else (form.n,)
     assert lengths is not None
     stages = {_piece(r, last) for n in lengths for r, last in _ends(radices(n))}
-    return stages | _MOVES[kind]
+    return stages | _MOVES[kind] | ({"take_apart", "put_together"} if form.are_pairs else set())
 
 
 _MOVES = {
@@ -198,8 +206,7 @@ def scratch_bytes(form: Form, shape: Shape) -> int:
 
 def write_groups(routine: Routine, form: Form, name: str) -> str:
     """The groups begin..end: void(ptr words, i64 begin, i64 end)."""
-    writers = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
-    write = writers[kind_of(form, routine.make.shape.lanes)]
+    write = _pairs if form.are_pairs else _WRITERS[kind_of(form, routine.make.shape.lanes)]
     return _task(routine, name, lambda arrays: write(routine, form, arrays[:4]))
 
 
@@ -316,6 +323,27 @@ def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
         make.each(make.number(-(-rows // lanes)), along)
 
     return line
+
+
+_WRITERS = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
+
+
+def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
+    """The rows of a group, whose parts are apart on the stack alone."""
+    make, n = routine.make, form.n
+    kind = kind_of(form, make.shape.lanes)
+    rows = make.shape.lanes if kind is Kind.ROWS else 1
+    real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
+    transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
+    source, _, target, _ = arrays
+
+    def group(number: Value) -> None:
+        first = (number * rows).call("smin", form.outer - rows) * (2 * n)
+        routine.call("take_apart", make.at(source, first), real, imag, make.number(rows * n))
+        transform(make.number(0))
+        routine.call("put_together", real, imag, make.at(target, first), make.number(rows * n))
+
+    return group
 
 
 def _factors(routine: Routine, form: Form) -> tuple[int, int]:

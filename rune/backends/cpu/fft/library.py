@@ -174,6 +174,8 @@ def _piece_text(shape: Shape, name: str) -> str:
 
 _FUNCTIONS = {
     "prime": prime_function,
+    "take_apart": lines.take_apart_function,
+    "put_together": lines.put_together_function,
     "squares": lines.squares_function,
     "gather_line": lines.gather_line_function,
     "scatter_line": lines.scatter_line_function,

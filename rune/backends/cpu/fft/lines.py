@@ -34,6 +34,40 @@ def squares_function(shape: Shape) -> str:
     return make.text("squares(ptr %from, i64 %fs, i64 %fn, ptr %to, i64 %ts, i64 %tn, i64 %n)")
 
 
+def take_apart_function(shape: Shape) -> str:
+    """Real and imaginary parts of n pairs; the last vector of them ends with the last."""
+    make = maker(shape)
+    (pairs, real, imag), (n,) = make.pointers("pairs real imag"), make.sizes("n")
+
+    def block(number: Value) -> None:
+        first = (number * shape.lanes).call("smin", n - shape.lanes)
+        source = make.at(pairs, first * 2)
+        low, high = make.vector(source), make.vector(make.at(source, shape.lanes))
+        for part, target in enumerate((real, imag)):
+            make.put(make.writer.shuffle(low, high, range(part, 2 * shape.lanes, 2)), make.at(target, first))
+
+    make.each(block_count(n, shape.lanes), block)
+    return make.text("take_apart(ptr %pairs, ptr %real, ptr %imag, i64 %n)")
+
+
+def put_together_function(shape: Shape) -> str:
+    """The n pairs of real and imaginary parts."""
+    make = maker(shape)
+    (real, imag, pairs), (n,) = make.pointers("real imag pairs"), make.sizes("n")
+    order = [lane + part * shape.lanes for lane in range(shape.lanes) for part in (0, 1)]
+
+    def block(number: Value) -> None:
+        first = (number * shape.lanes).call("smin", n - shape.lanes)
+        parts = [make.vector(make.at(part, first)) for part in (real, imag)]
+        target = make.at(pairs, first * 2)
+        for half, at in enumerate((target, make.at(target, shape.lanes))):
+            lanes = order[half * shape.lanes : (half + 1) * shape.lanes]
+            make.put(make.writer.shuffle(*parts, lanes), at)
+
+    make.each(block_count(n, shape.lanes), block)
+    return make.text("put_together(ptr %real, ptr %imag, ptr %pairs, i64 %n)")
+
+
 def gather_line_function(shape: Shape) -> str:
     """One line, whose elements are `step` apart, to a lane of scratch memory."""
     make, copy = _line(shape)
