@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from rune import dtypes, locks
-from rune.backends.cpu import llvm
+from rune.backends.cpu import llvm_binding, llvm_functions
 from tests.architecture.sources import Source, sources
 
 ROOT = Path(__file__).parent.parent
@@ -211,11 +211,11 @@ def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler
 
 
 def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
-    library = llvm.library()
+    library = llvm_binding.library()
     answers: list[bool] = []
 
     def look() -> None:
-        answers.append(llvm._lock()._is_owned())
+        answers.append(llvm_binding.lock()._is_owned())
 
     library.ffi.register_lock_callback(look, look)
     try:
@@ -224,7 +224,8 @@ def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
         library.ffi.unregister_lock_callback(look, look)
     assert answers
     assert all(answers)
-    assert llvm._lock() in locks._held
+    assert llvm_binding.lock() in locks._held
+    assert llvm_functions.lock() in locks._held
 
 
 def interrupted(run: Callable[[], object], calls: int) -> bool:

@@ -43,6 +43,12 @@ def _llvm() -> ModuleType:
 
 
 @functools.cache
+def _linker() -> ModuleType:
+    """What links object code: where images are not known."""
+    return locks.load("rune.backends.cpu.llvm_binding")
+
+
+@functools.cache
 def host() -> Processor:
     """The host's processor. Errors: ImportError where llvmlite is missing."""
     return processor.known(lambda: _llvm().processor())
@@ -160,7 +166,7 @@ def link(stored: bytes, addresses: Sequence[int], effort: int, text: str = "") -
     Errors: OutOfMemory.
     """
     if not stored.startswith(_IMAGE):
-        engine = _llvm().linked(stored.removeprefix(_OBJECT), addresses, host())
+        engine = _linker().linked(stored.removeprefix(_OBJECT), addresses, host())
         return Code(engine, text, stored, addresses, effort)
     with deferred():
         image = loader.image_of(memoryview(stored)[len(_IMAGE) :])

@@ -8,6 +8,8 @@ from rune.backends.cpu.images import loader
 # for code that mostly calls other code; with passes, and instructions chosen well.
 HURRY, LITTLE, EFFORT = 0, 1, 2
 
+ASSEMBLY, OBJECT = 0, 1  # what LLVM is asked for
+
 # LLVM maps code and constants apart, wherever there is room: in a process whose address space is
 # in pieces they may be out of reach of 32 bits, so code that it links holds whole addresses.
 ANYWHERE = ("static", "large")

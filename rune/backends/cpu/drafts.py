@@ -6,6 +6,9 @@ is there in half of the time: the better bargain for a plan that runs for millis
 are called once. The code is made again, with effort, when native code is to make the calls, which
 are many then, or when the calls have taken as long as that may take.
 
+A draft runs on one core: the pool of threads takes as long to compile as a draft may run. What it
+calls of others, LAPACK and Fourier transforms, may take longer and is done by all.
+
 A `while` may run for hours. In a draft it gives up after as many steps as a draft may take, and the
 code that stays begins the run anew, which is right since nothing but numbers comes of it.
 
@@ -16,7 +19,7 @@ runs beside others, is compiled with effort at once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from types import ModuleType
@@ -24,16 +27,18 @@ from typing import TYPE_CHECKING, Self
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu.draft_entry import draft_entry
 from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.host_abi import GAVE_UP
-from rune.backends.cpu.run import CpuExecutable, Prepared, entry_of, plans
+from rune.backends.cpu.run import CpuExecutable, Entry, Prepared, entry_of, plans
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
 
 if TYPE_CHECKING:
     from rune.backends.cpu.plan import Rendering
+    from rune.lowering.codegen.llvm.render import Rendered
     from rune.lowering.plan import Plan
 
 PATIENCE = 0.01  # that calls of a draft may take together [s]
@@ -48,14 +53,21 @@ def _costs() -> ModuleType:
 class DraftExecutable(CpuExecutable):
     """A compiled plan whose code is a draft at first, if the plan is short."""
 
+    code_host: Host  # what its code is made for, a part of what the device has
     when_refined: Callable[[Self], object] | None = None  # is told once
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         self._host, kernels = host, plans().render_kernels(plan, host)
+        self.code_host = self._host_for(plan, kernels)
+        return plans().compiled(plan, replace(self.code_host, call_back=host.call_back), kernels)
+
+    def _host_for(self, plan: Plan, kernels: Mapping[str, Rendered]) -> Host:
+        """What the first code of a plan is made for."""
         costs = _costs()
-        is_short = not self.talk.messages and costs.draft_cost(plan, kernels) <= costs.MOST_WORK
-        draft = host.of_effort(conventions.HURRY if is_short else conventions.EFFORT)
-        return plans().compiled(plan, replace(draft, call_back=host.call_back), kernels)
+        if self.talk.messages or costs.draft_cost(plan, kernels) > costs.MOST_WORK:
+            return self._host
+        draft = self._host.of_effort(conventions.HURRY)
+        return draft if plans().calls_others(plan) else draft.on_one_core()
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         super()._begin(form, code, host, work)
@@ -63,6 +75,12 @@ class DraftExecutable(CpuExecutable):
             self._draft, self._seconds = code, 0.0
             self._refining = locks.reentrant()  # a handler of signals may call the same plan
             del self._call  # the class has one that looks at the clock
+
+    def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
+        """What calls the code: a draft is called too seldom to compile it."""
+        if code.effort == conventions.HURRY and not form.has_entry:
+            return draft_entry(form, code.address("run"))
+        return super().entry_into(form, code, host)
 
     @property
     def is_draft(self) -> bool:
@@ -106,14 +124,16 @@ class DraftExecutable(CpuExecutable):
     def _refine(self) -> None:
         plan, host = self.plan, self._host
         try:
-            _, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
+            rendering, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
         except OutOfMemory:
             if self.form.gives_up:
                 raise
             self._seconds = 0.0  # it is tried again later
             return
+        form = plans().form_of(plan, rendering)
         # Other threads may be in the draft, which lives as long as this.
-        self.native, self.code = entry_of(self.form, code, host.abi), code
-        self._call = self.native.call
+        assert form.arena_bytes == self.form.arena_bytes
+        self.native, self.code, self.code_host = entry_of(form, code, host.abi), code, host
+        self.form, self._call = form, self.native.call
         if self.when_refined is not None:
             self.when_refined(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rune.backends.cpu.host_abi import Abi
@@ -41,3 +42,7 @@ class Host:
     def of_effort(self, effort: int) -> Host:
         """The host whose routines are made by this effort."""
         return self.draft if self.draft is not None and self.draft.effort == effort else self
+
+    def on_one_core(self) -> Host:
+        """The host for code that needs no pool of threads."""
+        return replace(self, cores=1, libraries=replace(self.libraries, cores=1))

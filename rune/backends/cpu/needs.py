@@ -13,8 +13,8 @@ from rune.lowering.plan import Call, Plan, all_steps
 def needs_of(plan: Plan, host: Host) -> list[Need] | None:
     """What is stored of the routines that a plan calls; None where one of them cannot be."""
     called = {step.routine for step in all_steps(plan) if isinstance(step, Call)}
-    if "line_fft" in called:
-        return None  # its code refers to tables
+    if called & {"callback", "line_fft"}:
+        return None  # their code refers to tables, or to functions of others
     needs = _products(plan, host) if called & {DOT, STRIDED_DOT} else []
     return [*needs, *(_factors(plan, host) if called & {*FACTORS} else [])]
 

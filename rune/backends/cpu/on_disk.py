@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import dtypes, locks
-from rune.backends.cpu import compiler, pulse
+from rune.backends.cpu import compiler, conventions, pulse
 from rune.backends.cpu.array_checks import CHECKS, array_checks
 from rune.backends.cpu.crew.messages import SILENT
 from rune.backends.cpu.drafts import DraftExecutable
@@ -55,8 +55,10 @@ def _needs() -> ModuleType:
 class StoredExecutable(DraftExecutable):
     """Code of an earlier process. The plan is made by lowering when somebody asks for it."""
 
-    def __init__(self, form: Form, code: compiler.Code, host: Host, lower: Callable[[], Plan], work: Work):
-        self.talk, self._host = SILENT, host
+    def __init__(
+        self, form: Form, code: compiler.Code, host: Host, code_host: Host, lower: Callable[[], Plan], work: Work
+    ):
+        self.talk, self._host, self.code_host = SILENT, host, code_host
         # Made once: asked again, or by a twin on another device, it is the same plan.
         self._lower = functools.cache(lower)
         self._rendered = functools.cache(lambda: plans().rendering_of(self.plan, host))
@@ -72,14 +74,14 @@ class StoredExecutable(DraftExecutable):
 
 def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
     """Have another process find the code, if it can be stored; a draft until there is better."""
-    form, code, made_by = executable.form, executable.code, host.of_effort(executable.code.effort)
+    form, code, code_host = executable.form, executable.code, executable.code_host
     is_storable = (
         not form.calls_python and not form.size_sources and all(map(_is_plain, (*form.arguments, *form.results)))
     )
     if not disk_cache.is_on() or not is_storable:
         return
-    needs: list[Need] | None = _needs().needs_of(executable.plan, made_by)
-    words = None if needs is None else _words(code.addresses, needs, made_by)
+    needs: list[Need] | None = _needs().needs_of(executable.plan, code_host)
+    words = None if needs is None else _words(code.addresses, needs, code_host)
     if needs is None or words is None:
         return
     disk_cache.store(_key(key, host), _entry(form, needs, words, code))
@@ -93,9 +95,10 @@ def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> Store
     if entry is None:
         return None
     form, needs, words, effort, stored = _read(entry)
-    known = {**_of_process(host), **host.of_effort(effort).libraries.addresses(needs)}
+    code_host = host.of_effort(effort).on_one_core() if effort == conventions.HURRY else host
+    known = {**_of_process(host), **code_host.libraries.addresses(needs)}
     addresses = [known[word] if word in known else _late_address(word, host) for word in words]
-    executable = StoredExecutable(form, compiler.link(stored, addresses, effort), host, lower, work)
+    executable = StoredExecutable(form, compiler.link(stored, addresses, effort), host, code_host, lower, work)
     if executable.is_draft:
         executable.when_refined = partial(keep, key, host=host)
     return executable
@@ -143,24 +146,26 @@ def _is_plain(type: ArrayType) -> bool:
 def _of_process(host: Host) -> dict[Word, int]:
     """What is in every process."""
     python = {("python", name): getattr(host.abi, name) for name in ADDRESSES}
-    checks = {("check", name): getattr(array_checks(host.abi), name) for name in CHECKS}
-    return python | checks | {("dtype", name): id(dtype) for name, dtype in _DTYPES.items()}
+    return python | {("dtype", name): id(dtype) for name, dtype in _DTYPES.items()}
 
 
 def _late_address(word: Word, host: Host) -> int:
     """What is compiled, or begun, when a plan first needs it."""
+    if word[0] == _CHECK:
+        return getattr(array_checks(host.abi), word[1])
     late: Mapping[Word, Callable[[], int]] = {_PULSE: pulse.address, _WATCH: pulse.watch_address, _POOL: host.parallel}
     return late[word]()
 
 
-_PULSE, _WATCH, _POOL = ("pulse",), ("watch",), ("pool",)
+_CHECK, _PULSE, _WATCH, _POOL = "check", ("pulse",), ("watch",), ("pool",)
+_LATE: Sequence[Word] = (_PULSE, _WATCH, *((_CHECK, name) for name in CHECKS), _POOL)
 
 
 def _words(addresses: Sequence[int], needs: Sequence[Need], host: Host) -> list[Word] | None:
     """The word of each address; None where one has none."""
     known = {**_of_process(host), **host.libraries.addresses(needs)}
     words = {address: word for word, address in known.items()}
-    for word in (_PULSE, _WATCH, *([_POOL] if host.cores > 1 else [])):
-        if not words.keys() >= set(addresses):
+    for word in _LATE:
+        if not words.keys() >= set(addresses) and (word != _POOL or host.cores > 1):
             words[_late_address(word, host)] = word
     return [words[a] for a in addresses] if words.keys() >= set(addresses) else None

@@ -37,7 +37,7 @@ class Rendering:
     text: str
     kernels: Mapping[str, str]
     cost: float | None = None  # estimated instructions; None where sizes or data decide
-    has_entry: bool = True  # or the one of all plans of fixed sizes serves (array_checks.py)
+    has_entry: bool = True  # or one for all of fixed sizes serves (array_checks.py, draft_entry.py)
     gives_up: bool = False  # after some steps of a loop (drafts.py)
     arena_bytes: Size = 0  # with work arrays (scratch.py)
 
@@ -63,7 +63,7 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
     sources = {name: k.text for name, k in kernels.items()}
-    has_entry = bool(plan.size_sources) or module.asks or module.gives_up
+    has_entry = bool(plan.size_sources) or module.asks
     parts = [*module.functions, *([entry(plan, host.abi, module.asks, module.gives_up)] if has_entry else [])]
     parts += [] if host.clock is None else [host.clock.text()]
     text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
@@ -88,6 +88,11 @@ def rendering_of(plan: Plan, host: Host) -> Rendering:
 def routines_of(plan: Plan) -> frozenset[str]:
     """What a plan calls."""
     return frozenset(step.routine for step in all_steps(plan) if isinstance(step, Call))
+
+
+def calls_others(plan: Plan) -> bool:
+    """Whether a plan calls code whose work is not counted: of Python, of LAPACK, transforms."""
+    return bool(routines_of(plan) & {_CALLBACK, _TRANSFORM})
 
 
 def compile_routines(plan: Plan, host: Host) -> None:

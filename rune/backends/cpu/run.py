@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from operator import call
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -70,6 +70,15 @@ def _shortage() -> ModuleType:
     return locks.load("rune.backends.shared.shortage")
 
 
+class Entry(Protocol):
+    """The way into a plan."""
+
+    @property
+    def call(self) -> Callable[..., int]:
+        """Take arguments, results and an arena; 0, or why the plan did not run to its end."""
+        ...
+
+
 def entry_of(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
     """The entry of a plan's own, or that of all plans of fixed sizes."""
     if form.has_entry:
@@ -103,12 +112,16 @@ class CpuExecutable:
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""
         self.form, self.code, self.cores, self.work = form, code, host.cores, work
-        self.native = entry_of(form, code, host.abi)
+        self.native = self.entry_into(form, code, host)
         self._call = self.native.call
         self._axes = [(s.argument, s.axis) for s in form.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self._fixed = None if self._axes else _layout(form, {})
         self._arenas: list[np.ndarray] = []
+
+    def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
+        """What calls the code with array objects."""
+        return entry_of(form, code, host.abi)
 
     @property
     def plan(self) -> Plan:

@@ -363,13 +363,13 @@ def test_native_code_binds_each_module_to_addresses_of_its_own():
 
 @pytest.mark.parametrize(
     ("room", "stage"),
-    [(llvm, "_optimised"), (llvm, "_target_machine"), (loader, "load")],
+    [(llvm._library(), "emit"), (llvm._library(), "_target_machine"), (loader, "load")],
     ids=["made", "begun", "linked"],
 )
 def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(room, stage, monkeypatch):
     text = "define i64 @f() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     real, addresses = getattr(room, stage), iter([8192])
-    llvm._optimiser.cache_clear()
+    llvm._library()._optimiser.cache_clear()
 
     def interrupted(*args: object) -> object:
         for address in addresses:
@@ -388,7 +388,7 @@ def test_an_entry_serves_modules_that_differ_in_addresses_alone(tmp_path, monkey
     text = "define i64 @g() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     with configure(cache_dir=str(tmp_path)):
         compiler.compile_module("g", text.format(4096))
-        monkeypatch.setattr(llvm, "_optimised", None)  # nothing is compiled any more
+        monkeypatch.setattr(llvm, "_object", None)  # nothing is compiled any more
         code = compiler.compile_module("g", text.format(8192))
 
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("g"))() == 8192

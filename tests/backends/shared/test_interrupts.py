@@ -148,15 +148,15 @@ def test_in_other_threads_there_is_nothing_to_put_off():
 
 def test_no_handler_runs_between_two_calls_of_llvm(monkeypatch: pytest.MonkeyPatch):
     flags: list[bool] = []
-    optimised = llvm._optimised
+    emit = llvm._library().emit
 
     def interrupted(*args: Any) -> Any:
         interrupt()
-        module = optimised(*args)
+        code = emit(*args)
         flags.append(True)
-        return module
+        return code
 
-    monkeypatch.setattr(llvm, "_optimised", interrupted)
+    monkeypatch.setattr(llvm._library(), "emit", interrupted)
     with pytest.raises(KeyboardInterrupt), rune.configure(cache_dir=""):
         compiler.compile_module("f", "define i64 @f() #0 {\n  ret i64 1\n}")
     assert flags == [True]

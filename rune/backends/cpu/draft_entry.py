@@ -1,0 +1,59 @@
+"""The entry into a draft: what array_checks.py does with array objects, in Python.
+
+A draft is called a few times, and to compile the checks takes longer than to make all of them here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+
+from rune.backends.cpu.form import Form
+from rune.backends.cpu.host_abi import MISCOUNTED
+from rune.backends.shared.protocol import Buffer
+from rune.core.types import ArrayType
+from rune.records import dataclass
+
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftEntry:
+    """The arguments that a plan takes, how many arrays a call has in all, and its @run."""
+
+    takes: tuple[ArrayType, ...]
+    count: int
+    run: Callable[[object], object]
+
+    def call(self, *arrays: Buffer) -> int:
+        """Run the plan on the memory of its arguments, results and arena.
+
+        0; k + 1 if array k is not an exact ndarray of the dtype, rank and shape that are wanted,
+        contiguous and aligned; MISCOUNTED; or what the plan has put where its seat would be.
+        """
+        if len(arrays) != self.count:
+            return MISCOUNTED
+        for fits in (_is_laid_out, _has_shape):
+            for number, (array, type) in enumerate(zip(arrays, self.takes, strict=False), 1):
+                if not fits(array, type):
+                    return number
+        words = (ctypes.c_int64 * (self.count + 1))(*[array.ctypes.data for array in arrays])
+        self.run(words)
+        return words[self.count]
+
+
+def draft_entry(form: Form, run: int) -> DraftEntry:
+    """The entry into a plan of fixed sizes whose @run is at this address."""
+    return DraftEntry(form.arguments, len(form.arguments) + len(form.results) + 1, _RUN(run))
+
+
+def _is_laid_out(array: object, wanted: ArrayType) -> bool:
+    if type(array) is not np.ndarray or array.dtype is not wanted.dtype or array.ndim != len(wanted.shape):
+        return False
+    return array.flags.c_contiguous and array.flags.aligned
+
+
+def _has_shape(array: Buffer, wanted: ArrayType) -> bool:
+    return array.shape == wanted.shape
