@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
-from rune.control.programs import Flags, arranged, omit, parts, pick, scatter, union
-from rune.core.dead_code import needed_inputs, prune
+from rune.control.programs import Flags, arranged, omit, parts, scatter, union
+from rune.core.dead_code import needed_inputs, pick, prune, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.program import Atom, Program
 from rune.core.values import Value
@@ -354,4 +354,4 @@ def prune_body(body: Program, counts: Counts, wanted: Flags) -> tuple[Program, F
     carries = fixpoint(wanted[:count], step)
     pruned, needed = needed_inputs(body, (*carries, *rows))
     inputs = (*needed[:consts], *carries, *needed[consts + count :])
-    return replace(pruned, inputs=tuple(pick(pruned.inputs, inputs))), inputs, carries
+    return with_inputs_picked(pruned, inputs), inputs, carries

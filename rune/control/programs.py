@@ -44,11 +44,6 @@ def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
     return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
 
 
-def pick(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
-    """The values that are flagged."""
-    return [v for v, f in zip(values, flags, strict=True) if f]
-
-
 def omit(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
     """The values that are not flagged."""
     return [v for v, f in zip(values, flags, strict=True) if not f]

@@ -7,23 +7,45 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rune.core.program import Atom, Equation, Program
 from rune.core.side_effects import effect_of
 from rune.core.sizes import carriers, untold_sizes
 
+T = TypeVar("T")
+
+
+def pick(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
+    """The values that are flagged."""
+    return [v for v, f in zip(values, flags, strict=True) if f]
+
+
+def with_inputs_picked(program: Program, flags: Sequence[bool]) -> Program:
+    """The program without the inputs that are not flagged, which it does not read."""
+    return replace(program, inputs=tuple(pick(program.inputs, flags)))
+
+
+def narrowed(equation: Equation, operands: Sequence[bool], results: Sequence[bool], **params: object) -> Equation:
+    """The equation of some operands and results, with these parameters for its own."""
+    return replace(
+        equation,
+        operands=tuple(pick(equation.operands, operands)),
+        results=tuple(pick(equation.results, results)),
+        params={**equation.params, **params},
+    )
+
 
 def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
     """The program with only the used outputs, and which inputs it still takes."""
-    outputs = tuple(a for a, u in zip(program.outputs, used, strict=True) if u)
+    outputs = tuple(pick(program.outputs, used))
     body, live = live_equations(program.equations, outputs)
     needed = tuple(v in live for v in program.inputs)
-    inputs = tuple(v for v, n in zip(program.inputs, needed, strict=True) if n)
     constants = tuple(c for c in program.constants if c[0] in live)
-    pruned = replace(program, inputs=inputs, equations=body, outputs=outputs, constants=constants)
-    return pruned, needed
+    pruned = replace(program, equations=body, outputs=outputs, constants=constants)
+    return with_inputs_picked(pruned, needed), needed
 
 
 def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tuple[tuple[Equation, ...], set[Atom]]:

@@ -6,12 +6,11 @@ It has neither derivatives nor lanes: these were taken of what it came from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rune.core.dead_code import needed_inputs
+from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
@@ -19,7 +18,7 @@ from rune.core.program import Equation, Program
 from rune.core.staging import Staged
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.ops.loop import captured_by_all, loop, stage_within, with_flagged_inputs
+from rune.ops.loop import captured_by_all, loop, stage_within
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -38,13 +37,8 @@ def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     """The branch of the wanted results, and of the operands that some program then reads."""
     pruned = [needed_inputs(b, wanted) for b in equation.params["branches"]]
     live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
-    number, *operands = equation.operands
-    return replace(
-        equation,
-        operands=(number, *(a for a, keeps in zip(operands, live_inputs, strict=True) if keeps)),
-        results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
-        params={"branches": tuple(with_flagged_inputs(program, live_inputs) for program, _ in pruned)},
-    )
+    branches = tuple(with_inputs_picked(program, live_inputs) for program, _ in pruned)
+    return narrowed(equation, (True, *live_inputs), wanted, branches=branches)
 
 
 def branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...]) -> tuple[Calls, ...]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune import dims, dtypes
-from rune.core.dead_code import needed_inputs
+from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import current, literal, type_of
@@ -128,11 +128,6 @@ def _run_loop(*args: Value, consts: int, body: Program, condition: Program | Non
         t += 1
 
 
-def with_flagged_inputs(program: Program, flags: Sequence[bool]) -> Program:
-    """The program without the inputs that are not flagged, which it does not read."""
-    return replace(program, inputs=tuple(v for v, is_flagged in zip(program.inputs, flags, strict=True) if is_flagged))
-
-
 def shrunk_loop(wanted: Sequence[bool], equation: Equation) -> Equation:
     """The loop over the state that wanted results and the condition need, and the consts read."""
     params, first = equation.params, 1 + equation.params["consts"]
@@ -149,16 +144,13 @@ def shrunk_loop(wanted: Sequence[bool], equation: Equation) -> Equation:
         state = grown
     shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
     live_inputs = [True, *shared, *state]
-    changed = {
-        "body": with_flagged_inputs(live_body, live_inputs),
-        "consts": sum(shared),
-        "condition": condition and with_flagged_inputs(condition, live_inputs[: len(condition.inputs)]),
-    }
-    return replace(
+    return narrowed(
         equation,
-        operands=tuple(a for a, keeps in zip(equation.operands, live_inputs[1:]) if keeps),
-        results=tuple(v for v, keeps in zip(equation.results, state, strict=True) if keeps),
-        params={**params, **changed},
+        (*shared, *state),
+        state,
+        body=with_inputs_picked(live_body, live_inputs),
+        consts=sum(shared),
+        condition=condition and with_inputs_picked(condition, live_inputs[: len(condition.inputs)]),
     )
 
 

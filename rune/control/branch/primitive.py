@@ -32,7 +32,6 @@ from rune.control.programs import (
     nonzero_flags,
     omit,
     parts,
-    pick,
     refuse,
     run_equation,
     scatter,
@@ -43,7 +42,7 @@ from rune.control.programs import (
     with_inputs,
     with_slots,
 )
-from rune.core.dead_code import needed_inputs
+from rune.core.dead_code import narrowed, needed_inputs, pick, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
@@ -317,19 +316,14 @@ def _zeros(program: Program) -> Program:
 def _prune_branches(first: Program, others: Branches, wanted: Flags) -> tuple[Branches, Flags]:
     pruned = [needed_inputs(b, wanted) for b in (first, *others)]
     needed = union(*(flags for _, flags in pruned))
-    branches = (replace(p, inputs=tuple(pick(p.inputs, needed))) for p, _ in pruned)
+    branches = (with_inputs_picked(p, needed) for p, _ in pruned)
     return tuple(branches), needed
 
 
 def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     first, *others = equation.params["branches"]
     branches, needed = _prune_branches(first, tuple(others), tuple(wanted))
-    return replace(
-        equation,
-        operands=(equation.operands[0], *pick(equation.operands[1:], needed)),
-        results=tuple(pick(equation.results, wanted)),
-        params={"branches": branches},
-    )
+    return narrowed(equation, (True, *needed), wanted, branches=branches)
 
 
 def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:

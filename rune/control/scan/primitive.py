@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rune.array import Array
@@ -25,7 +24,6 @@ from rune.control.programs import (
     nonzero_flags,
     omit,
     parts,
-    pick,
     refuse,
     run_equation,
     scatter,
@@ -34,6 +32,7 @@ from rune.control.programs import (
 )
 from rune.control.scan.outer_products import Product, deferred
 from rune.control.scan.saved_values import keep_of_scan
+from rune.core.dead_code import narrowed, pick
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
@@ -307,13 +306,7 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     counts = params["consts"], params["carries"]
     body, needed_inputs, carries = prune_body(params["body"], counts, tuple(wanted))
     changed = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
-    needed_results = (*carries, *wanted[counts[1] :])
-    return replace(
-        equation,
-        operands=tuple(pick(equation.operands, needed_inputs)),
-        results=tuple(pick(equation.results, needed_results)),
-        params={**params, **changed},
-    )
+    return narrowed(equation, needed_inputs, (*carries, *wanted[counts[1] :]), **changed)
 
 
 def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:

@@ -24,10 +24,11 @@ from rune import dtypes
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import batch_body, prune_body
-from rune.control.programs import Flags, closed, is_layout, parts, pick, refuse, sizes_for, types_of
+from rune.control.programs import Flags, closed, is_layout, parts, refuse, sizes_for, types_of
 from rune.control.while_loop.checkpoints import Checkpoints, row_at
 from rune.control.while_loop.rules import Loop
 from rune.core.axes import own_axis
+from rune.core.dead_code import narrowed
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import use
@@ -330,17 +331,14 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     counts = LinearOperands.of(equation.operands, params).counts
     pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(wanted))
     needed = pruned.needed
-    small = {
-        "step": pruned.step,
-        "linear_step": pruned.linear_step,
-        "consts": sum(needed.step_consts),
-        "shared": sum(needed.shared),
-        "checkpoints": sum(needed.checkpoints),
-        "linear_consts": sum(needed.linear_consts),
-    }
-    return replace(
+    return narrowed(
         equation,
-        operands=tuple(pick(equation.operands, needed.flat())),
-        results=tuple(pick(equation.results, needed.linear_carry)),
-        params={**params, **small},
+        needed.flat(),
+        needed.linear_carry,
+        step=pruned.step,
+        linear_step=pruned.linear_step,
+        consts=sum(needed.step_consts),
+        shared=sum(needed.shared),
+        checkpoints=sum(needed.checkpoints),
+        linear_consts=sum(needed.linear_consts),
     )

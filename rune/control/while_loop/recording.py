@@ -14,11 +14,11 @@ from dataclasses import replace
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import SplitBody, prune_body
-from rune.control.programs import Flags, omit, parts, pick, with_inputs
+from rune.control.programs import Flags, omit, parts, with_inputs
 from rune.control.while_loop.checkpoints import checkpoint_before, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import COUNTER, ONE, ZERO
 from rune.control.while_loop.rules import Loop, LoopOperands
-from rune.core.dead_code import needed_inputs
+from rune.core.dead_code import needed_inputs, pick, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
@@ -148,7 +148,7 @@ def _known_condition(condition: Program, consts: int, unknown: Flags, types: tup
     """The condition on known carries, which come last among values of these types."""
     known = (*(True,) * consts, *(not u for u in unknown))
     # The recording loop also carries its number and checkpoints, which the condition ignores.
-    small = replace(condition, inputs=tuple(pick(condition.inputs, known)))
+    small = with_inputs_picked(condition, known)
     first = consts + len(types) - unknown.count(False)
     positions = (*range(consts), *range(first, consts + len(types)))
     return with_inputs(small, positions, (*small.input_types[:consts], *types))

@@ -29,7 +29,6 @@ from rune.control.programs import (
     is_layout,
     nonzero_flags,
     parts,
-    pick,
     refuse,
     scatter,
     sizes_for,
@@ -37,7 +36,7 @@ from rune.control.programs import (
     with_inputs,
 )
 from rune.control.while_loop.checkpoints import Policy
-from rune.core.dead_code import needed_inputs
+from rune.core.dead_code import narrowed, needed_inputs, pick, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.primitive import Primitive
@@ -368,7 +367,7 @@ def _pruned(body: Program, condition: Program, counts: tuple[int, int, int], wan
     small_body, body_inputs, carries = prune_body(body, (consts, count), carries)
     condition_inputs = (*read[:condition_consts], *carries)
     return _Pruned(
-        replace(small_condition, inputs=tuple(pick(small_condition.inputs, condition_inputs))),
+        with_inputs_picked(small_condition, condition_inputs),
         small_body,
         LoopOperands(list(read[:condition_consts]), list(body_inputs[:consts]), list(carries)),
     )
@@ -380,15 +379,12 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     counts = params["condition_consts"], params["body_consts"], len(equation.results)
     pruned = _pruned(params["body"], params["condition"], counts, tuple(wanted))
     needed = pruned.needed
-    small = {
-        "body": pruned.body,
-        "condition": pruned.condition,
-        "condition_consts": sum(needed.condition_consts),
-        "body_consts": sum(needed.body_consts),
-    }
-    return replace(
+    return narrowed(
         equation,
-        operands=tuple(pick(equation.operands, needed.flat())),
-        results=tuple(pick(equation.results, needed.carry)),
-        params={**params, **small},
+        needed.flat(),
+        needed.carry,
+        body=pruned.body,
+        condition=pruned.condition,
+        condition_consts=sum(needed.condition_consts),
+        body_consts=sum(needed.body_consts),
     )

@@ -23,8 +23,8 @@ from rune.dims import Size
 from rune.lowering.codegen.infix import ascii_name, bare, index_text, unfolded
 from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
 from rune.lowering.kernel.expr import Const, Expr, Load
-from rune.lowering.kernel.nodes import Accumulate, For, Function, If, KernelCode, Kind
-from rune.lowering.kernel.rewrite import Body, perfect_nest, updated
+from rune.lowering.kernel.nodes import For, Function, If, KernelCode, Kind
+from rune.lowering.kernel.rewrite import Body, perfect_nest
 from rune.records import dataclass
 
 
@@ -138,9 +138,6 @@ class Statements(StatementWalk, Generic[E]):
         """What the scalar of this name is declared with."""
         return self.expr(value)
 
-    def accumulate(self, stmt: Accumulate) -> None:
-        self.emit(f"{self.name(stmt.name)} = {self.expr(updated(stmt))};")
-
     def branch(self, stmt: If) -> None:
         orelse = stmt.orelse
         self.block(f"if ({self.expr(stmt.condition)}) {{", stmt.body, "" if orelse else "}")
@@ -180,11 +177,6 @@ class Statements(StatementWalk, Generic[E]):
             self.names[name] = identifier
             self.identifiers.add(identifier)
         return self.names[name]
-
-    def body(self, body: Body) -> None:
-        """Write statements in order."""
-        for stmt in body:
-            self.stmt(stmt)
 
     def block(self, head: str, body: Body, tail: str = "}") -> None:
         """Write statements one step further in."""

@@ -1,8 +1,50 @@
-"""How many threads a group has, where the kernel leaves the choice to the launch."""
+"""How kernels are spread over groups of threads, and how many threads a group has."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.nodes import For, KernelCode, Kind
+from rune.lowering.kernel.rewrite import Body, perfect_nest
+from rune.records import dataclass
+
 THREADS = 256  # of a group
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A kernel without the loops that groups and threads stand for.
+
+    `points` are those of the `grid` loops. A group with a `nest` has one of them, and its threads
+    are the points of the nest, `before` which statements may stand; without a nest each thread has
+    a point of its own.
+    """
+
+    grid: Sequence[For]
+    before: Body
+    nest: Sequence[For]
+    innermost: Body
+    points: Size
+    threads: int
+
+    @property
+    def count(self) -> Size:
+        """Groups."""
+        return self.points if self.nest else (self.points + self.threads - 1) // self.threads
+
+
+def spread(code: KernelCode, threads_of: Callable[[Size], int]) -> Spread:
+    """Take the loops off a kernel. threads_of: the threads of a group where each has a point."""
+    grid, inside = perfect_nest(code.body, Kind.GRID)
+    points = dims.product(loop.extent for loop in grid)
+    nest, innermost = perfect_nest(inside[-1:], Kind.WORKGROUP)
+    if not nest:
+        return Spread(grid, (), (), inside, points, threads_of(points))
+    threads = dims.evaluate(dims.product(loop.extent for loop in nest), {})
+    return Spread(grid, inside[:-1], nest, innermost, points, threads)
 
 
 def threads_of_group(points: int, cores: int, subgroup: int = 32) -> int:
@@ -17,4 +59,13 @@ def threads_of_group(points: int, cores: int, subgroup: int = 32) -> int:
     return threads
 
 
-__all__ = ["THREADS", "threads_of_group"]
+def threads_of_launch(target: Target, points: Size) -> int:
+    """Threads of a group on a target: each core has four groups, where the points are known."""
+    most = min(THREADS, target.threads_per_workgroup)
+    if not isinstance(points, int):
+        return most
+    wanted = 1 << max(0, (points // (4 * target.cores)).bit_length() - 1)
+    return min(most, max(target.subgroup_threads, wanted))
+
+
+__all__ = ["THREADS", "Spread", "spread", "threads_of_group", "threads_of_launch"]

@@ -50,6 +50,16 @@ def may_be_zero(d: Size) -> bool:
     return not dims.less(0, d)
 
 
+def is_short(size: Size) -> bool:
+    """Whether 32-bit signed integers hold the value.
+
+    >>> is_short(dims.symbol("i", 0, 9)), is_short(dims.symbol("n")), is_short(1 << 31)
+    (True, False, False)
+    """
+    low, high = dims.bounds(size)
+    return low is not None and high is not None and -(1 << 31) <= low and high < 1 << 31
+
+
 def fits_32_bits(code: KernelCode) -> bool:
     """Whether 32-bit signed integers hold every index, and every value on the way to it.
 

@@ -6,17 +6,23 @@
     h: f32 = x[16*k + 15]       h = the high half of p in lane 7
 
 For devices whose reads cost as much for one address as for many. Threads of a subgroup are
-neighbours, and they are all at work: not within an If, nor in a loop whose rounds differ.
+neighbours, and they are all at work: not within an If, nor in a loop whose rounds differ. A thread
+asks for a piece where it is first needed, so that few of them are in registers; and before an If
+that needs it, where none of the others is idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from rune import dims, dtypes
 from rune.dims import Dim, Size
+from rune.lowering.codegen.runs import LoadRun, Most, StoreRun, with_runs
+from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import For, Let, Stmt
+from rune.lowering.kernel.rewrite import names_in, names_used
 from rune.records import dataclass
 
 LEAST = 3  # neighbours: fewer are read by every thread
@@ -30,6 +36,73 @@ class Alike:
     buffer: str
     index: Size
     in_pairs: bool
+
+    @property
+    def size(self) -> int:
+        """Neighbours that a thread reads."""
+        return 2 if self.in_pairs else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A scalar that all threads read alike, and the lane that has it."""
+
+    name: str
+    lane: int
+
+
+Statement = Stmt | LoadRun | StoreRun | Alike | Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroup:
+    """Threads that are all at work, and the names that mean the same to all of them."""
+
+    threads: int
+    names: frozenset[str]
+
+    def within(self, loop: For) -> Subgroup | None:
+        """The same in a loop; None where threads may do different numbers of rounds."""
+        return replace(self, names=self.names | {loop.var}) if is_alike(loop.extent, self.names) else None
+
+
+def subgroup_of(grid: Sequence[For], sizes: Collection[str], threads: int, target: Target) -> Subgroup | None:
+    """The subgroups of groups of so many threads; None where some are idle, or on other devices."""
+    width, points = target.subgroup_threads, dims.product(loop.extent for loop in grid)
+    is_full = threads % width == 0 and dims.divides(width, points) is True
+    if not is_full or ("shuffle", dtypes.f32) not in target.native:
+        return None
+    return Subgroup(width, loops_alike(grid, width).union(sizes))
+
+
+def accesses(
+    body: Sequence[Stmt], most: Most, buffers: Collection[str], subgroup: Subgroup | None
+) -> Iterator[Statement]:
+    """The statements in order, where one access does for several as one."""
+    if subgroup is None:
+        yield from with_runs(body, most, buffers)
+        return
+    unread: dict[str, Piece] = {}
+    for item in with_alike(body, subgroup.names, buffers, subgroup.threads):
+        if isinstance(item, Alike):
+            yield item
+            unread |= {let.name: Piece(let.name, number // item.size) for number, let in enumerate(item.lets)}
+            continue
+        for access in with_runs(item, most, buffers):
+            needed = _names(access)
+            yield from [unread.pop(name) for name in tuple(unread) if name in needed]
+            yield access
+
+
+def _names(access: Stmt | LoadRun | StoreRun) -> frozenset[str]:
+    """The locals that an access reads."""
+    match access:
+        case LoadRun(guard=guard):
+            return frozenset() if guard is None else names_in(guard)
+        case StoreRun(values=values):
+            return frozenset().union(*map(names_in, values))
+        case _:
+            return names_used((access,))
 
 
 def loops_alike(grid: Sequence[For], threads: int) -> frozenset[str]:

@@ -38,25 +38,27 @@ class Native:
 
     registers: the dtype that computes what is not spelled for another one
     conversions: those of the language for which most need a function
+    loose: what a device does less exactly than the operation is defined, "to_f64" of f32 among it
     """
 
     operations: frozenset[tuple[str, np.dtype]]
     registers: Mapping[np.dtype, np.dtype] = field(default_factory=dict)
     conversions: frozenset[tuple[np.dtype, np.dtype]] = frozenset()
     abilities: frozenset[Ability] = frozenset()
+    loose: frozenset[tuple[str, np.dtype]] = frozenset()
 
     def register(self, operation: str, dtype: np.dtype) -> np.dtype:
         """The dtype in which an operation on operands of `dtype` is computed."""
         spelled = (operation, dtype) in self.operations
         return dtype if spelled or ROWS[operation].of_bits else self.registers.get(dtype, dtype)
 
-    def less(self, operations: frozenset[str]) -> Native:
-        """The same without these operations of f32: a device does them too loosely."""
-        return replace(self, operations=self.operations - every(operations, [dtypes.f32]))
+    def less(self, loose: frozenset[tuple[str, np.dtype]]) -> Native:
+        """The same for a device that does these too loosely."""
+        return replace(self, loose=self.loose | loose)
 
     def lacks(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the operation has to be written in terms of others."""
-        return (operation, self.register(operation, dtype)) not in self.operations
+        return (operation, self.register(operation, dtype)) not in self.operations - self.loose
 
 
 def every(operations: Iterable[str], accepted: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:

@@ -24,7 +24,6 @@ import numpy as np
 
 from rune import dims, dtypes
 from rune.lowering.codegen.c.cuda import CUDA_C
-from rune.lowering.codegen.llvm.lanes import choose
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import samples as sampling
 from rune.lowering.costs.devices import record_of
@@ -37,6 +36,7 @@ from rune.lowering.costs.registers import registers
 from rune.lowering.costs.totals import Totals, totals
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, KernelCode
 from rune.lowering.kernel.rewrite import walk
+from rune.lowering.lanes.choose import choose
 from rune.records import dataclass
 
 OVERLAP = 1 / 8  # of the time of what does not bound

@@ -7,7 +7,7 @@ iterative or as deep as the loops nest; an expression is bounded in depth by `ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from operator import is_
 
@@ -126,6 +126,11 @@ def expr_sizes(expr: Expr) -> tuple[Size, ...]:
 def size_names(x: Size) -> frozenset[str]:
     """The names of the symbols of an index expression."""
     return frozenset(s.name for s in dims.symbols(x)) if isinstance(x, Dim) else frozenset()
+
+
+def mentions(x: Size, names: Set[str]) -> bool:
+    """Whether a symbol of an index expression is among names."""
+    return isinstance(x, Dim) and any(s.name in names for s in dims.symbols(x))
 
 
 def names_in(expr: Expr) -> frozenset[str]:

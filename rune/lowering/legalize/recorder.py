@@ -103,6 +103,9 @@ class Recorded(Number):
     def integer_part(self, dtype: np.dtype) -> Recorded:
         return self.bound(Op("integer_part", (self.expr,), dtype))
 
+    def nearest(self, dtype: np.dtype) -> Recorded:
+        return self.bound(Op("nearest", (self.expr,), dtype))
+
     def bits_as(self, dtype: np.dtype) -> Recorded:
         if isinstance(self.expr, Const):
             return Recorded(self.block, Const(self.expr.bits, dtype))

@@ -24,7 +24,7 @@ import numpy as np
 from rune import dtypes
 from rune.errors import DtypeError
 from rune.lowering.codegen.target import Native
-from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op
+from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op, const
 from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Store
 from rune.lowering.kernel.rewrite import Body, expressions, map_exprs, updated, walk, walk_expr
 from rune.lowering.legalize.recorder import Block, Recorded
@@ -45,12 +45,14 @@ def attach_functions(code: KernelCode, native: Native) -> KernelCode:
 
 
 def _plain(body: Body, native: Native) -> Body:
-    """The statements with partial operations by constants."""
+    """The statements with partial operations by constants, and truth values of numbers compared."""
 
     def expr(part: Expr) -> Expr:
         match part:
             case Op(name=name, args=(_, Const() as by)) if _is_defined(name, by) and native.lacks(name, by.dtype):
                 return replace(part, name=PARTIAL_OF[name])
+            case Cast(arg=arg, dtype=dtypes.bool_) if native.lacks("ne", arg.dtype):
+                return Op("ne", (arg, const(0, arg.dtype)), dtypes.bool_)
             case _:
                 return part
 
@@ -90,7 +92,7 @@ def _function(expr: Expr, native: Native) -> Function | None:
     """The function that computes this node; None where the language spells it."""
     match expr:
         case Cast(arg=arg, dtype=dtype) if (arg.dtype, dtype) not in native.conversions:
-            return conversion(native.registers.get(arg.dtype, arg.dtype), dtype)
+            return conversion(native.registers.get(arg.dtype, arg.dtype), dtype, native.loose)
         case Op(name=name, args=args) if native.lacks(name, args[-1].dtype):
             dtype = native.register(name, args[-1].dtype)
             function = expansion(name, dtype, native.abilities)
@@ -120,13 +122,19 @@ def expansion(name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozen
 
 
 @functools.cache
-def conversion(source: np.dtype, target: np.dtype) -> Function | None:
+def conversion(
+    source: np.dtype, target: np.dtype, loose: frozenset[tuple[str, np.dtype]] = frozenset()
+) -> Function | None:
     """The function that converts between two dtypes; None where every language does it itself.
+
+    loose: what a device does too loosely (see `Native`)
 
     >>> conversion(dtypes.f32, dtypes.i8).name, conversion(dtypes.i8, dtypes.f32)
     ('to_i8_f32', None)
     """
     name = f"to_{dtypes.short(target)}"
+    if (name, source) in loose:
+        return _recorded(name, source, 1, floats.widened if source == dtypes.f32 else floats.narrowed)
     if (source, target) == (dtypes.f64, dtypes.f16):
         return _recorded(name, source, 1, _to_f16)
     # Narrower floats are f32 here, or the language lacks them and says so.

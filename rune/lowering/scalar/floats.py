@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rune import dtypes
@@ -45,6 +47,46 @@ def next_after(x: Number, y: Number) -> Number:
 def _order(x: Number) -> Number:
     """An integer in the order of the numbers; of both zeros it is 0."""
     return select(x.bits() < 0, -x.magnitude(), x.magnitude())
+
+
+# --- by their bits, for devices that take denormal numbers for 0 or may forget that there is NaN --
+
+
+def comparison(name: str) -> Callable[[Number, Number], Number]:
+    """A comparison that is false where either is NaN: all but `ne`."""
+
+    def compare(a: Number, b: Number) -> Number:
+        return _order(a).apply(name, _order(b)) & ~a.is_nan() & ~b.is_nan()
+
+    return compare
+
+
+def differ(a: Number, b: Number) -> Number:
+    """Whether two numbers differ, or either is NaN."""
+    return ~comparison("eq")(a, b)
+
+
+def negative(x: Number) -> Number:
+    """-x, of NaN and 0 as well."""
+    return (x.bits() ^ -(1 << (8 * x.dtype.itemsize - 1))).bits_as(x.dtype)
+
+
+def widened(x: Number) -> Number:
+    """f32 as f64: a denormal number is its bits, in units of the smallest one."""
+    # Neither zero is among them: of 0 the count below is the greatest word.
+    is_denormal = (x.magnitude() - 1).bits_as(dtypes.u32) < 0x7FFFFF
+    return select(is_denormal, _order(x).convert(dtypes.f64) * 2.0**-149, x.nearest(dtypes.f64))
+
+
+def narrowed(x: Number) -> Number:
+    """f64 as f32: below the normal numbers by adding 2^52, which rounds to units."""
+    size = x.abs()
+    units = (size * 2.0**149 + 2.0**52).bits().convert(dtypes.u32)
+    sign = (x.bits() >> 32).convert(dtypes.u32) & (1 << 31)
+    return select(size < 2.0**-126, (units | sign).bits_as(dtypes.f32), x.nearest(dtypes.f32))
+
+
+# --- as other dtypes --------------------------------------------------------------------------
 
 
 def to_integer(x: Number, dtype: np.dtype) -> Number:

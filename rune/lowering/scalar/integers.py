@@ -8,6 +8,8 @@ What is undefined (PARTIAL in table.py) never happens here: a divisor is replace
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -100,6 +102,27 @@ def leading_zeros(x: Number) -> Number:
     while shift < _width(x):
         bits, shift = bits | (bits >> shift), 2 * shift
     return count_ones(~bits).bits_as(x.dtype)
+
+
+def _words(x: Number) -> list[Number]:
+    """The bits as words, the low one first; of a narrow integer one, filled up with zeros."""
+    bits = _unsigned(x)
+    return [(bits >> at if at else bits).convert(dtypes.u32) for at in range(0, _width(x), 32)]
+
+
+def count_ones_by_words(x: Number) -> Number:
+    """What `count_ones` gives."""
+    counts = [word.apply("popcount") for word in _words(x)]
+    return reduce(add, counts).convert(x.dtype)
+
+
+def leading_zeros_by_words(x: Number) -> Number:
+    """What `leading_zeros` gives."""
+    *low, top = _words(x)
+    zeros = top.apply("clz")
+    if low:
+        return select(top.equals(0), low[0].apply("clz") + 32, zeros).convert(x.dtype)
+    return (zeros - (32 - _width(x))).convert(x.dtype)
 
 
 def power(x: Number, y: Number) -> Number:

@@ -33,6 +33,7 @@ class Ability(Enum):
     WIDE = "f64 costs about twice what f32 does"
     LIBRARY = "the C library's functions of f64 can be called, one lane after the other"
     BRANCHES = "a branch costs what its lanes take: the compiler or the device forms them"
+    COUNTS = "the bits of a word of 32 bits are counted by one instruction"
 
 
 class Number(Operators["Number"]):
@@ -59,6 +60,10 @@ class Number(Operators["Number"]):
     @abstractmethod
     def integer_part(self, dtype: np.dtype) -> Number:
         """Of a float between the ends of an integer dtype: towards 0, as that; else undefined."""
+
+    def nearest(self, dtype: np.dtype) -> Number:
+        """Of f32 and f64 the other: as `convert`, but undefined where the f32 is denormal."""
+        return self.convert(dtype)
 
     @abstractmethod
     def bits_as(self, dtype: np.dtype) -> Number:

@@ -79,12 +79,14 @@ class ScalarOp:
 
 _INTEGER, _FLOATING = dtypes.INTEGER, dtypes.FLOATING
 _REAL = _INTEGER | _FLOATING
+_WORDS = frozenset({dtypes.i32, dtypes.u32})
 _BITS = _INTEGER | {dtypes.bool_}
 _ANY = _REAL | {dtypes.bool_}
 
 
 def _comparison(name: str, sign: str) -> ScalarOp:
-    return ScalarOp(name, 2, _ANY, Result.BOOL, sign=sign)
+    by_bits = floats.differ if name == "ne" else floats.comparison(name)
+    return ScalarOp(name, 2, _ANY, Result.BOOL, sign=sign, forms=(_of(by_bits, _IEEE),))
 
 
 def _function(name: str, cost: int, instructions: int, *forms: Form, arity: int = 1) -> ScalarOp:
@@ -114,6 +116,11 @@ def _plain(write: Write) -> Form:
 
 def _integers(write: Write, by_branches: Write) -> tuple[Form, ...]:
     return _of(by_branches, _INTEGER, Ability.BRANCHES), _of(write, _INTEGER)
+
+
+def _count(name: str, by_words: Write, by_digits: Write) -> ScalarOp:
+    forms = _of(by_words, _INTEGER - _WORDS, Ability.COUNTS), _of(by_digits, _INTEGER)
+    return ScalarOp(name, 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=forms)
 
 
 def _bitwise(name: str, arity: int, *forms: Form, closed: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
@@ -166,7 +173,7 @@ _ROWS = (
         sign="%",
         forms=(_plain(powers.rem), *_integers(integers.remainder, integers.remainder_by_branches)),
     ),
-    ScalarOp("neg", 1, _REAL, closed=_FLOATING),
+    ScalarOp("neg", 1, _REAL, closed=_FLOATING, forms=(_of(floats.negative, _IEEE),)),
     ScalarOp("abs", 1, _REAL, closed=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
     ScalarOp("sign", 1, _REAL, closed=_REAL, forms=(_plain(floats.sign), _of(integers.sign, _INTEGER))),
     ScalarOp("max", 2, _ANY, closed=_ANY, forms=(_plain(floats.larger), _of(integers.larger, _BITS))),
@@ -215,8 +222,8 @@ _ROWS = (
     ScalarOp("not", 1, _BITS),
     _bitwise("shl", 2, *_integers(integers.shift_left, integers.shift_left_by_branches), sign="<<"),
     _bitwise("shr", 2, _of(integers.shift_right, _INTEGER), closed=_INTEGER, sign=">>"),
-    ScalarOp("popcount", 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=(_of(integers.count_ones, _INTEGER),)),
-    ScalarOp("clz", 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=(_of(integers.leading_zeros, _INTEGER),)),
+    _count("popcount", integers.count_ones_by_words, integers.count_ones),
+    _count("clz", integers.leading_zeros_by_words, integers.leading_zeros),
     ScalarOp("bitcast", 1, _ANY, Result.STATED),
     *(_cipher_word(generator, number) for generator in GENERATORS.values() for number in range(len(WORD_NAMES))),
     # choices
@@ -231,7 +238,8 @@ _ROWS = (
 
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
 # What functions may use, and a kernel by constants: undefined for a divisor that is 0 or makes the
-# quotient overflow, for amounts not below the width, and for floats outside of the integer's range.
+# quotient overflow, for amounts not below the width, for floats outside of the integer's range, and
+# as another format for denormal numbers.
 # Of floats a quotient and a root may be off by a few ulps, and are those of numbers from 1 to 4.
 _PARTIAL_ROWS = (
     ScalarOp("quotient", 2, _REAL, closed=_INTEGER),
@@ -240,6 +248,7 @@ _PARTIAL_ROWS = (
     ScalarOp("shift_left", 2, _INTEGER),
     ScalarOp("shift_right", 2, _INTEGER, closed=_INTEGER),
     ScalarOp("integer_part", 1, _FLOATING, Result.STATED),
+    ScalarOp("nearest", 1, _FLOATING, Result.STATED),
 )
 PARTIAL: Mapping[str, ScalarOp] = {op.name: op for op in _PARTIAL_ROWS}
 # The same where nothing is undefined.

@@ -7,11 +7,10 @@ what is called stays one equation in every order of transformations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rune.array import default_place, put
-from rune.core.dead_code import needed_inputs
+from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import bind, type_of
@@ -159,18 +158,12 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
 
 def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     """The equation with a program of the wanted results alone, and the operands that this takes."""
-    smaller, stays = of_results(equation.params["program"], tuple(wanted))
-    return replace(
-        equation,
-        operands=tuple(a for a, s in zip(equation.operands, stays, strict=True) if s),
-        results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
-        params={**equation.params, "program": smaller},
-    )
+    smaller, needed = of_results(equation.params["program"], tuple(wanted))
+    return narrowed(equation, needed, wanted, program=smaller)
 
 
 @per_program
 def of_results(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
     """The program of the wanted results alone, and which inputs it needs."""
-    pruned, stays = needed_inputs(program, wanted)
-    inputs = tuple(v for v, s in zip(program.inputs, stays, strict=True) if s)
-    return replace(pruned, inputs=inputs), stays
+    pruned, needed = needed_inputs(program, wanted)
+    return with_inputs_picked(pruned, needed), needed

@@ -18,12 +18,12 @@ from rune import dims, dtypes
 from rune.backends.cpu.compiler import machine
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import render as llvm
-from rune.lowering.codegen.llvm.lanes import Choice, is_vectorisable
 from rune.lowering.codegen.llvm.render import render
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import bodies
 from rune.lowering.kernel.text import parse
+from rune.lowering.lanes.choose import Choice, is_vectorisable
 from tests.lowering.codegen.llvm_run import MACHINES, compiled, run
 from tests.lowering.kernel.examples import TEXTS, example
 from tests.lowering.kernel.random_code import random_code, random_inputs

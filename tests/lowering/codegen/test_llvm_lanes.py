@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rune.lowering.codegen.llvm.lanes import choose, is_vectorisable
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.text import parse
+from rune.lowering.lanes.choose import choose, is_vectorisable
 
 
 def loops(code: KernelCode) -> dict[str, For]:

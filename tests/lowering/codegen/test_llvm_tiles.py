@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rune.lowering.codegen.llvm.tiles import find_transposed
 from rune.lowering.kernel.nodes import For, KernelCode, Kind
 from rune.lowering.kernel.text import parse
+from rune.lowering.lanes.transposed import find_transposed
 from tests.lowering.codegen.llvm_run import MACHINES, run
 
 TRANSPOSE = """

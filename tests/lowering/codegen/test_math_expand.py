@@ -18,7 +18,7 @@ from rune.lowering.kernel.nodes import Access, For, Function, KernelCode, Kind, 
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.scalar import SCALAR_MEANING
 from rune.lowering.legalize.scalars import conversion, expansion
-from rune.lowering.scalar.table import OPERATIONS
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
 from tests.lowering.codegen import llvm_run
 from tests.lowering.codegen.llvm_run import run
 from tests.lowering.codegen.test_llvm_math import EXTENDED, NO_EXTENDED_ORACLE, POWERS, errors, exact, samples
@@ -26,7 +26,8 @@ from tests.lowering.codegen.ulps import ON_DEVICES, ON_THE_CPU
 
 FLOATS = (dtypes.f32, dtypes.f64)
 INTEGERS = sorted(dtypes.INTEGER - {dtypes.i4, dtypes.u4}, key=dtypes.short)
-ROUNDED = ("div", "sqrt")  # a device's own, but where it is loose: tests/lowering/scalar/test_divisions.py
+# A device's own, but where it is loose: test_divisions.py and test_by_bits.py of lowering/scalar.
+ROUNDED = {"div", "sqrt", "neg"} | COMPARISONS
 NAMES = [name for name in OPERATIONS if expansion(name, dtypes.f32) and name not in ROUNDED]
 UNARY = [name for name in NAMES if OPERATIONS[name].arity == 1 and not OPERATIONS[name].is_exact]
 EXACT = {"max": np.maximum, "min": np.minimum, "sign": np.sign, "rem": np.fmod, "nextafter": np.nextafter}

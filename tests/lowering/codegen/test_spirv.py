@@ -354,8 +354,18 @@ def test_such_a_driver_converts_denormals_by_their_bits(source: str, result: str
       for i in 9 grid {{ store y[i] = {result}(x[i]) }}
     }}"""
 
-    assert "FMul" in body(code, LOOSE)
-    assert "FMul" not in body(code)
+    assert "FMul" in shown(code, LOOSE)
+    assert "FMul" not in shown(code)
+
+
+def test_the_bits_of_a_word_are_counted_by_an_instruction_for_integers_of_all_sizes():
+    code = """
+    code f(x: read {0}[9], y: write {0}[9]) {{
+      for i in 9 grid {{ store y[i] = popcount(x[i]) }}
+    }}"""
+
+    counts = [shown(code.format(dtype)).count("BitCount") for dtype in ("i8", "u16", "i32", "u64")]
+    assert counts == [1, 1, 1, 2]
 
 
 def test_a_loose_root_is_corrected_in_integers():

@@ -46,7 +46,7 @@ class Loose(Number):
             assert not (np.abs(args[-1]) > 2.0**126).any()
             return self.new((exact.view(np.int32) + self.ulps).view(np.float32))
         if name in SHIFTS:
-            assert ((args[1] >= 0) & (args[1] < 32)).all()
+            assert ((args[1] >= 0) & (args[1] < 8 * self.dtype.itemsize)).all()
             return self.new(SHIFTS[name](*args))
         return self.new(SCALAR_MEANING[name](*args))
 

@@ -21,7 +21,7 @@ contracted but an Accumulate or a Store that says so, and `fma`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from functools import partial
 
@@ -36,6 +36,7 @@ from rune.lowering.codegen.c.helpers import helper
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import ascii_name
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
+from rune.lowering.codegen.subgroups import Statement
 from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
@@ -234,17 +235,9 @@ class _Renderer(Statements[Expressions]):
 
     # --- statements --------------------------------------------------------------------------
 
-    def body(self, body: Body) -> None:
-        """Write statements; neighbours that stand side by side are one access."""
+    def accesses(self, body: Body) -> Iterator[Statement]:
         has_pieces = self.dialect.pieces_for_sums or all(isinstance(s, Let | Store) for s in body)
-        for item in with_runs(body, self.most_neighbours, self.aligned if has_pieces else frozenset()):
-            match item:
-                case LoadRun():
-                    self.load_run(item)
-                case StoreRun():
-                    self.store_run(item)
-                case _:
-                    self.stmt(item)
+        return with_runs(body, self.most_neighbours, self.aligned if has_pieces else frozenset())
 
     def most_neighbours(self, dtype: np.dtype) -> int:
         """How many elements one access may have."""

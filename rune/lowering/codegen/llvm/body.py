@@ -18,7 +18,6 @@ from rune.errors import CompileError
 from rune.lowering.codegen.llvm import functions as llvm_functions
 from rune.lowering.codegen.llvm import index as llvm_index
 from rune.lowering.codegen.llvm import scalar as llvm_scalar
-from rune.lowering.codegen.llvm.lanes import is_contiguous, straight_cost
 from rune.lowering.codegen.llvm.names import suffix
 from rune.lowering.codegen.llvm.strides import step_of, store_apart
 from rune.lowering.codegen.llvm.text import Value
@@ -42,7 +41,8 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import names_assigned
+from rune.lowering.kernel.rewrite import names_assigned, walk
+from rune.lowering.lanes.choose import is_contiguous, straight_cost
 from rune.records import dataclass
 
 # Per kernel, on the stack of the thread that runs it.
@@ -425,15 +425,5 @@ def _always_zero(value: Value) -> bool:
 
 def _combines(loop: For) -> dict[str, str]:
     """The operation by which the loop accumulates each Var."""
-    combines: dict[str, str] = {}
-    pending: list[Stmt] = list(loop.body)
-    # lanes.py allows only one operation per Var, so overwriting an entry changes nothing.
-    while pending:
-        stmt = pending.pop()
-        if isinstance(stmt, Accumulate):
-            combines[stmt.name] = stmt.combine
-        elif isinstance(stmt, For):
-            pending += stmt.body
-        elif isinstance(stmt, If):
-            pending += [*stmt.body, *stmt.orelse]
-    return combines
+    # Loops that go on in lanes have only one for each (lanes/choose.py).
+    return {s.name: s.combine for s in walk(loop.body) if isinstance(s, Accumulate)}

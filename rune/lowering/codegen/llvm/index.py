@@ -8,11 +8,11 @@ turns into shifts and multiplications; otherwise they floor as Python does. A di
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from functools import reduce
 
 from rune import dims
-from rune.dims import Dim, Factor, FloorDiv, Size, Symbol
+from rune.dims import Factor, FloorDiv, Size, Symbol
 from rune.lowering.codegen.index_width import may_be_zero
 from rune.lowering.codegen.llvm.text import Value, Writer
 
@@ -72,8 +72,3 @@ def _join(op: str, a: Value, b: Value) -> Value:
     lanes = a.lanes or b.lanes
     a, b = a.writer.splat(a, lanes), a.writer.splat(b, lanes)
     return a.binary(op, a, b)
-
-
-def mentions(size: Size, names: Set[str]) -> bool:
-    """Whether a symbol of `size` is among `names`."""
-    return isinstance(size, Dim) and any(s.name in names for s in dims.symbols(size))

@@ -4,8 +4,8 @@
 
 `begin..end` counts rows, the grid points without the last axis, or single points where the last
 axis is long or the only one. So a caller can split a kernel over cores wherever it likes. Loops
-run in vector lanes as llvm_lanes chooses; everything is written out explicitly, hence LLVM's own
-loop vectoriser is not needed, no fast-math flag is set, and the order of every sum is known.
+run in vector lanes as lowering/lanes decides, and all of that is written out: LLVM's own loop
+vectoriser is not needed, no fast-math flag is set, and the order of every sum is known.
 
 Invariant: the result does not depend on how the range was split.
 Not done:  workgroups with barriers (a workgroup is one thread here).
@@ -14,28 +14,27 @@ Not done:  workgroups with barriers (a workgroup is one thread here).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rune.dims import Size, product
 from rune.lowering.codegen.llvm.body import Body
 from rune.lowering.codegen.llvm.functions import FUNCTIONS
-from rune.lowering.codegen.llvm.lanes import choose, instructions, reads_any, trip_count
 from rune.lowering.codegen.llvm.names import identifier
 from rune.lowering.codegen.llvm.text import Value, Writer
-from rune.lowering.codegen.llvm.tiles import Transposed, find_transposed, tile_range, unfold
-from rune.lowering.codegen.llvm.types import register_type, require_supported
+from rune.lowering.codegen.llvm.tiles import tile_range, unfold
+from rune.lowering.codegen.llvm.types import require_supported
 from rune.lowering.codegen.llvm.values import Env, Memory
 from rune.lowering.codegen.machine import Machine
-from rune.lowering.kernel.expr import Cast, Const, Expr, Op
-from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let, Stmt
-from rune.lowering.kernel.rewrite import expressions, names_assigned, perfect_nest, size_names, walk, walk_expr
+from rune.lowering.kernel.expr import Expr, Op
+from rune.lowering.kernel.nodes import For, KernelCode, Kind
+from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
+from rune.lowering.lanes.choose import trip_count
+from rune.lowering.lanes.layout import layout
+from rune.lowering.lanes.transposed import Transposed
 from rune.records import dataclass
 
-# The most registers that one vector takes, where loops run inside lanes.
-MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
-CHEAP = 24.0  # instructions of a loop body so small that several copies fit the registers
 LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
 
 
@@ -62,101 +61,21 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     for param in code.params:
         require_supported(param.dtype)
     parts = [part for s in walk(code.body) for e in expressions(s) for part in walk_expr(e)]
-    lanes = _lanes(code, machine)
-    aliases = frozenset(name for pair in code.aliases for name in pair)
-    choice = choose(code.body, lanes, aliases, frozenset(code.ordered))
-    # Tiles need their last axis in lanes, so they overrule the choice by cost.
-    transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
-    if transposed is not None and transposed.last.var in code.ordered:
-        transposed = None
-    if transposed is not None:
-        choice = replace(choice, loops=frozenset({id(transposed.last)}))
-    # After the choice of loops, whose costs are those of single registers.
-    lanes = _whole(code, choice.loops, lanes) * _registers(code, choice.loops, lanes)
+    lanes = layout(code, machine.vector_bytes)
     writer = Writer(scalef=machine.scalef, called=_used_often(parts))
     env, parameters = _parameters(writer, code)
-    body = Body(writer, machine.masked, lanes, choice.loops)
-    extent, grain = _emit_range(body, code, transposed, env)
+    body = Body(writer, machine.masked, lanes.lanes, lanes.loops)
+    extent, grain = _emit_range(body, code, lanes.transposed, env)
     # The cost is that of the whole grid, and callers want it per unit.
     units = trip_count(extent)
     text = _function(code.name, parameters, writer)
-    return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
-
-
-def _lanes(code: KernelCode, machine: Machine) -> int:
-    """As many lanes as the widest value that is computed fits in one register.
-
-    A number that is one for all lanes, as the length of a loop is, does not count.
-    """
-    uniform = _uniform_names(code.body)
-    varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in uniform))
-    parts = (part for s in varying for e in expressions(s) for part in walk_expr(e))
-    widest = max([1, *(p.dtype.itemsize for p in code.params)])
-    for stmt in walk(code.body):
-        if isinstance(stmt, Alloc):
-            widest = max(widest, stmt.dtype.itemsize)
-    for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast, Const))}:
-        bits = register_type(dtype)
-        widest = max(widest, {"double": 8, "i64": 8, "float": 4}.get(bits, 1), dtype.itemsize)
-    # At least 2, since a vector type of one lane is of no use.
-    return max(2, machine.vector_bytes // widest)
-
-
-def _uniform_names(body: Sequence[Stmt]) -> set[str]:
-    """Lengths of loops, and what is computed from no loop's variable."""
-    varying = {s.var for s in walk(body) if isinstance(s, For)} | {*names_assigned(body)}
-    lengths, uniform = set[str](), set[str]()
-    for stmt in walk(body):
-        if isinstance(stmt, For):
-            lengths |= size_names(stmt.extent)
-        elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
-            varying.add(stmt.name)
-        elif isinstance(stmt, Let):
-            uniform.add(stmt.name)
-    return lengths | uniform
+    return Rendered(code.name, text, frozenset(writer.declared), extent, lanes.cost / units, grain)
 
 
 def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
     """The mathematical functions that the kernel would contain very many copies of."""
     uses = Counter(part.name for part in parts if isinstance(part, Op))
     return frozenset(name for name in FUNCTIONS if uses[name] > MOST_COPIES)
-
-
-def _whole(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
-    """As few lanes as the chosen loops fill.
-
-    What is written without a mask is there at once for the next kernel that reads it.
-    """
-    extents = [s.extent for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
-    longest = max((d if isinstance(d, int) else lanes for d in extents), default=lanes)
-    return max(2, min(lanes, 1 << (longest - 1).bit_length())) if longest > 0 else lanes
-
-
-def _registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
-    """How many registers side by side one vector takes: several where loops run inside lanes.
-
-    A sum down the columns then reads whole cache lines in a row, and its additions overlap.
-    Always a power of two: lanes are added up by halves, and tails are counted by masks of bits.
-    """
-    around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
-    if not around or not all(_holds_cheap_loop(loop) for loop in around):
-        return 1
-    shortest = min(trip_count(loop.extent) for loop in around)
-    most = max(1, min(MOST_REGISTERS, shortest // lanes))
-    return 1 << (most.bit_length() - 1)
-
-
-def _holds_cheap_loop(loop: For) -> bool:
-    """Whether loops inside are cheap, and are most of the work."""
-    inner = [s for s in walk(loop.body) if isinstance(s, For)]
-    work = _work(s for outer in inner for s in walk(outer.body))
-    rounds = max((trip_count(s.extent) for s in inner), default=0)
-    around = _work(walk(loop.body)) - work
-    return bool(inner) and work <= CHEAP and (around <= CHEAP or around <= work * rounds)
-
-
-def _work(body: Iterable[Stmt]) -> float:
-    return sum(instructions(e) for s in body for e in expressions(s))
 
 
 def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:

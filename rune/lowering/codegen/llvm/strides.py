@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from rune import dims
 from rune.dims import Size
-from rune.lowering.codegen.llvm.index import mentions
 from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.kernel.rewrite import mentions
 
 WIDEST = 4  # from this step on, as many vectors cost as much as single elements
 

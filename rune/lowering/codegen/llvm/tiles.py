@@ -4,8 +4,8 @@ Before   for i { for j in lanes { y[i, j] = x[j, i] } }         every lane reads
 After    for i by W { for j by W { t = x[j.., i..] as rows;
            for r in W { y[i + r, j..] = t[.., r] } } }           each cache line is read once
 
-Applies where the last axis of the grid runs in lanes, and a load that is scattered along it is
-contiguous along another axis of the grid. Loads of that kind are copied to a tile row by row, and
+Loads that are scattered along the lanes and contiguous along another axis (lanes/transposed.py)
+are copied to a tile row by row, and
 gathered from there. What does not fill a tile takes the ordinary way.
 
 Invariant: the same elements are loaded and stored as before, in another order.
@@ -13,97 +13,18 @@ Invariant: the same elements are loaded and stored as before, in another order.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from rune import dims
 from rune.lowering.codegen.llvm import index as llvm_index
 from rune.lowering.codegen.llvm.body import Body
-from rune.lowering.codegen.llvm.lanes import is_vectorisable
 from rune.lowering.codegen.llvm.text import Value
 from rune.lowering.codegen.llvm.types import memory_type
 from rune.lowering.codegen.llvm.values import Env, Lanes
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import For, KernelCode, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import expressions, loads_in, names_in, size_names, walk, walk_expr
-from rune.records import dataclass
-
-LEAST_EXTENT = 32  # of both axes, for tiles to be worth their code
-
-
-@dataclass(frozen=True, slots=True)
-class Transposed:
-    """The last axis, the one along which loads scattered there are contiguous, those loads.
-
-    constants: values that are one for the whole grid, in which the loads' indices may be written
-    """
-
-    last: For
-    axis: For
-    loads: tuple[Load, ...]
-    constants: tuple[Let, ...]
-
-
-def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
-    """The loads to copy by tiles, or None if none gain by it."""
-    if len(grid) < 2 or not all(isinstance(s, (Let, Store)) for s in inner):
-        return None
-    if not is_vectorisable(grid[-1]):
-        return None
-    shared = {name for pair in code.aliases for name in pair}
-    constants = _constants(inner, grid, shared)
-    varying = {s.name for s in inner if isinstance(s, Let)} - {let.name for let in constants}
-    along: Counter[str] = Counter()
-    candidates: list[tuple[str, Load]] = []
-    for load in _loads(inner):
-        axis = None if size_names(load.indices[0]) & varying else _contiguous_axis(load, grid)
-        if axis is not None and load.buffer not in shared:
-            along[axis] += 1
-            candidates.append((axis, load))
-    if not along:
-        return None
-    # Only one axis is tiled; loads contiguous along others stay scattered.
-    chosen = along.most_common(1)[0][0]
-    loop = next(g for g in grid if g.var == chosen)
-    if any(isinstance(g.extent, int) and g.extent < LEAST_EXTENT for g in (loop, grid[-1])):
-        return None
-    distinct = {(load.buffer, load.indices): load for axis, load in candidates if axis == chosen}
-    return Transposed(grid[-1], loop, tuple(distinct.values()), constants)
-
-
-def _constants(inner: Sequence[Stmt], grid: Sequence[For], shared: Set[str]) -> tuple[Let, ...]:
-    """The values that depend on no axis, as the number of a step, and that no store changes."""
-    varying, constants = {g.var for g in grid}, list[Let]()
-    for stmt in inner:
-        if not isinstance(stmt, Let):
-            continue
-        if names_in(stmt.value) & varying or loads_in(stmt.value) & shared:
-            varying.add(stmt.name)
-        else:
-            constants.append(stmt)
-    return tuple(constants)
-
-
-def _loads(body: Sequence[Stmt]) -> Iterator[Load]:
-    for stmt in walk(body):
-        for expr in expressions(stmt):
-            yield from (part for part in walk_expr(expr) if isinstance(part, Load))
-
-
-def _contiguous_axis(load: Load, grid: Sequence[For]) -> str | None:
-    """The axis along which a load scattered along the last one is contiguous."""
-    index, names = load.indices[0], {g.var for g in grid}
-    step = dims.coefficient(index, grid[-1].var)
-    # A tile is copied whole, but a guarded element may not exist.
-    plain = load.guard is None and size_names(index) & names
-    if not plain or step is None or step in (0, 1):
-        return None
-    for loop in grid[:-1]:
-        if dims.coefficient(index, loop.var) == 1:
-            return loop.var
-    return None
+from rune.lowering.kernel.nodes import For
+from rune.lowering.lanes.transposed import Transposed
 
 
 def unfold(body: Body, loops: Sequence[For], number: Value, env: Env, symbols: dict[str, Value]) -> Value:

@@ -16,12 +16,13 @@ import numpy as np
 from rune.dims import Size
 from rune.lowering.codegen.llvm import functions as llvm_functions
 from rune.lowering.codegen.llvm import index as llvm_index
-from rune.lowering.codegen.llvm.lanes import is_contiguous
 from rune.lowering.codegen.llvm.names import suffix
 from rune.lowering.codegen.llvm.strides import load_apart, step_of
 from rune.lowering.codegen.llvm.text import Value, Writer
 from rune.lowering.codegen.llvm.types import constant, from_memory, memory_type, register_type
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.kernel.rewrite import mentions
+from rune.lowering.lanes.choose import is_contiguous
 from rune.records import dataclass
 
 
@@ -142,7 +143,7 @@ class Values:
     def index(self, size: Size, env: Env) -> Value:
         """An index expression as a value, by lane where it varies."""
         lanes = env.lanes
-        if lanes is None or not llvm_index.mentions(size, frozenset({lanes.var})):
+        if lanes is None or not mentions(size, frozenset({lanes.var})):
             return llvm_index.render(self.writer, size, env.symbols)
         # The symbol is the first lane's value; the other lanes count up from it.
         first = self.writer.splat(env.symbols[lanes.var], lanes.count)
@@ -160,7 +161,7 @@ class Values:
         """One element, or one for each lane."""
         memory, index = env.memory[load.buffer], load.indices[0]
         lanes = env.lanes
-        if lanes is None or not llvm_index.mentions(index, lanes.varying):
+        if lanes is None or not mentions(index, lanes.varying):
             return self.load_one(memory, index, guard, env)
         mask = env.mask if guard is None else both(env.mask, self.writer.splat(guard, lanes.count))
         if is_contiguous(index, lanes.var, lanes.varying):

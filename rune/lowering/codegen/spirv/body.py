@@ -7,43 +7,29 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import field, replace
-from functools import partial
-from typing import TypeGuard
+from collections.abc import Iterator
+from dataclasses import field
 
 import numpy as np
 
 from rune import dtypes
 from rune.dims import Size
-from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
+from rune.lowering.codegen.runs import LoadRun, StoreRun
 from rune.lowering.codegen.spirv import index, scalar
 from rune.lowering.codegen.spirv.binary.module import KINDS, Module
 from rune.lowering.codegen.spirv.binary.words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.spirv.scalar import Value
-from rune.lowering.codegen.subgroups import Alike, is_alike, with_alike
+from rune.lowering.codegen.subgroups import Alike, Piece, Statement, Subgroup, accesses
 from rune.lowering.codegen.target import Native
 from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
 from rune.lowering.kernel.expr import Const, Expr, Index, Load
 from rune.lowering.kernel.expr import Op as Operation
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    AddressSpace,
-    Alloc,
-    Barrier,
-    For,
-    Function,
-    If,
-    KernelCode,
-    Kind,
-    Stmt,
-    Store,
-)
+from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, Function, If, Kind, Store
 from rune.lowering.kernel.rewrite import Body as Statements
-from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.kernel.rewrite import updated
 from rune.lowering.legalize.scalars import conversion_name, function_name
-from rune.lowering.scalar.table import COMPARISONS
+from rune.lowering.scalar.table import result_dtype
 from rune.records import dataclass
 
 ATOMICS = {
@@ -94,19 +80,6 @@ class Variable:
         self.writer.do(Op.Store, self.id, value.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Subgroup:
-    """Threads that are all at work: this one's number, and the names that mean the same to all."""
-
-    lane: Value
-    threads: int
-    names: frozenset[str]
-
-    def within(self, loop: For) -> Subgroup | None:
-        """The same in a loop; None where threads may do different numbers of rounds."""
-        return replace(self, names=self.names | {loop.var}) if is_alike(loop.extent, self.names) else None
-
-
 @dataclass(slots=True)
 class Body(StatementWalk, ExpressionWalk[Value]):
     """Renders statements into a writer. `symbols`: what an index may mention.
@@ -121,13 +94,12 @@ class Body(StatementWalk, ExpressionWalk[Value]):
     arrays: dict[str, Pointer] = field(default_factory=dict)
     paired: frozenset[str] = frozenset()  # buffers whose neighbours one access may have
     subgroup: Subgroup | None = None  # None: its threads may differ, or be idle
-    pieces: dict[str, Callable[[], Value]] = field(default_factory=dict)  # read when first used
-    zero: Value | None = None  # an integer 0 that no compiler recognises, where one is needed
+    lane: Value | None = None  # the number of a thread in its subgroup
+    pieces: dict[str, int] = field(default_factory=dict)  # what it has read for the others, by name
 
     def bind(self, name: str, value: Value) -> None:
         """A name for a value; one that a sibling had gives way."""
         self.variables.pop(name, None)
-        self.pieces.pop(name, None)
         self.symbols[name] = value
 
     def value(self, dtype: np.dtype, id: int) -> Value:
@@ -136,57 +108,27 @@ class Body(StatementWalk, ExpressionWalk[Value]):
 
     # --- statements --------------------------------------------------------------------------
 
-    def body(self, body: Statements) -> None:
-        """Statements in order; neighbours that stand side by side are one access."""
-        for item in self.items(body):
-            match item:
-                case Alike():
-                    self.read_together(item)
-                case LoadRun():
-                    self.load_run(item)
-                case StoreRun():
-                    self.store_run(item)
-                case _:
-                    self.stmt(item)
-
-    def items(self, body: Statements) -> Iterator[Stmt | Alike | LoadRun | StoreRun]:
-        """The statements in order, where one access does for several as one."""
-        if self.subgroup is None:
-            yield from with_runs(body, neighbours, self.paired)
-            return
-        for item in with_alike(body, self.subgroup.names, self.paired, self.subgroup.threads):
-            if isinstance(item, Alike):
-                yield item
-            else:
-                yield from with_runs(item, neighbours, self.paired)
+    def accesses(self, body: Statements) -> Iterator[Statement]:
+        return accesses(body, neighbours, self.paired, self.subgroup)
 
     def read_together(self, alike: Alike) -> None:
         """Neighbours that all threads of a subgroup read: a piece for each thread."""
-        assert self.subgroup is not None
-        array, size = self.arrays[alike.buffer], 2 if alike.in_pairs else 1
+        assert self.lane is not None
+        array, kind = self.arrays[alike.buffer], index.index_kind(alike.index + len(alike.lets))
         # Threads beyond the last piece read that one.
-        last = len(alike.lets) // size - 1
-        lane = self.subgroup.lane
-        lane = lane if last + 1 == self.subgroup.threads else (lane.as_dtype(dtypes.i32) < last).choose(lane, last)
-        kind = index.index_kind(alike.index + len(alike.lets))
-        at = self.size(alike.index, kind) + scalar.resized(lane * size, kind)
+        last = len(alike.lets) // alike.size - 1
+        is_full = last + 1 == self.writer.module.target.subgroup_threads
+        lane = self.lane if is_full else (self.lane.as_dtype(dtypes.i32) < last).choose(self.lane, last)
+        at = (self.size(alike.index, kind) + scalar.resized(lane * alike.size, kind)).id
         if alike.in_pairs:
-            values = self.writer.halves(self.writer.load_pair(array, at.id), array.kind)
+            values = self.writer.halves(self.writer.load_pair(array, at), array.kind)
         else:
-            values = (self.writer.load(array, at.id),)
-        for number, let in enumerate(alike.lets):
-            self.variables.pop(let.name, None)
-            self.pieces[let.name] = partial(self.of_lane, values[number % size], number // size)
+            values = (self.writer.load(array, at),)
+        self.pieces |= {let.name: values[n % alike.size] for n, let in enumerate(alike.lets)}
 
-    def of_lane(self, id: int, lane: int) -> Value:
-        """The f32 that a thread of the subgroup has."""
-        return self.value(dtypes.f32, self.writer.of_lane("f32", id, lane))
-
-    def settle(self) -> None:
-        """Have all pieces read, before threads part: none may ask another that is idle."""
-        for name, read in self.pieces.items():
-            self.symbols[name] = read()
-        self.pieces.clear()
+    def take(self, piece: Piece) -> None:
+        read = self.pieces.pop(piece.name)
+        self.bind(piece.name, self.value(dtypes.f32, self.writer.of_lane("f32", read, piece.lane)))
 
     def load_run(self, run: LoadRun) -> None:
         """Two elements by one access; where the guard does not hold, zeros."""
@@ -219,10 +161,6 @@ class Body(StatementWalk, ExpressionWalk[Value]):
     def assign(self, name: str, value: Expr) -> None:
         self.variables[name].write(self.expr(value))
 
-    def accumulate(self, stmt: Accumulate) -> None:
-        variable = self.variables[stmt.name]
-        variable.write(self.combined(stmt.combine, variable.read(), stmt.value, stmt.contract))
-
     def barrier(self, stmt: Barrier) -> None:
         self.writer.barrier()
 
@@ -231,32 +169,19 @@ class Body(StatementWalk, ExpressionWalk[Value]):
         module = self.writer.module
         return Variable(self.writer, dtype, self.writer.variable(module.type(module.kind(dtype))))
 
-    def combined(self, combine: str, old: Value, value: Expr, contract: bool) -> Value:
-        """A value joined to an old one; a product may be fused into a sum where that is allowed."""
-        fused = contract and combine == "add" and value.dtype in dtypes.FLOATING
-        if fused and isinstance(value, Operation) and value.name == "mul":
-            a, b = map(self.expr, value.args)
-            return a.apply("fma", b, old)
-        return self.applied(combine, value.dtype, (old, self.expr(value)))
-
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
-        array, dtype = self.arrays[stmt.buffer], stmt.value.dtype
-        at = self.size(stmt.index).id
+        array, at = self.arrays[stmt.buffer], self.size(stmt.index).id
         if stmt.atomic:
             assert stmt.combine is not None
-            self.writer.atomic(ATOMICS[stmt.combine, dtype], array, at, self.expr(stmt.value).id)
+            self.writer.atomic(ATOMICS[stmt.combine, stmt.value.dtype], array, at, self.expr(stmt.value).id)
             return
-        if stmt.combine is None:
-            value = self.expr(stmt.value)
-        else:
-            value = self.combined(stmt.combine, self.element(array, at, dtype), stmt.value, stmt.contract)
+        value = self.expr(updated(stmt))
         self.writer.store(array, at, (value if array.kind == value.kind else scalar.convert(value, dtypes.u8)).id)
 
     def branch(self, stmt: If) -> None:
         """Statements where a condition holds, or others where it does not."""
         condition, subgroup = self.expr(stmt.condition), self.subgroup
-        self.settle()
         otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
         self.subgroup = None
         self.writer.either(condition.id, lambda: self.body(stmt.body), otherwise)
@@ -272,12 +197,9 @@ class Body(StatementWalk, ExpressionWalk[Value]):
             self.body(loop.body)
 
         control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
-        self.subgroup, pieces = subgroup and subgroup.within(loop), self.pieces
-        if self.subgroup is None:
-            self.settle()
-        self.pieces = dict(self.pieces)
+        self.subgroup = subgroup and subgroup.within(loop)
         self.writer.count_up(kind, extent.id, inside, control)
-        self.subgroup, self.pieces = subgroup, pieces
+        self.subgroup = subgroup
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""
@@ -314,11 +236,9 @@ class Body(StatementWalk, ExpressionWalk[Value]):
         return scalar.integer_part(self.expr(arg), target)
 
     def op(self, op: Operation) -> Value:
-        return self.operation(op.name, op.args)
+        return self.applied(op.name, op.args[-1].dtype, tuple(map(self.expr, op.args)))
 
     def local(self, name: str) -> Value:
-        if name in self.pieces:
-            return self.pieces[name]()
         variable = self.variables.get(name)
         return self.symbols[name] if variable is None else variable.read()
 
@@ -349,16 +269,6 @@ class Body(StatementWalk, ExpressionWalk[Value]):
             return self.call(name, target, (wide,))
         return scalar.convert(self.expr(arg), target)
 
-    def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
-        """An operation on expressions."""
-        sizes = [size for size in map(_size, args) if size is not None]
-        if name in COMPARISONS and len(sizes) == 2 and index.index_kind(*sizes) == "i32":
-            return scalar.operation(name, dtypes.i32, tuple(self.size(s, "i32") for s in sizes))
-        values, operand = tuple(map(self.expr, args)), args[-1].dtype
-        if self.zero is not None and name in FOLDED:
-            values = tuple(map(self.hidden, args, values))
-        return self.applied(name, operand, values)
-
     def applied(self, name: str, operand: np.dtype, values: tuple[Value, ...]) -> Value:
         """An instruction, or a call of a function; of f16 in f32."""
         register = scalar.NATIVE.register(name, operand)
@@ -366,16 +276,8 @@ class Body(StatementWalk, ExpressionWalk[Value]):
             wide = tuple(scalar.convert(v, register) for v in values)
             return scalar.convert(self.applied(name, register, wide), operand)
         if self.functions.native.lacks(name, operand):
-            return self.call(function_name(name, operand), operand, values)
+            return self.call(function_name(name, operand), result_dtype(name, operand) or operand, values)
         return scalar.operation(name, operand, values)
-
-    def hidden(self, arg: Expr, value: Value) -> Value:
-        """The value; of a literal 0.0 or -0.0, one that is made when the kernel runs."""
-        assert self.zero is not None
-        if not is_float_zero(arg):
-            return value
-        bits = self.zero | (0x80000000 if np.signbit(arg.value) else 0)
-        return scalar.convert(bits.as_dtype(dtypes.f32), arg.dtype)
 
     def call(self, name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
         """A call of a function that gives `dtype`."""
@@ -386,36 +288,6 @@ class Body(StatementWalk, ExpressionWalk[Value]):
 def neighbours(dtype: np.dtype) -> int:
     """How many elements of a buffer one access may have: two of 32 bits are an integer of 64."""
     return 2 if dtype.itemsize == 4 else 1
-
-
-# Mesa's CPU driver makes 0.0 of x * 0.0 and x of x + 0.0, whatever x is and what the module says.
-FOLDED = frozenset({"add", "sub", "mul", "div"})
-
-
-def is_float_zero(expr: Expr) -> TypeGuard[Const]:
-    """A literal 0.0 or -0.0."""
-    return isinstance(expr, Const) and expr.dtype in dtypes.FLOATING and expr.value == 0
-
-
-def needs_zero(code: KernelCode) -> bool:
-    """Whether something is computed with a literal 0.0."""
-    return any(
-        isinstance(part, Operation) and part.name in FOLDED and any(map(is_float_zero, part.args))
-        for stmt in walk(code.body)
-        for expr in expressions(stmt)
-        for part in walk_expr(expr)
-    )
-
-
-def _size(expr: Expr) -> Size | None:
-    """What a comparison of indices compares."""
-    match expr:
-        case Index(dim=dim):
-            return dim
-        case Const(dtype=dtypes.i64):
-            return int(expr.value)
-        case _:
-            return None
 
 
 def write_function(functions: Functions, function: Function) -> None:

@@ -16,7 +16,7 @@ from rune import dims, dtypes
 from rune.dims import FloorDiv, Mod, Size, Symbol, Term
 from rune.dims.algebra import of_factor
 from rune.dims.factors import terms_of
-from rune.lowering.codegen.index_width import lifted, may_be_zero
+from rune.lowering.codegen.index_width import is_short, lifted, may_be_zero
 from rune.lowering.codegen.spirv.binary.words import Op
 from rune.lowering.codegen.spirv.binary.writer import Writer
 from rune.lowering.codegen.spirv.scalar import Value, constant, resized
@@ -30,12 +30,7 @@ UNSIGNED = {"i32": dtypes.u32, "i64": dtypes.u64}
 
 def index_kind(*sizes: Size) -> str:
     """The narrowest type that holds all of them."""
-    return "i32" if all(map(_is_narrow, sizes)) else "i64"
-
-
-def _is_narrow(size: Size) -> bool:
-    low, high = dims.bounds(size)
-    return low is not None and high is not None and -(1 << 31) <= low and high < 1 << 31
+    return "i32" if all(map(is_short, sizes)) else "i64"
 
 
 def render(writer: Writer, size: Size, symbols: Symbols, kind: str | None = None) -> Value:

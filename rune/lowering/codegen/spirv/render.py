@@ -19,9 +19,11 @@ Not done: VECTOR loops run in order, as lanes are threads here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rune import dims, dtypes
 from rune.dims import Size, product
+from rune.lowering.codegen.groups import spread, threads_of_launch
 from rune.lowering.codegen.spirv.binary.module import Module, width
 from rune.lowering.codegen.spirv.binary.words import (
     ALIGNED,
@@ -35,20 +37,20 @@ from rune.lowering.codegen.spirv.binary.words import (
     instruction,
 )
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
-from rune.lowering.codegen.spirv.body import Body, Functions, Subgroup, needs_zero, write_function
+from rune.lowering.codegen.spirv.body import Body, Functions, write_function
 from rune.lowering.codegen.spirv.index import SIGNED, UNSIGNED, index_kind
-from rune.lowering.codegen.spirv.scalar import NATIVE, Value, resized
-from rune.lowering.codegen.subgroups import loops_alike
+from rune.lowering.codegen.spirv.scalar import NATIVE, Value, loose_operations, resized
+from rune.lowering.codegen.subgroups import subgroup_of
 from rune.lowering.codegen.target import Native, Target
-from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
-from rune.lowering.kernel.rewrite import Body as Statements
-from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
+from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Param
+from rune.lowering.kernel.rewrite import symbols_used, walk
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.legalize.scalars import attach_functions
+from rune.lowering.legalize.short_indices import compare_in_32_bits
+from rune.lowering.legalize.zeros import hide_zeros
 from rune.records import dataclass
 
 ENTRY = "main"
-_THREADS = 256  # of a group, where the kernel leaves the choice
 _CONTROLS = {
     "denormals": (Capability.DenormPreserve, ExecutionMode.DenormPreserve),
     "specials": (Capability.SignedZeroInfNanPreserve, ExecutionMode.SignedZeroInfNanPreserve),
@@ -75,53 +77,22 @@ class SpirvKernel:
     work: Size
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How a kernel is spread: `grid` loops over points, and of a group's threads those of `nest`.
-
-    Without a nest each thread has a point of its own. `before` stands ahead of the nest.
-    """
-
-    grid: Sequence[For]
-    before: Statements
-    nest: Sequence[For]
-    innermost: Statements
-    points: Size
-    threads: int
-
-    @property
-    def count(self) -> Size:
-        """Workgroups."""
-        return self.points if self.nest else (self.points + self.threads - 1) // self.threads
-
-
-def _shape(code: KernelCode, target: Target) -> _Shape:
-    """Take the loops that threads and groups stand for off a kernel."""
-    grid, inside = perfect_nest(code.body, Kind.GRID)
-    points = product(loop.extent for loop in grid)
-    nest, innermost = perfect_nest(inside[-1:], Kind.WORKGROUP)
-    if not nest:
-        return _Shape(grid, (), (), inside, points, _threads(points, target))
-    threads = dims.evaluate(product(loop.extent for loop in nest), {})
-    return _Shape(grid, inside[:-1], nest, innermost, points, threads)
-
-
 def render(code: KernelCode, target: Target) -> SpirvKernel:
     """The module of one kernel.
 
     Errors: DtypeError "render: cannot use f64 in SPIR-V on vulkan:0 (no such type ...)".
     """
-    native = NATIVE.less(target.loose)
-    return _Renderer(attach_functions(code, native), target, native).kernel()
+    native = NATIVE.less(loose_operations(target))
+    code, zero = hide_zeros(compare_in_32_bits(code))
+    return _Renderer(attach_functions(code, native), target, native, zero).kernel()
 
 
 class _Renderer:
     """One kernel in the making."""
 
-    def __init__(self, code: KernelCode, target: Target, native: Native):
-        self.code = code
-        self.target = target
-        self.shape = _shape(code, target)
+    def __init__(self, code: KernelCode, target: Target, native: Native, zero: str | None):
+        self.code, self.zero, self.target = code, zero, target
+        self.shape = spread(code, partial(threads_of_launch, target))
         self.module = Module(target)
         self.writer = Writer(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
@@ -240,13 +211,16 @@ class _Renderer:
         """The body, for the grid point that is this thread or group, if there is one."""
         shape, thread, kind = self.shape, self.builtin(BuiltIn.LocalInvocationIndex), self.position_kind()
         position = self.group(kind)
-        if needs_zero(self.code):
+        if self.zero is not None:
             # A product of neighbours is even; optimisers do not know that.
             word = self.component(BuiltIn.WorkgroupId, 0)
-            self.body.zero = word * (word + 1) & 1
+            self.body.bind(self.zero, word * (word + 1) & 1)
         if not shape.nest:
             position = position * shape.threads + resized(thread, kind)
-        self.body.subgroup = self.subgroup()
+            self.body.subgroup = subgroup_of(shape.grid, self.code.sizes, shape.threads, self.target)
+        if self.body.subgroup is not None:
+            self.module.need(Capability.GroupNonUniform)
+            self.body.lane = self.builtin(BuiltIn.SubgroupLocalInvocationId)
 
         def write() -> None:
             self.unfold(shape.grid, position)
@@ -255,16 +229,6 @@ class _Renderer:
             self.body.body(shape.innermost)
 
         self.writer.either((position.as_dtype(SIGNED[kind]) < self.body.size(shape.points, kind)).id, write)
-
-    def subgroup(self) -> Subgroup | None:
-        """The threads of a subgroup, where they have values for each other and points together."""
-        shape, threads = self.shape, self.target.subgroup_threads
-        is_whole = shape.threads % threads == 0 and dims.divides(threads, shape.points) is True
-        if shape.nest or not is_whole or ("shuffle", dtypes.f32) not in self.target.native:
-            return None
-        lane, alike = self.builtin(BuiltIn.SubgroupLocalInvocationId), loops_alike(shape.grid, threads)
-        self.module.need(Capability.GroupNonUniform)
-        return Subgroup(lane, threads, alike.union(self.code.sizes))
 
     @property
     def is_folded(self) -> bool:
@@ -310,17 +274,3 @@ class _Renderer:
                 number = value.emit(Op.UDiv, extent)
                 value = value - number * extent
             self.body.bind(loops[depth].var, value)
-
-
-def _threads(points: Size, target: Target) -> int:
-    """Threads of a group: as many as give every processor some groups, where that is known."""
-    most = min(_THREADS, target.threads_per_workgroup)
-    if not isinstance(points, int):
-        return most
-    wanted = max(target.subgroup_threads, _power_of_two_in(points // (4 * target.cores)))
-    return min(most, wanted)
-
-
-def _power_of_two_in(x: int) -> int:
-    """The largest power of two that is at most x, and at least 1."""
-    return 1 << max(0, x.bit_length() - 1)

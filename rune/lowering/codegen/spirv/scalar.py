@@ -1,10 +1,9 @@
 """Scalars in SPIR-V: their operations as instructions, and conversions.
 
 `x * y + 1.0` appends a multiply and an add. All follow SCALAR_MEANING to the letter: integers wrap.
-NaN is told by its bits; where a driver may assume that there is none, floats are compared by
-theirs, too. Divisions, shifts and integers of floats are SPIR-V's own: the scalar library keeps
-them from what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that no
-instruction gives exactly enough are those of legalize/scalars.py.
+NaN is told by its bits. Divisions, shifts and integers of floats are SPIR-V's own: the scalar
+library keeps them from what Vulkan leaves undefined. f16 is divided and rooted in f32; what no
+instruction gives exactly enough is a function of legalize/scalars.py.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from rune.errors import CompileError
 from rune.lowering.codegen.spirv.binary.module import KINDS, width
 from rune.lowering.codegen.spirv.binary.words import Glsl, Op
 from rune.lowering.codegen.spirv.binary.writer import Writer
-from rune.lowering.codegen.target import Native, every
+from rune.lowering.codegen.target import Native, Target, every
+from rune.lowering.scalar.number import Ability
 from rune.lowering.scalar.operators import Operators, Plain
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
 from rune.records import dataclass
@@ -96,7 +96,7 @@ def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
     """
     if name == "select":
         return args[0].choose(*args[1:])
-    match _table(name, operand, args).get(name):
+    match _table(operand).get(name):
         case Op() as op:
             return args[0].emit(op, *args[1:], dtype=dtypes.bool_ if name in COMPARISONS else None)
         case Glsl() as function:
@@ -108,13 +108,12 @@ def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
             return compute(*args)
 
 
-def _table(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Table:
+def _table(operand: np.dtype) -> Table:
     if operand == dtypes.bool_:
         return _BOOLS
-    if operand not in dtypes.FLOATING:
-        return _UNSIGNED if operand in dtypes.UNSIGNED else _SIGNED
-    is_loose = name in COMPARISONS and not args[0].writer.module.compares(args[0].kind)
-    return _COMPARED_BY_BITS if is_loose else _FLOATS
+    if operand in dtypes.FLOATING:
+        return _FLOATS
+    return _UNSIGNED if operand in dtypes.UNSIGNED else _SIGNED
 
 
 # --- truth values: false is less than true ------------------------------------------------------
@@ -153,43 +152,23 @@ def _against_infinity(op: Op) -> Callable[[Value], Value]:
     return compare
 
 
-is_nan = _against_infinity(Op.UGreaterThan)
-
-
-def _by_place(name: str) -> Callable[[Value, Value], Value]:
-    """A comparison by bits: in the order of the numbers, both zeros being 0."""
-
-    def compare(a: Value, b: Value) -> Value:
-        return _place(a).apply(name, _place(b)) & ~is_nan(a) & ~is_nan(b)
-
-    return compare
-
-
-def _place(x: Value) -> Value:
-    bits = x.bits()
-    return (bits < 0).choose(_sign_bit(x) - bits, bits)
-
-
-def _negative(x: Value) -> Value:
-    if x.writer.module.keeps_specials(x.kind):
-        return x.emit(Op.FNegate)
-    return (x.bits() ^ _sign_bit(x)).as_dtype(x.dtype)
-
-
 def _root(x: Value) -> Value:
     """The root, for which a device may go by way of 1/sqrt(x); undefined left of 0."""
-    is_zero, is_negative = _magnitude(x).equals(0), x < 0.0
+    is_zero, is_negative = _magnitude(x).equals(0), x.bits() < 0
     return is_zero.choose(x, is_negative.choose(math.nan, x.glsl(Glsl.Sqrt)))
 
 
-_COMPARED_BY_BITS: Table = {**{name: _by_place(name) for name in COMPARISONS}, "ne": lambda a, b: ~a.equals(b)}
+def _other_format(x: Value) -> Value:
+    return x.emit(Op.FConvert, dtype=dtypes.f64 if x.dtype == dtypes.f32 else dtypes.f32)
+
+
 # Of f16 these are only exact enough when rounded from f32.
-_WIDE: Table = {"div": Op.FDiv, "quotient": Op.FDiv, "root": Glsl.Sqrt, "sqrt": _root}
+_WIDE: Table = {"div": Op.FDiv, "quotient": Op.FDiv, "root": Glsl.Sqrt, "sqrt": _root, "nearest": _other_format}
 _NARROW: Table = {
     "add": Op.FAdd,
     "sub": Op.FSub,
     "mul": Op.FMul,
-    "neg": _negative,
+    "neg": Op.FNegate,
     "fma": Glsl.Fma,
     "abs": lambda x: _magnitude(x).as_dtype(x.dtype),
     "floor": Glsl.Floor,
@@ -210,29 +189,7 @@ _FLOATS: Table = {**_NARROW, **_WIDE}
 # --- integers ---------------------------------------------------------------------------------
 
 
-def _words(x: Value) -> tuple[Value, Value | None]:
-    """The low and the high 32 bits; of a narrow integer the low ones, filled up with zeros."""
-    if width(x.kind) < 64:
-        return x.as_dtype(dtypes.u32) if x.kind == "i32" else x.emit(Op.UConvert, dtype=dtypes.u32), None
-    upper = x.emit(Op.ShiftRightLogical, 32)
-    return x.emit(Op.UConvert, dtype=dtypes.u32), upper.emit(Op.UConvert, dtype=dtypes.u32)
-
-
-def _popcount(x: Value) -> Value:
-    low, high = _words(x)
-    count = low.emit(Op.BitCount)
-    return resized(count if high is None else count + high.emit(Op.BitCount), x.kind).as_dtype(x.dtype)
-
-
-def _leading_zeros(x: Value) -> Value:
-    low, high = _words(x)
-    # The highest set bit, -1 where there is none.
-    top = low.glsl(Glsl.FindUMsb)
-    if high is not None:
-        top = high.equals(0).choose(top, high.glsl(Glsl.FindUMsb) + 32)
-    return resized((width(x.kind) - 1) - top, x.kind).as_dtype(x.dtype)
-
-
+_WORDS: Table = {"popcount": Op.BitCount, "clz": lambda x: 31 - x.glsl(Glsl.FindUMsb)}
 _INTEGERS: Table = {
     "add": Op.IAdd,
     "sub": Op.ISub,
@@ -245,8 +202,7 @@ _INTEGERS: Table = {
     "shift_left": Op.ShiftLeftLogical,
     "eq": Op.IEqual,
     "ne": Op.INotEqual,
-    "popcount": _popcount,
-    "clz": _leading_zeros,
+    **_WORDS,
 }
 _SIGNED: Table = {
     **_INTEGERS,
@@ -271,10 +227,21 @@ _UNSIGNED: Table = {
 NATIVE = Native(
     every(_NARROW.keys() | {"select", "bitcast", "integer_part"}, dtypes.FLOATING)
     | every(_WIDE, [dtypes.f32, dtypes.f64])
-    | every(_SIGNED.keys() | {"select", "bitcast"}, dtypes.INTEGER)
+    | every(_SIGNED.keys() - _WORDS.keys() | {"select", "bitcast"}, dtypes.INTEGER)
+    | every(_WORDS, [dtypes.i32, dtypes.u32])
     | every(OPERATIONS, [dtypes.bool_]),
     {dtypes.f16: dtypes.f32},
+    abilities=frozenset({Ability.COUNTS}),
 )
+
+
+def loose_operations(target: Target) -> frozenset[tuple[str, np.dtype]]:
+    """What a device does less exactly than its instruction says: by its promises, and by name."""
+    promised = {d for d in dtypes.FLOATING if ("specials", 8 * d.itemsize) in target.float_controls}
+    single = target.loose | (COMPARISONS if "comparisons" in target.loose else frozenset())
+    loose = every(COMPARISONS | {"neg"}, dtypes.FLOATING - promised) | every(single, [dtypes.f32])
+    return loose | {("to_f64", dtypes.f32), ("to_f32", dtypes.f64)} if ("lt", dtypes.f32) in loose else loose
+
 
 # --- conversions ------------------------------------------------------------------------------
 
@@ -302,37 +269,10 @@ def convert(x: Value, target: np.dtype) -> Value:
     if x.dtype == dtypes.bool_:
         return x.choose(constant(x.writer, target, 1), 0)
     if x.dtype in dtypes.FLOATING and target in dtypes.FLOATING:
-        return _resized_float(x, target)
+        return x.emit(Op.FConvert, dtype=target)
     if target in dtypes.FLOATING:
         return _to_float(x, target)
     return resized(x, KINDS[target]).as_dtype(target)
-
-
-def _resized_float(x: Value, target: np.dtype) -> Value:
-    """A float in another format; denormals of f32 by their bits, where they would become 0."""
-    converted, both = x.emit(Op.FConvert, dtype=target), {x.dtype, target}
-    if x.writer.module.compares("f32") or both != {dtypes.f32, dtypes.f64}:
-        return converted
-    return _widened(x, converted) if target == dtypes.f64 else _narrowed(x, converted)
-
-
-def _widened(x: Value, converted: Value) -> Value:
-    """f32 as f64: a denormal number is its bits, in units of the smallest one."""
-    bits, magnitude = x.bits(), _magnitude(x)
-    signed = (bits < 0).choose(-magnitude, magnitude)
-    number = signed.emit(Op.ConvertSToF, dtype=dtypes.f64) * 2.0**-149
-    # Neither zero is among them: of 0 the count below is the greatest word.
-    is_denormal = (magnitude - 1).emit(Op.ULessThan, 0x7FFFFF, dtype=dtypes.bool_)
-    return is_denormal.choose(number, converted)
-
-
-def _narrowed(x: Value, converted: Value) -> Value:
-    """f64 as f32: below the normal numbers by adding 2^52, which rounds to units."""
-    size = _magnitude(x).as_dtype(dtypes.f64)
-    units = (size * 2.0**149 + 2.0**52).bits().emit(Op.UConvert, dtype=dtypes.i32)
-    sign = x.bits().emit(Op.ShiftRightLogical, 32).emit(Op.UConvert, dtype=dtypes.i32) & -(1 << 31)
-    is_small = size.emit(Op.FOrdLessThan, 2.0**-126, dtype=dtypes.bool_)
-    return is_small.choose((units | sign).as_dtype(dtypes.f32), converted)
 
 
 def _to_float(x: Value, target: np.dtype) -> Value:
@@ -356,4 +296,14 @@ def bitcast(x: Value, target: np.dtype) -> Value:
     return convert(x, target) if dtypes.bool_ in (x.dtype, target) else x.as_dtype(target)
 
 
-__all__ = ["NATIVE", "Value", "bitcast", "constant", "convert", "integer_part", "operation", "resized"]
+__all__ = [
+    "NATIVE",
+    "Value",
+    "bitcast",
+    "constant",
+    "convert",
+    "integer_part",
+    "loose_operations",
+    "operation",
+    "resized",
+]

@@ -27,6 +27,7 @@ from rune.lowering.kernel.nodes import Store
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.legalize.scalars import conversion_name, function_name
+from rune.lowering.scalar.number import Ability
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, ROWS, SIGNS
 from rune.records import dataclass
 
@@ -100,6 +101,7 @@ NATIVE = Native(
     | every(_OF_INTEGERS.keys() | {"select", "bitcast"}, _INTEGERS)
     | every(_OF_WORDS, [dtypes.i32, dtypes.u32]),
     registers={d: dtypes.i32 if d in dtypes.SIGNED else dtypes.u32 for d in _INTEGERS},
+    abilities=frozenset({Ability.COUNTS}),
 )
 
 
@@ -205,8 +207,7 @@ class Expressions(Shared):
 
     def _rounds(self, op: Op) -> bool:
         """Whether it is a sum, product or quotient of the device's floats."""
-        is_native = (op.name, op.dtype) in self.native.operations
-        return op.name in _ARITHMETIC and op.dtype == dtypes.f32 and is_native
+        return op.name in _ARITHMETIC and op.dtype == dtypes.f32 and not self.native.lacks(op.name, op.dtype)
 
     def const(self, c: Const) -> str:
         """A literal; NaN, infinity, -0 and denormals by their bits."""

@@ -24,35 +24,23 @@ is contracted but an Accumulate that says so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import field
 
 from rune import dtypes
-from rune.dims import Size, product
+from rune.dims import Size
 from rune.lowering.codegen.braces import Statements, helpers
+from rune.lowering.codegen.groups import Spread, spread
 from rune.lowering.codegen.infix import ascii_name, bare
-from rune.lowering.codegen.target import Native
+from rune.lowering.codegen.target import Native, every
 from rune.lowering.codegen.wgsl.expr import NATIVE, Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl.helpers import FUNCTIONS, accessors
 from rune.lowering.kernel.expr import Expr, Index, Op
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    AddressSpace,
-    Alloc,
-    Barrier,
-    For,
-    Function,
-    KernelCode,
-    Kind,
-    Param,
-    Store,
-)
+from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, Barrier, For, Function, KernelCode, Param, Store
 from rune.lowering.kernel.rewrite import (
     buffers_read,
     buffers_written,
     expressions,
-    perfect_nest,
     size_names,
     updated,
     walk,
@@ -115,7 +103,7 @@ def render(code: KernelCode, memories: Sequence[int] | None = None, loose: froze
 
     Errors: DtypeError "render: cannot use f64 in WGSL (no such type in the language)".
     """
-    native = NATIVE.less(loose)
+    native = NATIVE.less(every(loose, [dtypes.f32]))
     complete = attach_functions(code, native)
     return _Renderer(complete, tuple(memories or range(len(code.params))), native).module()
 
@@ -155,21 +143,21 @@ class _Renderer(Statements[Expressions]):
         self.places()
         for size in code.sizes:
             self.name(size)
-        grid, body = perfect_nest(code.body, Kind.GRID)
-        threads = perfect_nest(body[-1:], Kind.WORKGROUP)[0]
-        width = math.prod(int(str(loop.extent)) for loop in threads) if threads else THREADS
-        self.position(grid, bool(threads))
-        self.body(body)
+        shape = spread(code, lambda points: THREADS)
+        self.position(shape)
+        self.body(shape.before)
+        if shape.nest:
+            self.threads(shape.nest)
+        self.body(shape.innermost)
         name = f"run_{ascii_name(code.name)}"
         head = [
-            f"@compute @workgroup_size({width})",
+            f"@compute @workgroup_size({shape.threads})",
             f"fn {name}(@builtin(workgroup_id) group_id: vec3<u32>,",
             "    @builtin(num_workgroups) group_count: vec3<u32>,",
             "    @builtin(local_invocation_index) thread_id: u32) {",
         ]
         text = self.whole("\n".join(head))
-        points = product(loop.extent for loop in grid)
-        launch = points, width, bool(threads), (points, *_extents(code))
+        launch = shape.points, shape.threads, bool(shape.nest), (shape.points, *_extents(code))
         return Rendered(name, text, code.params, self.memories, code.sizes, *launch)
 
     def places(self) -> None:
@@ -223,14 +211,14 @@ class _Renderer(Statements[Expressions]):
                 known |= accessors(place.memory, bits, place.is_atomic)
         return [text for name, text in known.items() if f"{name}(" in function]
 
-    def position(self, grid: Sequence[For], grouped: bool) -> None:
+    def position(self, shape: Spread) -> None:
         """Bind the variables of the grid: the dispatch may be larger than it."""
         self.emit("let group = args.first + group_id.x + group_id.y * group_count.x;")
-        at = "group" if grouped else f"group * {THREADS}u + thread_id"
+        at = "group" if shape.nest else f"group * {THREADS}u + thread_id"
         self.emit(f"if ({at} >= args.points) {{ return; }}")
-        if grid:
+        if shape.grid:
             self.declare_index("point", f"i32({at})")
-        self.unfold(grid, "point")
+        self.unfold(shape.grid, "point")
 
     # --- statements --------------------------------------------------------------------------
 

@@ -123,15 +123,6 @@ class Module:
             self.declarations += instruction(op, type_id, *operands)
         return self.known[key]
 
-    def keeps_specials(self, kind: str) -> bool:
-        """Whether the device can be told that there are NaN, infinities and -0."""
-        return ("specials", width(kind)) in self.target.float_controls
-
-    def compares(self, kind: str) -> bool:
-        """Whether comparisons of the device are those of IEEE 754."""
-        is_loose = kind == "f32" and "comparisons" in self.target.loose
-        return self.keeps_specials(kind) and not is_loose
-
     # --- types -------------------------------------------------------------------------------
 
     def kind(self, dtype: np.dtype) -> str:

@@ -20,11 +20,10 @@ import math
 from collections.abc import Iterable, Iterator, Set
 
 from rune import dims
-from rune.dims import Dim, Size
-from rune.lowering.codegen.llvm.index import mentions
+from rune.dims import Size
 from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernel.rewrite import expressions, names_assigned, names_bound, names_used, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, mentions, names_assigned, names_bound, names_used, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
 from rune.records import dataclass
 
@@ -240,7 +239,6 @@ def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Itera
 
 __all__ = [
     "Choice",
-    "Dim",
     "access_cost",
     "choose",
     "instructions",
