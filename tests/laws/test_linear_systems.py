@@ -1,4 +1,7 @@
-"""Factors and solutions of matrices of several blocks, on every executor, beside NumPy in f64."""
+"""Factors and solutions of matrices of several blocks, on every executor, beside NumPy in f64.
+
+Of executors of one driver each has every other size; RUNE_TEST_WHOLE=1 gives them all.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import scipy.linalg
 import rune
 from rune import numpy as rnp
 from tests.support.close import near
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -28,6 +32,7 @@ def likelihood(a: Any, y: Any) -> Any:
     return 0.5 * whitened @ whitened + rnp.sum(rnp.log(rnp.diagonal(factor)))
 
 
+@in_turn("n")
 @on_every_executor
 @sizes
 def test_a_likelihood_and_its_gradient_are_right(n: int, device: str):
@@ -45,6 +50,7 @@ def test_a_likelihood_and_its_gradient_are_right(n: int, device: str):
     near(2 * symmetric, both.astype(np.float64), relative=1e-3, absolute=1e-3, why="f32")
 
 
+@in_turn("n")
 @on_every_executor
 @sizes
 def test_a_system_is_solved_and_its_determinant_known(n: int, device: str):

@@ -1,6 +1,6 @@
 """Rows and columns of sizes at and past what threads take together, on every executor.
 
-The truth is NumPy's, of doubles.
+The truth is NumPy's, of doubles. Of executors of one driver each has every other shape.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes
 from tests.support.close import near, same
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 
@@ -35,6 +36,7 @@ def sums(xp: Any, x: Any) -> Any:
     return xp.sum(x, -1), xp.max(x, -1), xp.sum(x * x, 0), xp.min(x, 0)
 
 
+@in_turn("shape")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("function", [norm, softmax, sums])
 @pytest.mark.parametrize(
@@ -49,6 +51,7 @@ def test_what_is_made_of_rows_and_columns_is_numpys(shape: tuple[int, int], func
     near(function(np, x.astype(float)), results, relative=2e-5, absolute=2e-4, why="sums of thousands in f32")
 
 
+@in_turn("columns")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("columns", [32, 60, 96, 128])
 def test_sums_of_many_rows_and_long_columns_are_numpys(columns: int, device: str):
@@ -80,6 +83,7 @@ def beside_itself(xp: Any, x: Any) -> Any:
     return x.T + xp.reshape(x, x.T.shape)
 
 
+@in_turn("shape")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f16, dtypes.i32, dtypes.u8, dtypes.c64])
 @pytest.mark.parametrize("shape", [(1024, 1024), (1031, 1019), (2052, 517), (15, 70_001), (16, 65_544)])
