@@ -72,7 +72,9 @@ def _processor(target: Target) -> DeviceRecord:
     operations = {d: n if d in narrow else n * lanes for d, n in PROCESSOR.operations.items()}
     # Memory and the last cache serve all cores: more cores do not make them faster.
     caches = tuple(c if c.is_shared else replace(c, rate=c.rate * target.cores) for c in PROCESSOR.caches)
-    return replace(PROCESSOR, units=target.cores, operations=operations, caches=caches)
+    # Vectors of 64 bytes came with twice as many registers.
+    vectors = PROCESSOR.thread_registers if lanes >= 1 else PROCESSOR.thread_registers // 2
+    return replace(PROCESSOR, units=target.cores, operations=operations, caches=caches, thread_registers=vectors)
 
 
 __all__ = ["record_of"]

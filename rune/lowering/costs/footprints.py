@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from rune import dims
 from rune.dims import Dim, FloorDiv, Size, Symbol
@@ -253,7 +254,7 @@ def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,),
     2048.0
     """
     length, apart, at_random = float(itemsize), [], []
-    for step in sorted((*steps, *_between(sorted(offsets)))):
+    for step in sorted((*steps, *_between(sorted(offsets), least // itemsize))):
         scaled = replace(step, stride=step.stride * itemsize)
         if step.among:
             at_random.append(scaled)
@@ -264,12 +265,19 @@ def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,),
     return Runs(length, tuple(apart), tuple(at_random))
 
 
-def _between(offsets: list[int]) -> list[Step]:
-    """Offsets, as a step of the mean distance between them."""
-    if len(offsets) < 2:
-        return []
-    gap = max(1, (offsets[-1] - offsets[0]) // (len(offsets) - 1))
-    return [Step(gap, len(offsets))]
+def _between(offsets: list[int], near: int) -> list[Step]:
+    """Offsets as steps of mean distances: within those that lie near each other, and between these.
+
+    >>> _between([0, 1, 2, 3, 256, 257, 258, 259], 16)
+    [Step(stride=1, count=4, among=0), Step(stride=256, count=2, among=0)]
+    """
+    gaps = [b - a for a, b in pairwise(offsets)]
+    wide = [gap for gap in gaps if gap > near]
+    clusters, inside = 1 + len(wide), len(gaps) - len(wide)
+    within = max(1, (sum(gaps) - sum(wide)) // max(1, inside))
+    each = -(-inside // clusters)
+    steps = [Step(within, 1 + each)] if inside else []
+    return [*steps, Step((sum(wide) // len(wide)) + within * each, clusters)] if wide else steps
 
 
 __all__ = ["Extents", "Footprints", "Room", "Step", "runs_of"]

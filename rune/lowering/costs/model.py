@@ -122,7 +122,8 @@ class _Model:
         held = occupancy(launch, record, used, shared)
         block = self._read(launch)
         sums = totals(block, record)
-        sums.request_cycles += SPILLED_REQUESTS * max(0, used - record.thread_registers) / record.cycle_requests
+        if not record.is_processor:
+            sums.request_cycles += SPILLED_REQUESTS * max(0, used - record.thread_registers) / record.cycle_requests
         through = self._bytes_through(block, launch, held)
         parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, through)}
         # A core goes ahead of what it waits for.

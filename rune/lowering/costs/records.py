@@ -48,7 +48,8 @@ class DeviceRecord:
     unit_threads:        threads that a unit holds at a time, at most
     unit_groups:         groups that a unit holds at a time, at most
     unit_registers:      of 32 bits, for all threads of a unit; 0: unknown, and no limit
-    thread_registers:    of 32 bits, of one thread at most: what is beyond lies in memory
+    thread_registers:    of 32 bits, of one thread at most: what is beyond lies in memory; vectors
+                         of a processor
     shared_bytes:        on-chip memory of a unit, for its groups [B]
     shared_cycle_bytes:  what that serves in a cycle, without conflicts [B]
     banks:               of that memory, each a word of 4 bytes in a cycle

@@ -5,9 +5,9 @@ After    j in lanes of 16                                   or i, where a[j, i] 
 
 A loop may run in lanes when its iterations are independent but for Accumulate: that is declared
 for GRID, WORKGROUP and VECTOR loops and proved here for SERIAL ones. Loops inside it must run
-equally in all lanes. Of the loops on one path at most one is chosen, the cheapest by the number of
-instructions, where a load or store of neighbours counts as one and of scattered elements as one
-for each lane.
+equally in all lanes. Of the grid only the last loop can: those outside it are walked row by row.
+Of the loops on one path at most one is chosen, the cheapest by the number of instructions, where a
+load or store of neighbours counts as one and of scattered elements as one for each lane.
 
 Invariant: the choice changes only the order of Accumulate.
 Cost:      linear in the code for each loop, so quadratic in the depth of the nest.
@@ -184,6 +184,9 @@ def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
     varying = varying_names(loop)
     inside = list(walk(loop.body))
     if any(isinstance(s, (Alloc, Barrier)) for s in inside):
+        return False
+    # The renderer counts the points of those outside the last one, which cores share.
+    if loop.kind is Kind.GRID and any(isinstance(s, For) and s.kind is Kind.GRID for s in loop.body):
         return False
     # All lanes share one loop counter.
     if any(isinstance(s, For) and mentions(s.extent, varying) for s in inside):

@@ -131,3 +131,13 @@ def test_a_loop_of_gathers_is_still_vectorised_for_its_arithmetic():
             store y[i] = exp(x[2*i])
           }
         }""") == {"i"}
+
+
+def test_of_a_grid_the_last_loop_alone_runs_in_lanes():
+    """The renderer walks those outside it row by row, so that they would run one by one."""
+    text = """
+        code f(x: read f32[4096], y: write f32[4096]) {
+          for i in 64 grid { for j in 64 grid { store y[i + 64*j] = x[i + 64*j] * x[i] } }
+        }"""
+
+    assert chosen(text) == {"j"}
