@@ -38,6 +38,7 @@ from rune.ops.matrix_helpers import (
     full,
     matmul,
     number,
+    part,
     permuted_rows,
     rows,
     spread,
@@ -56,11 +57,37 @@ def determinant(a: ArrayLike) -> Array:
 
 def _determinant_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (a,), (da,) = primals, tangents
-    terms = ops.mul(swapped(adjugate(a)), da)
+    terms = ops.mul(_cofactors(a), da)
     return determinant(a), ops.reduce_sum(terms, axes=(rank(a) - 2, rank(a) - 1))
 
 
 determinant.defjvp(_determinant_jvp)
+
+
+def _cofactors(a: Array) -> Array:
+    """Of two or three rows as sums of products, free of a cofactor's own row and column."""
+    shape, axes = type_of(a).shape, (rank(a) - 2, rank(a) - 1)
+    match shape[-1]:
+        case 2:
+            signs = np.array([[1, -1], [-1, 1]], type_of(a).dtype)
+            return ops.mul(ops.reverse(a, axes=axes), ops.broadcast(signs, shape=shape, axes=axes))
+        case 3:
+            rows_of_a = [part(a, -2, i, i + 1) for i in range(3)]
+            crossed = [_cross(rows_of_a[(i + 1) % 3], rows_of_a[(i + 2) % 3]) for i in range(3)]
+            return ops.concatenate(*crossed, axis=rank(a) - 2)
+        case _:
+            return swapped(adjugate(a))
+
+
+def _cross(x: Array, y: Array) -> Array:
+    """The cross product of rows. [*B, 1, 3] each."""
+    (x1, x2), (y1, y2) = ([_turned(v, k) for k in (1, 2)] for v in (x, y))
+    return ops.sub(ops.mul(x1, y2), ops.mul(x2, y1))
+
+
+def _turned(x: Array, k: int) -> Array:
+    """Element j + k in place of element j."""
+    return ops.concatenate(part(x, -1, k, 3), part(x, -1, 0, k), axis=rank(x) - 1)
 
 
 @custom_jvp

@@ -204,9 +204,12 @@ def _slogdet_expand(a: Value) -> list[Array]:
 
 
 def _slogdet_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
+    """A real sign stays what it is."""
     (a,), (da,) = primals, tangents
     signs, logs = slogdet(a)
     change = _trace_of_solution(a, da)
+    if type_of(a).dtype not in dtypes.COMPLEX:
+        return [signs, logs], [None, change]
     along = real_part(change)
     turn = sub(change, cast(along, type_of(change).dtype))
     return [signs, logs], [mul(signs, turn), along]

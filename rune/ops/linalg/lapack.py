@@ -93,7 +93,15 @@ def cholesky_in_lapack(a: np.ndarray) -> np.ndarray:
     if _CHOLESKY is None:
         return over_matrices(_factored_or_nan, a)
     with np.errstate(invalid="ignore"):
-        return np.tril(_CHOLESKY(a))
+        return _nan_where_any(np.tril(_CHOLESKY(a)))
+
+
+def _nan_where_any(factors: np.ndarray) -> np.ndarray:
+    """NaN in every lower triangle that holds one: rows before a NaN of the matrix are finite."""
+    is_nan = factors != factors
+    if not is_nan.any():
+        return factors
+    return np.where(is_nan.any((-2, -1), keepdims=True), np.tril(np.full(factors.shape, nan_like(factors))), factors)
 
 
 def _factored_or_nan(a: np.ndarray) -> np.ndarray:
@@ -107,10 +115,15 @@ _SOLVE = getattr(_umath_linalg, "solve", None)
 
 
 def solve_in_lapack(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """X with A X = B, NaN where A is singular. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K]."""
+    """X with A X = B, NaN where A is singular or holds a NaN.
+
+    Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K].
+    """
     if 0 in b.shape:
         return np.empty_like(b)
-    return over_matrices(_solved_or_nan, a, b) if _SOLVE is None else _SOLVE(a, b)
+    out = over_matrices(_solved_or_nan, a, b) if _SOLVE is None else _SOLVE(a, b)
+    # LAPACK of few rows does not divide by a pivot that is NaN, and what it answers is finite.
+    return np.where(np.isnan(a).any((-2, -1), keepdims=True), nan_like(a), out) if (out != out).any() else out
 
 
 def _solved_or_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:

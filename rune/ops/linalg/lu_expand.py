@@ -93,9 +93,9 @@ def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
         safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
         below = logical_and(gt(row, here), eq(column, k))
         work = select(below, div(work, spread(safe, shape)), work)
-        multipliers = keep(gt(rows((*shape[:-1], 1)), here), window(work, -1, k, 1))
-        pivot_row = keep(gt(columns((*lead, 1, shape[-1])), k), top)
-        work = sub(work, mul(spread(multipliers, shape), spread(pivot_row, shape)))
+        # Chosen, not multiplied by zeros: these would make NaN beside what is not finite.
+        change = mul(spread(window(work, -1, k, 1), shape), spread(top, shape))
+        work = select(logical_and(gt(row, here), gt(column, k)), sub(work, change), work)
         return [work, put(pivots, -2, k, chosen), order]
 
     lu, pivots, order = steps(count, step, a, pivots, order)
@@ -158,8 +158,9 @@ def _updated(work: Value, start: Value, done: Value) -> Value:
     triangle = window(done, -2, start, block)
     solved = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
     work = put(work, -2, start, select(right, solved, block_rows))
-    multipliers = keep(ge(rows(type_of(done).shape), end), done)
-    return sub(work, matmul(multipliers, keep(right, solved)))
+    shape = type_of(work).shape
+    is_behind = logical_and(ge(rows(shape), end), ge(columns(shape), end))
+    return select(is_behind, sub(work, matmul(done, solved)), work)
 
 
 # --- tiny matrices ----------------------------------------------------------------------------

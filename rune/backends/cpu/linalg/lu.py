@@ -49,7 +49,9 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
             line = of.at(p, i * block)
             factor = of.splats(numbers.quotient(of.read(of.at(line, j)), divisor))
             for k, place, upper in zip(firsts, places, turns, strict=True):
-                value = of.plus(make.vector(make.at(line, k)), of.negative(factor), upper)
+                before = make.vector(make.at(line, k))
+                # Beside a factor that is not finite a zero would spoil the columns that are done.
+                value = writer.select(place > here[-1], of.plus(before, of.negative(factor), upper), before)
                 for part, at in zip(factor, here, strict=True):
                     value = writer.select(place.equals(at), part, value)
                 make.put(value, make.at(line, k))

@@ -1,0 +1,218 @@
+"""Matrices and right sides with numbers that are not finite: who is spoilt, and who is not.
+
+The truth is NumPy of what is finite, and elimination column after column. A matrix that holds a NaN
+has no solution, and no other matrix of its batch knows of it; a column of right sides that is not
+finite has no solution, and no other column knows of it. RUNE_TEST_WHOLE=1 tries every executor with
+all functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.numpy import linalg
+from rune.scipy import linalg as scipy_linalg
+from tests.support.close import near
+from tests.support.sampling import IS_WHOLE, without
+
+DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda f: f,
+    **{name: lambda f, name=name: rune.jit(f, device=name) for name in DEVICES},
+}
+
+
+def is_cheap(way: str) -> bool:
+    """Whether no compiler of a driver takes part."""
+    return way in ("eager", "cpu:0")
+
+
+in_every_way = pytest.mark.parametrize("way", WAYS)
+on_the_processor = pytest.mark.parametrize("way", [w for w in WAYS if IS_WHOLE or is_cheap(w)])
+kinds = pytest.mark.parametrize("kind", ["float32", "complex64"])
+but_reals_on_devices = without(lambda way, kind, **_: kind == "complex64" and not IS_WHOLE and not is_cheap(way))
+SOLUTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "solve": linalg.solve,
+    "lu_solve": lambda a, b: scipy_linalg.lu_solve(scipy_linalg.lu_factor(a), b),
+    "cho_solve": lambda a, b: scipy_linalg.cho_solve(scipy_linalg.cho_factor(a, lower=True), b),
+    "lstsq": lambda a, b: linalg.lstsq(a, b)[0],
+}
+NUMBERS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]] = {
+    "inv": (linalg.inv, np.linalg.inv),
+    "pinv": (linalg.pinv, np.linalg.pinv),
+    "det": (linalg.det, np.linalg.det),
+    "logarithm of det": (lambda a: linalg.slogdet(a)[1], lambda a: np.linalg.slogdet(a)[1]),
+    "eigenvalues": (linalg.eigvalsh, np.linalg.eigvalsh),
+    "singular values": (linalg.svdvals, np.linalg.svdvals),
+    "third power": (lambda a: linalg.matrix_power(a, 3), lambda a: np.linalg.matrix_power(a, 3)),
+}
+
+
+def matrix(n: int, kind: str, seed: int = 0) -> np.ndarray:
+    """A well-conditioned Hermitian matrix, positive definite."""
+    rng = np.random.default_rng([n, seed])
+    a = rng.normal(size=(n, n)) / (4 * n**0.5)
+    a = a + 1j * rng.normal(size=(n, n)) / (8 * n**0.5) if kind == "complex64" else a
+    return ((a + a.conj().T) / 2 + 2 * np.eye(n)).astype(kind)
+
+
+def sides(n: int, kind: str) -> np.ndarray:
+    return np.random.default_rng(n).normal(size=(n, 3)).astype(kind)
+
+
+def batch(n: int, kind: str) -> np.ndarray:
+    """Three matrices, of which the second one has a NaN at two places beside the diagonal."""
+    each = np.stack([matrix(n, kind, seed) for seed in range(3)])
+    each[1, n // 2, n // 3] = each[1, n // 3, n // 2] = np.nan
+    return each
+
+
+def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
+    """The first and the last are those expected, and nothing of the middle one is a number."""
+    first, spoilt, last = np.asarray(actual)
+    for e, x in zip(expected, (first, last), strict=True):
+        near(e, x.astype(e.dtype), relative=1e-4, absolute=1e-4, why="well-conditioned in f32")
+    assert np.isnan(spoilt).all()
+
+
+@kinds
+@on_the_processor
+@pytest.mark.parametrize("n", [1, 3, 17, 33])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_matrix_with_a_nan_spoils_its_own_results(name: str, n: int, way: str, kind: str):
+    mine, numpys = NUMBERS[name]
+    a = batch(n, kind)
+
+    results = WAYS[way](mine)(rnp.asarray(a))
+
+    require_spoilt_alone(
+        [numpys(a[k].astype(np.complex128 if kind == "complex64" else float)) for k in (0, 2)], results
+    )
+
+
+@but_reals_on_devices
+@kinds
+@in_every_way
+@pytest.mark.parametrize("n", [3, 33] if not IS_WHOLE else [1, 2, 3, 5, 17, 31, 32, 33, 65, 70])
+def test_a_system_with_a_nan_spoils_its_own_solution(n: int, way: str, kind: str):
+    a, b = batch(n, kind), np.stack([sides(n, kind)] * 3)
+
+    x = WAYS[way](linalg.solve)(rnp.asarray(a), rnp.asarray(b))
+
+    require_spoilt_alone([np.linalg.solve(*(v[k].astype(np.complex128) for v in (a, b))) for k in (0, 2)], x)
+
+
+@on_the_processor
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("n", [1, 5, 33, 65])
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_a_column_spoils_its_own_solution_and_tangent(name: str, n: int, way: str, bad: float):
+    a, b, solve = matrix(n, "float32"), sides(n, "float32"), SOLUTIONS[name]
+    expected = np.linalg.solve(a.astype(float), b.astype(float))
+    spoilt = b.copy()
+    spoilt[n // 2, 1] = bad
+
+    def along(a: Any, b: Any, tangent: Any) -> Any:
+        return solve(a, tangent), rune.jvp(lambda b: solve(a, b), (b,), (tangent,))[1]
+
+    for x in WAYS[way](along)(*map(rnp.asarray, (a, b, spoilt))):
+        columns = np.asarray(x)
+        assert not np.isfinite(columns[:, 1]).all()
+        near(expected[:, ::2], columns[:, ::2].astype(float), relative=1e-4, absolute=1e-4, why="f32")
+
+
+@on_the_processor
+@pytest.mark.parametrize("n", [3, 33])
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_a_cotangent_spoils_its_own_column(name: str, n: int, way: str):
+    a, ct = matrix(n, "float32"), sides(n, "float32")
+    ct[n // 2, 1] = np.nan
+
+    def pull(a: Any, ct: Any) -> Any:
+        return rune.vjp(lambda b: SOLUTIONS[name](a, b), ct)[1](ct)[0]
+
+    columns = np.asarray(WAYS[way](pull)(rnp.asarray(a), rnp.asarray(ct)))
+
+    assert np.isnan(columns[:, 1]).any()
+    expected = np.linalg.solve(a.T.astype(float), ct[:, ::2].astype(float))
+    near(expected, columns[:, ::2].astype(float), relative=1e-4, absolute=1e-4, why="f32")
+
+
+def eliminated(a: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """L, U and the pivots, column after column; a NaN is greatest."""
+    work, pivots = a.astype(np.complex128 if np.iscomplexobj(a) else float), []
+    with np.errstate(all="ignore"):
+        for k in range(len(a)):
+            sizes = np.abs(np.real(work[k:, k])) + np.abs(np.imag(work[k:, k]))
+            pivots.append(k + int(np.argmax(sizes)))
+            work[[k, pivots[k]]] = work[[pivots[k], k]]
+            work[k + 1 :, k] /= work[k, k]
+            for j in range(k + 1, len(a)):
+                work[k + 1 :, j] -= work[k + 1 :, k] * work[k, j]
+    return work, pivots
+
+
+@but_reals_on_devices
+@kinds
+@in_every_way
+@pytest.mark.parametrize("n", [5, 17] if not IS_WHOLE else [1, 2, 3, 5, 16, 17, 31, 32])
+def test_factors_have_numbers_where_elimination_has_them(n: int, way: str, kind: str):
+    """Of matrices of one block."""
+    factors = WAYS[way](scipy_linalg.lu_factor)
+    for place in {(0, 0), (n - 1, n - 1), (n // 2, n // 3), (n // 3, n // 2), (n - 1, 0), (0, n - 1)}:
+        for bad in (np.nan, np.inf):
+            a = matrix(n, kind)
+            a[place] = bad
+            expected, pivots = eliminated(a)
+
+            lu, swaps = map(np.asarray, factors(rnp.asarray(a)))
+
+            usual = np.isfinite(expected)
+            np.testing.assert_array_equal(np.isfinite(lu), usual)
+            np.testing.assert_array_equal(swaps, pivots)
+            near(expected[usual], lu[usual].astype(expected.dtype), relative=1e-4, absolute=1e-4, why="f32")
+
+
+@in_every_way
+@pytest.mark.parametrize("n", [3, 33])
+def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int, way: str):
+    """Not only from the row of the NaN on, as LAPACK leaves it."""
+    factor = np.asarray(WAYS[way](linalg.cholesky)(rnp.asarray(batch(n, "float32"))))
+
+    assert np.isfinite(factor[[0, 2]]).all()
+    np.testing.assert_array_equal(np.isnan(factor[1]), np.tril(np.ones((n, n), bool)))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@on_the_processor
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_cofactor_knows_nothing_of_its_own_row_and_column(n: int, way: str):
+    a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
+    a[1, 1] = np.nan
+    minors = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(n)] for i in range(n)]
+    expected = np.array([[(-1) ** (i + j) * np.linalg.det(minors[i][j]) for j in range(n)] for i in range(n)])
+
+    slope = np.asarray(WAYS[way](rune.grad(linalg.det))(rnp.asarray(a)))
+
+    usual = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(slope), usual)
+    near(expected[usual], slope[usual].astype(float), relative=1e-5, absolute=1e-5, why="f32")
+
+
+@on_the_processor
+def test_the_sign_of_a_real_determinant_has_no_slope(way: str):
+    tangent = np.full((3, 3), np.nan, np.float32)
+
+    def slopes(a: Any, t: Any) -> Any:
+        return rune.jvp(lambda a: tuple(linalg.slogdet(a)), (a,), (t,))[1]
+
+    sign, size = WAYS[way](slopes)(rnp.eye(3), rnp.asarray(tangent))
+
+    assert float(sign) == 0.0
+    assert np.isnan(float(size))
