@@ -190,3 +190,20 @@ def test_a_nan_that_is_watched_is_found_in_what_was_called_often() -> None:
 
     with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError):
         rnp.divide(x, x)
+
+
+@pytest.mark.parametrize("move", [rnp.ravel, rnp.flip, rnp.fliplr, lambda x: rnp.swapaxes(x, 0, 1)])
+def test_what_only_moves_elements_stays_a_view(move: Callable[..., Any]) -> None:
+    x = rnp.asarray(np.arange(12.0).reshape(4, 3))
+
+    view = often(move, x)
+
+    assert np.shares_memory(view.numpy(), x.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int8", "float16", "float32"])
+def test_a_product_keeps_its_dtype_however_often_it_was_made(dtype: str) -> None:
+    x = rnp.asarray(np.arange(-3, 4), dtype)
+
+    require_equal(one_by_one(rnp.dot, x, x), often(rnp.dot, x, x))
+    assert often(lambda a: a @ a, x).dtype == dtype
