@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -300,6 +302,12 @@ def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
 # --- what is not compiled for a draft -----------------------------------------------------------
 
 
+def renew(monkeypatch: pytest.MonkeyPatch, room: ModuleType, *names: str) -> None:
+    """Forget what functions have made until the test ends. Others may run code of it: it stays."""
+    for name in names:
+        monkeypatch.setattr(room, name, functools.cache(getattr(room, name).__wrapped__))
+
+
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the modules that LLVM compiles from now on."""
@@ -311,7 +319,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(name, *others)
 
     monkeypatch.setattr(llvm, "compiled", noted)
-    array_checks.array_checks.cache_clear()
+    renew(monkeypatch, array_checks, "array_checks")
     return names
 
 
@@ -362,7 +370,7 @@ def test_a_draft_takes_the_arrays_that_its_plan_was_made_for_and_no_others():
 def test_an_eager_decomposition_is_a_draft_with_the_bits_of_the_code_that_stays(dtype: type, monkeypatch):
     matrix = np.resize(X, (41, 41)).astype(dtype)
     matrix += matrix.T
-    symmetric._eager.cache_clear()
+    renew(monkeypatch, symmetric, "_eager")
     first = symmetric.decomposed(matrix, lower=True, vectors=True)
     assert symmetric._eager(matrix.dtype).effort == conventions.HURRY
 
@@ -375,9 +383,7 @@ def test_an_eager_decomposition_is_a_draft_with_the_bits_of_the_code_that_stays(
 
 
 def test_without_memory_for_better_code_an_eager_decomposition_goes_on_as_a_draft(monkeypatch):
-    symmetric._eager.cache_clear()
-    symmetric.code.cache_clear()
-    symmetric._entry.cache_clear()
+    renew(monkeypatch, symmetric, "_eager", "_entry", "code")
     matrix = np.diag(np.arange(5, dtype=np.float32))
     symmetric.decomposed(matrix, lower=True, vectors=False)
     monkeypatch.setattr(conventions, "PATIENCE", 0.0)
