@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from rune.lowering.codegen.llvm.render import Rendered
     from rune.lowering.plan import Plan
 
-PATIENCE = 0.01  # that calls of a draft may take together [s]
-
 
 @functools.cache
 def _costs() -> ModuleType:
@@ -95,7 +93,7 @@ class DraftExecutable(CpuExecutable):
             self.refine()
             return self.native.call(*arrays)
         self._seconds += perf_counter() - begin
-        if self._seconds > PATIENCE:
+        if self._seconds > conventions.PATIENCE:
             self.refine()
         return answer
 

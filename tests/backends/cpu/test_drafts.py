@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.backends.cpu import conventions, costs, drafts, plan
+from rune.backends.cpu import array_checks, compiler, conventions, costs, drafts, llvm, plan
 from rune.backends.cpu.drafts import DraftExecutable
+from rune.backends.cpu.host_abi import MISCOUNTED
+from rune.backends.cpu.linalg import symmetric
 from rune.errors import OutOfMemory
 from rune.lowering.plan import Loop
 from rune.transforms.compile.executables import compiled, device_for
@@ -63,7 +68,7 @@ def functions(x: Array) -> list[Array]:
 @pytest.fixture(autouse=True)
 def _no_haste(monkeypatch):
     """On a busy machine a draft's first calls may take long."""
-    monkeypatch.setattr(drafts, "PATIENCE", 1e9)
+    monkeypatch.setattr(conventions, "PATIENCE", 1e9)
 
 
 @pytest.mark.parametrize("function", [softmax_of_products, statistics, recurrence, solution, spectrum, functions])
@@ -98,7 +103,7 @@ def test_code_is_made_with_effort_when_calls_by_python_have_taken_long(monkeypat
     executable = draft_of(lambda x: rnp.sin(x), X)
     seconds = iter(range(100))
     monkeypatch.setattr(drafts, "perf_counter", seconds.__next__)
-    monkeypatch.setattr(drafts, "PATIENCE", 2.5)
+    monkeypatch.setattr(conventions, "PATIENCE", 2.5)
 
     drafted = [executable([X]) and executable.is_draft for _ in range(5)]
 
@@ -292,3 +297,103 @@ def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
         with pytest.raises(OutOfMemory, match="cannot compile powers"):
             executable([np.array(10_000_000, np.int32), START])
     assert executable([np.array(2, np.int32), START])[1].tolist() == expected_power(2, START).tolist()
+
+
+# --- what is not compiled for a draft -----------------------------------------------------------
+
+
+def renew(monkeypatch: pytest.MonkeyPatch, room: ModuleType, *names: str) -> None:
+    """Forget what functions have made until the test ends. Others may run code of it: it stays."""
+    for name in names:
+        monkeypatch.setattr(room, name, functools.cache(getattr(room, name).__wrapped__))
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the modules that LLVM compiles from now on."""
+    names: list[str] = []
+    real = llvm.compiled
+
+    def noted(name: str, *others: Any) -> Any:
+        names.append(name)
+        return real(name, *others)
+
+    monkeypatch.setattr(llvm, "compiled", noted)
+    renew(monkeypatch, array_checks, "array_checks")
+    return names
+
+
+def test_neither_the_pool_nor_the_checks_of_arrays_are_compiled_for_a_draft(modules: list[str]):
+    with rune.configure(cache_dir=""):
+        executable = draft_of(lambda x: x @ x.T + rnp.sin(x[:, :1]), X)
+        executable([X])
+        assert not {"pool", "array_checks"} & set(modules)
+        executable.refine()
+
+    assert "array_checks" in modules
+
+
+def test_a_draft_takes_the_arrays_that_its_plan_was_made_for_and_no_others():
+    executable = draft_of(lambda x, y: x * 2 + y, X, X[0])
+    result, arena = np.empty_like(X), np.empty(0, np.uint8)
+
+    class Other(np.ndarray):
+        pass
+
+    answers = [
+        executable.native.call(*arguments, result, arena)
+        for arguments in [
+            (X, X[0]),
+            (X.astype(np.float64), X[0]),
+            (X, X[0].astype(np.int32)),
+            (X[:36], X[0]),
+            (X, X[0, :40]),
+            (X[0], X[0]),
+            (X, X),
+            (np.asfortranarray(X), X[0]),
+            (X, np.resize(X, 82)[::2]),
+            (np.frombuffer(bytes(4 * X.size + 1), np.uint8)[1:].view(np.float32).reshape(X.shape), X[0]),
+            (X.view(Other), X[0]),
+            (X.tolist(), X[0]),
+        ]
+    ]
+
+    assert answers == [0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1, 1]
+    np.testing.assert_array_equal(result, X * 2 + X[0])
+    assert executable.native.call(X, result, arena) == MISCOUNTED
+
+
+# --- eager decompositions -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_eager_decomposition_is_a_draft_with_the_bits_of_the_code_that_stays(dtype: type, monkeypatch):
+    matrix = np.resize(X, (41, 41)).astype(dtype)
+    matrix += matrix.T
+    renew(monkeypatch, symmetric, "_eager")
+    first = symmetric.decomposed(matrix, lower=True, vectors=True)
+    assert symmetric._eager(matrix.dtype).effort == conventions.HURRY
+
+    monkeypatch.setattr(conventions, "PATIENCE", 0.0)
+    symmetric.decomposed(matrix, lower=True, vectors=True)
+    assert symmetric._eager(matrix.dtype).effort == conventions.EFFORT
+
+    for before, after in zip(first, symmetric.decomposed(matrix, lower=True, vectors=True), strict=True):
+        assert bits(before) == bits(after)
+
+
+def test_without_memory_for_better_code_an_eager_decomposition_goes_on_as_a_draft(monkeypatch):
+    renew(monkeypatch, symmetric, "_eager", "_entry", "code")
+    matrix = np.diag(np.arange(5, dtype=np.float32))
+    symmetric.decomposed(matrix, lower=True, vectors=False)
+    monkeypatch.setattr(conventions, "PATIENCE", 0.0)
+
+    def refused(*_: object) -> object:
+        raise OutOfMemory("no memory")
+
+    monkeypatch.setattr(compiler, "compile_module", refused)
+    for _ in range(2):
+        (values,) = symmetric.decomposed(matrix, lower=True, vectors=False)
+        np.testing.assert_array_equal(values, np.arange(5))
+
+    assert symmetric._eager(matrix.dtype).effort == conventions.HURRY

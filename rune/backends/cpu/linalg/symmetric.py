@@ -11,6 +11,7 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,10 @@ from rune.backends.cpu.linalg.rows import rows_maker
 from rune.backends.cpu.linalg.tridiagonal import TOGETHER, is_before, pieces
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
+from rune.errors import OutOfMemory
 from rune.lowering.codegen.llvm.names import bits_type
 from rune.lowering.codegen.llvm.text import Value
+from rune.records import dataclass
 
 MOST = 256  # rows: vectors of larger matrices, one rotation after the other, leave the second cache
 SIGNATURE = ("a w v matrix work parallel watch", "batch chunk apart n ld job triangle")
@@ -79,7 +82,7 @@ def shape_of(dtype: np.dtype) -> Shape:
 
 
 @functools.cache
-def code(dtype: np.dtype) -> compiler.Code:
+def code(dtype: np.dtype, effort: int = conventions.EFFORT) -> compiler.Code:
     """The function of this process for matrices of a dtype; it lives as long as the process."""
     shape, narrow, numbers = shape_of(dtype), lapack.shape_of(dtype), Reals()
     texts = [
@@ -101,7 +104,7 @@ def code(dtype: np.dtype) -> compiler.Code:
     lines = dict.fromkeys(f"{declarations(shape)}\n{declarations(narrow)}".splitlines())
     integer = bits_type(shape.scalar)
     exponents = [f"declare {integer} @llvm.{x}.{integer}({integer}, {integer})" for x in ("umax", "umin")]
-    return compiler.compile_module("symmetric", "\n\n".join([*lines, *exponents, *texts]), conventions.EFFORT)
+    return compiler.compile_module("symmetric", "\n\n".join([*lines, *exponents, *texts]), effort)
 
 
 def decomposed(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
@@ -112,14 +115,13 @@ def decomposed(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
     scratch = host_memory.aligned(sum(call.scratch))
     matrix = scratch.ctypes.data
     arrays = source.ctypes.data, values.ctypes.data, columns.ctypes.data, matrix, matrix + call.scratch[0]
-    call.function(*arrays, None, None, *call.numbers)
+    _eager(a.dtype).run(*arrays, None, None, *call.numbers)
     return (values, columns) if vectors else (values,)
 
 
 class _Call(NamedTuple):
     """A call of the function but for its pointers. scratch: the bytes of each work array"""
 
-    function: Callable[..., None]
     numbers: tuple[int, ...]
     scratch: tuple[int, int]
 
@@ -130,14 +132,47 @@ def _call(dtype: np.dtype, shape: tuple[int, ...], lower: bool, vectors: bool) -
     numbers = {**sizes_of(Spectrum("eigh", dtype, batch, n, n, vectors, lower, False)), "chunk": batch}
     scratch = scratch_of(n, dtype)
     listed = tuple(numbers[name] for name in SIGNATURE[1].split())
-    return _Call(_entry(dtype), listed, (scratch["matrix"], scratch["work"]))
+    return _Call(listed, (scratch["matrix"], scratch["work"]))
+
+
+@dataclass(slots=True)
+class _Eager:
+    """The function for eager calls: a draft, which gives the same bits, until it has run for long.
+
+    LLVM's effort takes 50 ms more, which a few small matrices never give back.
+    """
+
+    dtype: np.dtype
+    effort: int = conventions.HURRY
+    seconds: float = 0.0  # that it has run
+
+    def run(self, *arguments: int | None) -> None:
+        """Decompose matrices."""
+        function, begin = _entry(self.dtype, self.effort), perf_counter()
+        function(*arguments)
+        self.seconds += perf_counter() - begin
+        if self.seconds > conventions.PATIENCE and self.effort == conventions.HURRY:
+            self._refine()
+
+    def _refine(self) -> None:
+        try:
+            _entry(self.dtype, conventions.EFFORT)
+        except OutOfMemory:  # it is tried again later
+            self.seconds = 0.0
+        else:
+            self.effort = conventions.EFFORT
 
 
 @functools.cache
-def _entry(dtype: np.dtype) -> Callable[..., None]:
+def _eager(dtype: np.dtype) -> _Eager:
+    return _Eager(dtype)
+
+
+@functools.cache
+def _entry(dtype: np.dtype, effort: int) -> Callable[..., None]:
     pointers, sizes = (names.split() for names in SIGNATURE)
     kinds = [*[ctypes.c_void_p] * len(pointers), *[ctypes.c_int64] * len(sizes)]
-    return ctypes.CFUNCTYPE(None, *kinds)(code(dtype).address("symmetric"))
+    return ctypes.CFUNCTYPE(None, *kinds)(code(dtype, effort).address("symmetric"))
 
 
 def mirrored_function(shape: Shape) -> str:
