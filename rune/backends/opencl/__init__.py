@@ -88,8 +88,20 @@ def _available() -> list:
     return [d for d in devices if d.available and d.compiler_available]
 
 
+class Named(Protocol):
+    """A platform."""
+
+    name: str
+
+
+class OfPlatform(Protocol):
+    """A device, as far as its platform goes."""
+
+    platform: Named
+
+
 @functools.cache
-def _fault(device: object) -> str | None:
+def _fault(device: OfPlatform) -> str | None:
     """Why no kernel can be built for the device; None where one can.
 
     A driver lists processors that its compiler is too old for: PoCL 3.0 has LLVM 14, which knows no
@@ -99,7 +111,7 @@ def _fault(device: object) -> str | None:
 
 
 @functools.cache
-def _header(device: Any) -> Header:
+def _header(device: OfPlatform) -> Header:
     """What rune's programs begin with there."""
     options = ["-cl-std=CL1.2", "-w", *DECLARED.options]
     is_pocl = device.platform.name == _POCL
