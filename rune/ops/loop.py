@@ -144,9 +144,10 @@ def shrunk_loop(wanted: Sequence[bool], equation: Equation) -> Equation:
         state = grown
     shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
     live_inputs = [True, *shared, *state]
+    # Arrays that the loop makes are results without an operand.
     return narrowed(
         equation,
-        (*shared, *state),
+        live_inputs[1 : 1 + len(equation.operands)],
         state,
         body=with_inputs_picked(live_body, live_inputs),
         consts=sum(shared),

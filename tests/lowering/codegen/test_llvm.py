@@ -23,6 +23,7 @@ from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import bodies
 from rune.lowering.kernel.text import parse
+from rune.lowering.lanes import layout
 from rune.lowering.lanes.choose import Choice, is_vectorisable
 from tests.lowering.codegen.llvm_run import MACHINES, compiled, run
 from tests.lowering.kernel.examples import TEXTS, example
@@ -94,7 +95,7 @@ def outermost(body, lanes, aliases=frozenset(), ordered=frozenset()) -> Choice:
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_any_choice_of_lanes_gives_the_same_result(on, monkeypatch):
-    monkeypatch.setattr(llvm, "choose", outermost)
+    monkeypatch.setattr(layout, "choose", outermost)
     for seed in range(100, 120):
         code = random_code(seed)
         actual, wanted = random_inputs(seed), random_inputs(seed)
