@@ -1,7 +1,7 @@
 """The functions of LLVM's library that compile a module, called without llvmlite's Python.
 
 `llvmlite.binding` declares 300 functions and imports the makers of IR, 10 ms of the first call of a
-process. These are the 22 that rune needs, as llvmlite 0.45 to 0.50 declare them (ffi.py, module.py,
+process. These are the 23 that rune needs, as llvmlite 0.45 to 0.50 declare them (ffi.py, module.py,
 targets.py and newpassmanagers.py of each; a test compares them with those of the one installed).
 With another version, or on a system whose library has another name, llvm_binding.py does the same
 through llvmlite.

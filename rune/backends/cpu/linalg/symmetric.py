@@ -139,7 +139,7 @@ def _call(dtype: np.dtype, shape: tuple[int, ...], lower: bool, vectors: bool) -
 class _Eager:
     """The function for eager calls: a draft, which gives the same bits, until it has run for long.
 
-    LLVM's effort takes 50 ms more, which a few small matrices never give back.
+    LLVM's effort takes four times as long, which a few small matrices never give back.
     """
 
     dtype: np.dtype
