@@ -18,21 +18,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 
-def _functions() -> tuple[Callable[[], Any], Callable[[Any], object]]:
+def _functions() -> tuple[Callable[[], object], Callable[[object], object]]:
     """What ignores all errors from now on, and what restores, from its answer, what was before."""
     outside = copy_context()
     with np.errstate(all="ignore"):
         inside = copy_context()
     changed = [(variable, value) for variable, value in inside.items() if outside.get(variable) is not value]
     if len(changed) != 1:
-        return partial(np.seterr, all="ignore"), lambda settings: np.seterr(**settings)
+        return partial(np.seterr, all="ignore"), lambda settings: np.seterr(**settings)  # type: ignore[arg-type]
     ((variable, value),) = changed
-    return partial(variable.set, value), variable.reset
+    return partial(variable.set, value), variable.reset  # type: ignore[return-value]  # it takes what `set` gives
 
 
 ignore, restore = _functions()

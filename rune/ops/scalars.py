@@ -87,7 +87,7 @@ class ByDtype:
     def __init__(self, function: Function, dtypes: Container[np.dtype], special: Function):
         self.function, self.dtypes, self.special = function, dtypes, special
 
-    def __call__(self, *args: np.ndarray, **params: object) -> Any:
+    def __call__(self, *args: np.ndarray, **params: object) -> np.ndarray:
         return (self.special if args[0].dtype in self.dtypes else self.function)(*args, **params)
 
 

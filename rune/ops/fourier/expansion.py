@@ -46,9 +46,10 @@ Axes = tuple[int, ...]
 def expand(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
     """The transform `kind` of x along `axes`, by stages of kernels."""
     if kind == "fft" and is_by_rows(type_of(x), axes[-1]):
-        x, axes = row_fft(x, parts=1), axes[:-1]
+        rows = row_fft(x, parts=1)
+        return c.complex(*_forward(_parts(rows), axes[:-1])) if len(axes) > 1 else rows
     if kind == "fft":
-        return c.complex(*_forward(_parts(x), axes)) if axes else x
+        return c.complex(*_forward(_parts(x), axes))
     if kind == "ifft":
         return c.complex(*_scaled(_inverse(_parts(x), axes), axes))
     *others, last = axes

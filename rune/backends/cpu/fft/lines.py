@@ -58,11 +58,11 @@ def put_together_function(shape: Shape) -> str:
 
     def block(number: Value) -> None:
         first = (number * shape.lanes).call("smin", n - shape.lanes)
-        parts = [make.vector(make.at(part, first)) for part in (real, imag)]
+        x, y = (make.vector(make.at(part, first)) for part in (real, imag))
         target = make.at(pairs, first * 2)
         for half, at in enumerate((target, make.at(target, shape.lanes))):
             lanes = order[half * shape.lanes : (half + 1) * shape.lanes]
-            make.put(make.writer.shuffle(*parts, lanes), at)
+            make.put(make.writer.shuffle(x, y, lanes), at)
 
     make.each(block_count(n, shape.lanes), block)
     return make.text("put_together(ptr %real, ptr %imag, ptr %pairs, i64 %n)")
