@@ -68,9 +68,9 @@ def test_an_atomic_change_reads_computed_operands(count: int, device: Any):
     mask, updates = places % 3 == 0, np.arange(3 * count, dtype=np.int32).reshape(3, count)
 
     def run(rows: Any, mask: Any, places: Any, updates: Any) -> Any:
-        kept_places = rnp.where(mask, places % 13, 13)
+        chosen_places = rnp.where(mask, places % 13, 13)
         shifted = rnp.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5)
-        return change_atomically("max", rows, kept_places, shifted.T + 1)
+        return change_atomically("max", rows, chosen_places, shifted.T + 1)
 
     shifted = np.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5).T + 1
     expected = changed(np.maximum, rows, np.where(mask, places % 13, 13), shifted, "drop")

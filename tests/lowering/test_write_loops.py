@@ -83,8 +83,8 @@ def test_columns_are_brought_into_order_before_they_are_read():
 
 def test_what_another_reader_needs_in_memory_is_read_there():
     def run(rows: Any, places: Any, updates: Any) -> Any:
-        moved = ops.add(places, 1)
-        return added(rows, moved, updates), moved
+        next_places = ops.add(places, 1)
+        return added(rows, next_places, updates), next_places
 
     assert names(run, i32(50, 1), i32(70), i32(70, 1), target=REFERENCE) == ["add", "scatter_atomically"]
 
