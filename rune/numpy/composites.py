@@ -49,10 +49,10 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def is_large(args: tuple[object, ...], takes_numbers: bool = False, least: int = LARGE) -> bool:
+def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
     """Whether operands are arrays of the CPU, or numbers, one of them large, and no check is on."""
     sizes = [x.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
-    if not sizes or max(sizes) < least:
+    if not sizes or max(sizes) < LARGE:
         return False
     others = len(args) - len(sizes)
     if others and not (takes_numbers and others == sum(type(x) in (int, float) for x in args)):

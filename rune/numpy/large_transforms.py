@@ -1,7 +1,6 @@
 """Fourier transforms of many elements, which eager calls compile once for each size.
 
-Only those that a device's routine makes: kernels would take most of a second to compile. From MANY
-elements on NumPy's transform takes a millisecond, and the routine a seventh of it.
+Only those that a device's routine makes: kernels would take most of a second to compile.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ from rune.ops.fourier import is_by_routine
 from rune.transforms.compile.jit import Jitted, jit
 from rune.typing import ArrayLike
 
-MANY = 1 << 16
-
 
 def transformed(x: ArrayLike, kind: str, axes: tuple[int, ...], odd: bool) -> Array:
     """`ops.fft`, compiled where an eager call of many elements makes up for it."""
-    if is_evaluating() and is_large((x,), least=MANY) and is_by_routine(type_of(x), kind=kind, axes=axes, odd=odd):
+    if is_evaluating() and is_large((x,)) and is_by_routine(type_of(x), kind=kind, axes=axes, odd=odd):
         return _compiled(kind, axes, odd)(x)
     return ops.fft(x, kind=kind, axes=axes, odd=odd)
 

@@ -146,7 +146,7 @@ def test_a_very_long_row_is_transformed_in_a_loop_and_by_several_threads_at_once
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
 def test_an_eager_transform_of_many_numbers_is_the_compiled_one(name: str):
-    x = drawn(((1 << 16) + (name == "irfft"),), np.complex128)
+    x = drawn(((1 << 18) + (name == "irfft"),), np.complex128)
     x = np.real(x).copy() if name == "rfft" else x
 
     eager = np.asarray(getattr(rnp.fft, name)(exact(x)))
