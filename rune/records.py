@@ -5,8 +5,8 @@ and of what the first compiled function loads, for hundreds of classes, few of w
 Here the standard decorator makes the fields and the slots, and a method is a descriptor that
 puts the function into its place when somebody asks for it. What the methods do is the same. Most
 differ in the names of fields alone: one is compiled for each number of fields, and its names are
-replaced, which takes a tenth of the time. The first few instances of a class are initialised
-without any, field by field: two thirds of the classes that a first compiled call uses have no more.
+replaced, which takes a tenth of the time. The first instance of a class is initialised
+without any, field by field: two fifths of the classes that a first compiled call uses have no more.
 
 `order` and InitVar are not supported. A class that inherits from one of these is made here too.
 """
@@ -23,7 +23,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 Method = Callable[..., object]
-FEW = 4  # instances that are initialised field by field: writing __init__ takes as long as for about ten
+FEW = 1  # instances that are initialised field by field; more would make a second call longer
 _FACTORY = object()  # the value of an argument that was not passed, where a factory makes the default
 
 
@@ -42,7 +42,7 @@ class _Late:
 
 
 class _LateInit(_Late):
-    """An __init__ that is written for the first instance after a few, or when it is looked at."""
+    """An __init__ that is written for the first instance after FEW, or when it is looked at."""
 
     __slots__ = ("count",)
 

@@ -15,9 +15,8 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_void_p
-from typing import Any
 
 from rune import locks
 from rune.backends.cpu.conventions import EFFORT, HURRY
@@ -30,7 +29,7 @@ PASSES = ("SROA", "InstCombine")
 _PREFIX = "LLVMPY_"
 _WORDS = POINTER(c_char_p)  # where a function puts what it has to say
 # By name: the type of the result, and those of the arguments.
-FUNCTIONS: Mapping[str, tuple[Any, Sequence[Any]]] = {
+FUNCTIONS: Mapping[str, tuple[type, Sequence[type]]] = {
     "InitializeNativeTarget": (c_int, ()),
     "InitializeNativeAsmPrinter": (c_int, ()),
     "GetHostCPUName": (c_int, (_WORDS,)),
@@ -79,7 +78,7 @@ def _path() -> str:
 
 
 @functools.cache
-def _functions() -> Mapping[str, Any]:
+def _functions() -> Mapping[str, Callable[..., int]]:
     """Those of the library, which is made ready to compile for the host."""
     with locks.loading, deferred():
         library, functions = ctypes.CDLL(_path()), {}
@@ -91,7 +90,7 @@ def _functions() -> Mapping[str, Any]:
     return functions
 
 
-def _ask(name: str, *arguments: Any) -> tuple[Any, str]:
+def _ask(name: str, *arguments: object) -> tuple[int, str]:
     """The result of a function, and what it has to say."""
     words = c_char_p()
     result = _functions()[name](*arguments, byref(words))
