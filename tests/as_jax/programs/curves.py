@@ -65,9 +65,9 @@ def soft_dtw(n=7):
 
         def row(prev, drow):
 
-            def cell(left, inp):
+            def cell(west, inp):
                 up, diag, c = inp
-                z = -jnp.array([left, up, diag]) / gamma
+                z = -jnp.array([west, up, diag]) / gamma
                 v = c - gamma * jax.nn.logsumexp(z)
                 return (v, v)
 
@@ -83,9 +83,9 @@ def soft_dtw(n=7):
 
         def row(prev, drow):
 
-            def cell(left, inp):
+            def cell(west, inp):
                 up, diag, c = inp
-                v = c + jnp.minimum(jnp.minimum(left, up), diag)
+                v = c + jnp.minimum(jnp.minimum(west, up), diag)
                 return (v, v)
 
             _, cur = lax.scan(cell, jnp.inf, (prev[1:], prev[:-1], drow))

@@ -14,56 +14,59 @@ def _i(seed, low, high, *shape, dt="int32"):
     return np.random.default_rng(seed).integers(low, high, shape).astype(dt)
 
 
-def modular_numbers(n=9):
-    a = jnp.asarray(_i(1, 2, 2**15, n), jnp.uint32)
+def _mulmod(a, b, m):
 
-    def mulmod(a, b, m):
+    def st(i, c):
+        r, a = c
+        r = jnp.where(b >> i & 1 == 1, (r + a) % m, r)
+        return (r, (a + a) % m)
+
+    return lax.fori_loop(0, 16, st, (jnp.zeros_like(a), a % m))[0]
+
+
+def _powmod(a, e, m):
+
+    def body(s):
+        r, a, e = s
+        return (jnp.where(e & 1 == 1, _mulmod(r, a, m), r), _mulmod(a, a, m), e >> 1)
+
+    return lax.while_loop(lambda s: s[2] > 0, body, (jnp.ones_like(a), a % m, e))[0]
+
+
+def _miller(nn):
+    d = (nn - 1) // (nn - 1 & ~(nn - 1) + 1)
+    r = lax.population_count((nn - 1 & ~(nn - 1) + 1) - 1)
+
+    def wit(b):
+        x = _powmod(b % nn, d, nn)
+        ok = (x == 1) | (x == nn - 1) | (b % nn == 0)
 
         def st(i, c):
-            r, a = c
-            r = jnp.where(b >> i & 1 == 1, (r + a) % m, r)
-            return (r, (a + a) % m)
+            x, ok = c
+            x = _mulmod(x, x, nn)
+            return (x, ok | (x == nn - 1) & (i < r.astype(jnp.int32) - 1))
 
-        return lax.fori_loop(0, 16, st, (jnp.zeros_like(a), a % m))[0]
+        return lax.fori_loop(0, 15, st, (x, ok))[1]
 
-    def powmod(a, e, m):
+    return jax.vmap(wit)(jnp.array([2, 3, 5, 7], jnp.uint32)).all() & (nn % 2 == 1) | (nn == 2)
 
-        def body(s):
-            r, a, e = s
-            return (jnp.where(e & 1 == 1, mulmod(r, a, m), r), mulmod(a, a, m), e >> 1)
 
-        return lax.while_loop(lambda s: s[2] > 0, body, (jnp.ones_like(a), a % m, e))[0]
+def _egcd(a, b):
+    s = lax.while_loop(
+        lambda s: s[1] != 0,
+        lambda s: (s[1], s[0] % s[1], s[3], s[2] - s[0] // s[1] * s[3]),
+        (a, b, jnp.ones_like(a), jnp.zeros_like(a)),
+    )
+    return (s[0], s[2])
 
-    def miller(nn):
-        d = (nn - 1) // (nn - 1 & ~(nn - 1) + 1)
-        r = lax.population_count((nn - 1 & ~(nn - 1) + 1) - 1)
 
-        def wit(b):
-            x = powmod(b % nn, d, nn)
-            ok = (x == 1) | (x == nn - 1) | (b % nn == 0)
-
-            def st(i, c):
-                x, ok = c
-                x = mulmod(x, x, nn)
-                return (x, ok | (x == nn - 1) & (i < r.astype(jnp.int32) - 1))
-
-            return lax.fori_loop(0, 15, st, (x, ok))[1]
-
-        return jax.vmap(wit)(jnp.array([2, 3, 5, 7], jnp.uint32)).all() & (nn % 2 == 1) | (nn == 2)
-
-    def egcd(a, b):
-        s = lax.while_loop(
-            lambda s: s[1] != 0,
-            lambda s: (s[1], s[0] % s[1], s[3], s[2] - s[0] // s[1] * s[3]),
-            (a, b, jnp.ones_like(a), jnp.zeros_like(a)),
-        )
-        return (s[0], s[2])
-
+def modular_numbers(n=9):
+    a = jnp.asarray(_i(1, 2, 2**15, n), jnp.uint32)
     ai = a.astype(jnp.int32)
     return (
-        jax.jit(jax.vmap(lambda a: powmod(a, jnp.uint32(65537), jnp.uint32(32749))))(a),
-        jax.jit(jax.vmap(miller))(a | 1),
-        jax.jit(jax.vmap(egcd, (0, None)))(ai, 32749),
+        jax.jit(jax.vmap(lambda a: _powmod(a, jnp.uint32(65537), jnp.uint32(32749))))(a),
+        jax.jit(jax.vmap(_miller))(a | 1),
+        jax.jit(jax.vmap(_egcd, (0, None)))(ai, 32749),
         jnp.gcd(ai, jnp.roll(ai, 1)),
         jnp.lcm(ai % 100, 7),
         jax.jit(lambda a: a * a // jnp.uint32(3) % jnp.uint32(1 << 20))(a),
@@ -113,13 +116,46 @@ def big_integers(n=9):
     return (jax.jit(add)(a, b), jax.jit(mul)(a, b), jax.jit(divs)(a, jnp.uint32(10007)), carry, jax.jit(cmp)(a, b))
 
 
+_rot = lambda x, r: x << r | x >> 32 - r
+
+
+def _chacha(key, ctr):
+    s0 = jnp.concatenate([jnp.array([1634760805, 857760878, 2036477234, 1797285236], jnp.uint32), key, ctr])
+
+    def qr(s, a, b, c, d):
+        for x, y, z, r in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            s = s.at[x].add(s[y])
+            s = s.at[z].set(_rot(s[z] ^ s[x], r))
+        return s
+
+    def dbl(i, s):
+        for t in (
+            (0, 4, 8, 12),
+            (1, 5, 9, 13),
+            (2, 6, 10, 14),
+            (3, 7, 11, 15),
+            (0, 5, 10, 15),
+            (1, 6, 11, 12),
+            (2, 7, 8, 13),
+            (3, 4, 9, 14),
+        ):
+            s = qr(s, *t)
+        return s
+
+    return lax.fori_loop(0, 10, dbl, s0) + s0
+
+
+def _adler(m):
+    a = jnp.cumsum(m.astype(jnp.uint32)) + 1
+    return a.sum() % 65521 << 16 | a[-1] % 65521
+
+
 def digests(n=1):
     K = np.array([int(abs(np.sin(i + 1)) * 2**32) for i in range(64)], np.uint32)
     S = np.array([[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]])[
         np.arange(64) // 16, np.arange(64) % 4
     ].astype(np.uint32)
     msg = jnp.asarray(_i(3, 0, 256, 16 * n * 4, dt="uint8"))
-    rot = lambda x, r: x << r | x >> 32 - r
 
     def md5(msg):
         w = lax.bitcast_convert_type(msg.reshape(-1, 4), jnp.uint32).reshape(-1, 16)
@@ -138,49 +174,20 @@ def digests(n=1):
                     ],
                 )
                 f = f + a + jnp.asarray(K)[i] + m[g]
-                return (d, b + rot(f, jnp.asarray(S)[i]), b, c)
+                return (d, b + _rot(f, jnp.asarray(S)[i]), b, c)
 
             s = lax.fori_loop(0, 64, rnd, tuple(h))
             return (h + jnp.stack(s), None)
 
         return lax.scan(block, jnp.array([1732584193, 4023233417, 2562383102, 271733878], jnp.uint32), w)[0]
 
-    def chacha(key, ctr):
-        s0 = jnp.concatenate([jnp.array([1634760805, 857760878, 2036477234, 1797285236], jnp.uint32), key, ctr])
-
-        def qr(s, a, b, c, d):
-            for x, y, z, r in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-                s = s.at[x].add(s[y])
-                s = s.at[z].set(rot(s[z] ^ s[x], r))
-            return s
-
-        def dbl(i, s):
-            for t in (
-                (0, 4, 8, 12),
-                (1, 5, 9, 13),
-                (2, 6, 10, 14),
-                (3, 7, 11, 15),
-                (0, 5, 10, 15),
-                (1, 6, 11, 12),
-                (2, 7, 8, 13),
-                (3, 4, 9, 14),
-            ):
-                s = qr(s, *t)
-            return s
-
-        return lax.fori_loop(0, 10, dbl, s0) + s0
-
-    def adler(m):
-        a = jnp.cumsum(m.astype(jnp.uint32)) + 1
-        return a.sum() % 65521 << 16 | a[-1] % 65521
-
     return (
         jax.jit(md5)(msg),
         jax.jit(jax.vmap(md5))(jnp.stack([msg, msg ^ 1])),
-        jax.jit(jax.vmap(chacha, (None, 0)))(
+        jax.jit(jax.vmap(_chacha, (None, 0)))(
             jnp.arange(8, dtype=jnp.uint32), jnp.arange(4 * n, dtype=jnp.uint32).reshape(n, 4)
         ),
-        jax.jit(adler)(msg),
+        jax.jit(_adler)(msg),
         jnp.packbits(msg >> 7),
         jnp.unpackbits(msg[:5]),
         jnp.unpackbits(msg[:5], bitorder="little", count=13),

@@ -113,47 +113,60 @@ def scatters(n=7):
     return jax.jit(prog)(x, i, v, iv)
 
 
+def _lev(a, b):
+
+    def row(prev, c):
+        ins = prev[0] + 1
+        sub = prev[:-1] + (b != c)
+        dele = prev[1:] + 1
+        best = jnp.minimum(sub, dele)
+        cur = jnp.concatenate([ins[None], best])
+        m = b.shape[0]
+        cur = lax.cummin(cur - jnp.arange(m + 1)) + jnp.arange(m + 1)
+        return (cur, cur[-1])
+
+    return lax.scan(row, jnp.arange(b.shape[0] + 1), a)
+
+
+def _lcs(a, b):
+
+    def row(prev, c):
+        d = prev[:-1] + (b == c)
+        cur = lax.cummax(jnp.maximum(d, prev[1:]))
+        return (jnp.concatenate([jnp.zeros(1, cur.dtype), cur]), None)
+
+    return lax.scan(row, jnp.zeros(b.shape[0] + 1, jnp.int32), a)[0][-1]
+
+
+def _suffix(s):
+    N = s.shape[0]
+    r = s
+    k = 1
+    while k < max(N, 2):
+        nxt = jnp.where(jnp.arange(N) + k < N, jnp.roll(r, -k), -1)
+        o = jnp.lexsort((nxt, r))
+        ch = jnp.concatenate(
+            [jnp.zeros(1, jnp.int32), ((r[o][1:] != r[o][:-1]) | (nxt[o][1:] != nxt[o][:-1])).astype(jnp.int32)]
+        )
+        r = jnp.zeros(N, jnp.int32).at[o].set(jnp.cumsum(ch).astype(jnp.int32))
+        k *= 2
+    return (jnp.argsort(r), r)
+
+
+def _mtf(s):
+
+    def st(t, c):
+        p = jnp.argmax(t == c)
+        t = jnp.where(jnp.arange(4) <= p, jnp.roll(t, 1), t).at[0].set(c)
+        return (t, p)
+
+    return lax.scan(st, jnp.arange(4), s)[1]
+
+
 def strings(n=9):
     a = jnp.asarray(_i(18, 0, 4, n))
     b = jnp.asarray(_i(19, 0, 4, n + 1))
     P = jnp.asarray([1, 0, 1])
-
-    def lev(a, b):
-
-        def row(prev, c):
-            ins = prev[0] + 1
-            sub = prev[:-1] + (b != c)
-            dele = prev[1:] + 1
-            best = jnp.minimum(sub, dele)
-            cur = jnp.concatenate([ins[None], best])
-            m = b.shape[0]
-            cur = lax.cummin(cur - jnp.arange(m + 1)) + jnp.arange(m + 1)
-            return (cur, cur[-1])
-
-        return lax.scan(row, jnp.arange(b.shape[0] + 1), a)
-
-    def lcs(a, b):
-
-        def row(prev, c):
-            d = prev[:-1] + (b == c)
-            cur = lax.cummax(jnp.maximum(d, prev[1:]))
-            return (jnp.concatenate([jnp.zeros(1, cur.dtype), cur]), None)
-
-        return lax.scan(row, jnp.zeros(b.shape[0] + 1, jnp.int32), a)[0][-1]
-
-    def suffix(s):
-        N = s.shape[0]
-        r = s
-        k = 1
-        while k < max(N, 2):
-            nxt = jnp.where(jnp.arange(N) + k < N, jnp.roll(r, -k), -1)
-            o = jnp.lexsort((nxt, r))
-            ch = jnp.concatenate(
-                [jnp.zeros(1, jnp.int32), ((r[o][1:] != r[o][:-1]) | (nxt[o][1:] != nxt[o][:-1])).astype(jnp.int32)]
-            )
-            r = jnp.zeros(N, jnp.int32).at[o].set(jnp.cumsum(ch).astype(jnp.int32))
-            k *= 2
-        return (jnp.argsort(r), r)
 
     def kmp(s):
 
@@ -170,15 +183,6 @@ def strings(n=9):
         ).sum()
         return jax.vmap(run)(jnp.arange(N))
 
-    def mtf(s):
-
-        def st(t, c):
-            p = jnp.argmax(t == c)
-            t = jnp.where(jnp.arange(4) <= p, jnp.roll(t, 1), t).at[0].set(c)
-            return (t, p)
-
-        return lax.scan(st, jnp.arange(4), s)[1]
-
     def rle(s):
         ch = jnp.concatenate([jnp.ones(1, bool), s[1:] != s[:-1]])
         idx = jnp.nonzero(ch, size=n, fill_value=n)[0]
@@ -188,13 +192,13 @@ def strings(n=9):
         lambda p, q: (p[0] * q[0] % 101, (p[1] * q[0] + q[1]) % 101), (jnp.full(s.shape, 7), s)
     )
     return (
-        jax.jit(lev)(a, b),
-        jax.jit(lcs)(a, b),
-        jax.jit(suffix)(a),
+        jax.jit(_lev)(a, b),
+        jax.jit(_lcs)(a, b),
+        jax.jit(_suffix)(a),
         jax.jit(kmp)(b),
         jax.jit(z_and_borders)(a),
-        jax.jit(mtf)(a),
+        jax.jit(_mtf)(a),
         jax.jit(rle)(a),
         jax.jit(h)(a),
-        jax.jit(jax.vmap(lev, (None, 0)))(a, jnp.stack([b, b[::-1]]))[0],
+        jax.jit(jax.vmap(_lev, (None, 0)))(a, jnp.stack([b, b[::-1]]))[0],
     )
