@@ -27,12 +27,12 @@ from rune.backends.cpu.gemm import blocks
 from rune.backends.shared import callbacks
 from rune.lowering import arena, memory, pipeline
 from rune.lowering.build.streams import sums as stream_sums
-from rune.lowering.codegen.llvm import render as llvm
 from rune.lowering.codegen.llvm.body import Body
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import For, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
 from rune.lowering.kernelize import groups, write
+from rune.lowering.lanes import layout, width
 from rune.lowering.passes import Pass
 from rune.lowering.scatters import by_sorting
 from rune.lowering.simplify import eliminate_common
@@ -63,12 +63,12 @@ def _diagonal() -> AbstractContextManager[Any]:
 def _three_registers() -> AbstractContextManager[Any]:
     def registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
         around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
-        if not around or not all(map(llvm._holds_cheap_loop, around)):
+        if not around or not all(map(width._holds_cheap_loop, around)):
             return 1
-        shortest = min(llvm.trip_count(loop.extent) for loop in around)
-        return max(1, min(llvm.MOST_REGISTERS, shortest // lanes))
+        shortest = min(width.trip_count(loop.extent) for loop in around)
+        return max(1, min(width.MOST_REGISTERS, shortest // lanes))
 
-    return patch.object(llvm, "_registers", registers)
+    return patch.object(layout, "registers_of_vector", registers)
 
 
 def _lost_lane() -> AbstractContextManager[Any]:
