@@ -51,14 +51,14 @@ def test_blocks_lie_within_each_other():
 
 
 def test_another_thread_keeps_its_settings():
-    seen: list[str] = []
+    reactions: list[str] = []
     settings = float_errors.ignore()
-    thread = threading.Thread(target=lambda: seen.extend(map(str, np.geterr().values())))
+    thread = threading.Thread(target=lambda: reactions.extend(map(str, np.geterr().values())))
     thread.start()
     thread.join()
     float_errors.restore(settings)
 
-    assert "warn" in seen
+    assert "warn" in reactions
 
 
 def test_an_eager_operation_reports_nothing_and_leaves_the_settings_as_they_are():
