@@ -189,6 +189,29 @@ def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int
     np.testing.assert_array_equal(np.isnan(factor[1]), np.tril(np.ones((n, n), bool)))
 
 
+@but_reals_on_devices
+@kinds
+@in_every_way
+@pytest.mark.parametrize("n", [3, 33] if not IS_WHOLE else [2, 3, 5, 17, 32, 33, 65])
+def test_what_an_infinity_spoils_in_lapack_has_no_numbers_in_a_qr_either(n: int, way: str, kind: str):
+    """Numbers below an infinite head once vanished when the column was scaled."""
+    factors = WAYS[way](linalg.qr)
+    for place in ((0, 0), (n - 1, 0), (n // 2, n // 2)):
+        a = matrix(n, kind)
+        a[place] = -np.inf
+
+        for expected, mine in zip(np.linalg.qr(a), factors(rnp.asarray(a)), strict=True):
+            assert not np.isfinite(np.asarray(mine)[np.isnan(expected)]).any()
+
+
+@on_the_processor
+def test_a_column_of_an_infinity_alone_is_reflected_already(way: str):
+    a = np.array([[np.inf, 1.0, 2.0], [0.0, 3.0, 4.0], [0.0, 4.0, 3.0]], np.float32)
+
+    for expected, mine in zip(np.linalg.qr(a), WAYS[way](linalg.qr)(rnp.asarray(a)), strict=True):
+        near(expected, np.asarray(mine), relative=1e-5, absolute=1e-5, why="f32")
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 @on_the_processor
 @pytest.mark.parametrize("n", [2, 3])

@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
-from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, max, min, mul, neg, select, sub
+from rune.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
 from rune.ops.linalg.dense import dense, is_dense
@@ -141,7 +141,10 @@ def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
     # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
     greatest = reduce_max(keep(ge(row, here), abs(x)), axes=(last,))
     least = float(np.finfo(type_of(greatest).dtype).tiny)
+    is_finite = le(greatest, number(float(np.finfo(type_of(greatest).dtype).max), greatest))
     greatest = max(min(greatest, number(1 / least, greatest)), number(least, greatest))
+    # What stands beside an infinity must not vanish, or the column would count as reflected.
+    greatest = select(is_finite, greatest, number(least, greatest))
     greatest = reshape(greatest, shape=(*shape[:last], 1, 1))
     inverse = as_dtype_of(in_memory(div(number(1, greatest), greatest)), x)
     greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))

@@ -24,6 +24,7 @@ from rune.lowering.codegen.llvm.text import Value
 WIDTH = 32  # parts of the other columns that are reflected together
 TOGETHER = 4  # columns of a block that are reflected together
 TINY = {"float": float(np.finfo(np.float32).tiny), "double": float(np.finfo(np.float64).tiny)}
+GREATEST = {"float": float(np.finfo(np.float32).max), "double": float(np.finfo(np.float64).max)}
 
 
 def _from(of: Rows, first: Value, end: Value, body: Callable[[Value], None]) -> None:
@@ -79,7 +80,10 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
         size = writer.select(part.abs() > size, part.abs(), size)
     tiny = TINY[shape.scalar]
     size = writer.select(size > tiny, size, tiny)
+    is_finite = size <= GREATEST[shape.scalar]
     size = writer.select(size < 1 / tiny, size, 1 / tiny)
+    # What stands beside an infinity must not vanish, or the column would count as reflected.
+    size = writer.select(is_finite, size, tiny)
     inverse = size.like(1.0) / size
     wide = writer.splat(inverse, shape.lanes)
     squares = sum_of_lanes(reduced(lambda value, total: (value * wide).fma(value * wide, total)))
