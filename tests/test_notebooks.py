@@ -92,8 +92,11 @@ def test_a_notebook_shows_pictures_and_arrays(name: str):
 
 
 def _words(text: str) -> str:
-    """The text without its numbers: last bits, and so an accuracy, differ between processors."""
-    return re.sub(r"[-+]?\d[\d.e+-]*", "#", re.sub(r"\s+", " ", text))
+    """The text without its numbers: last bits, and so an accuracy, differ between processors.
+
+    So do the digits that are printed, and the blanks beside them in a column.
+    """
+    return re.sub(r" ?[-+]?\d[\d.e+-]* ?", "#", re.sub(r"\s+", " ", text))
 
 
 @each_notebook

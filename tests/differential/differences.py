@@ -117,7 +117,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "are sorted as by JAX, by the real parts and then the imaginary, with NaN last in each "
     "(NumPy puts every number before all that have a NaN). `<` and `>` order them so, too; running "
     "extrema, and comparisons, scatters and reductions of `rune.lax` order real ones. No imaginary part is "
-    "lost in silence.": (
+    "dropped silently.": (
         "numpy: frompyfunc @ c64: *: raises DtypeError",
         "numpy: m*.accumulate @ c64: *: raises DtypeError",
         "numpy: astype @ c64: *: raises DtypeError",
@@ -164,7 +164,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: linalg.companion @ *: value: *",
         "scipy: linalg.qr* @ bool: value: *",
     ),
-    "An integer to a negative power is 0, or 1 / x where that is whole; JAX leaves it open.": (
+    "An integer to a negative power is 0, or 1 / x where that is an integer; JAX leaves it undefined.": (
         "numpy: pow* @ [iu]*: value: gives 0, not *",
     ),
     "Products of polynomials, convolutions, histograms and ranks of integers are integers, as in "
@@ -196,7 +196,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     ),
     "0 degrees of freedom give NaN, as in NumPy.": ("numpy: cov with ddof @ python: *",),
     "`einsum_path` counts a last step that has one operand.": ("numpy: einsum_path @ *",),
-    "The variance of `nn.standardize` is a mean squared deviation, no difference of squares.": (
+    "The variance of `nn.standardize` is a mean squared deviation, not a difference of squares.": (
         "nn: standardize @ hard *: gives *, not nan",
     ),
 }

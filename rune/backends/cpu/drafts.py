@@ -35,6 +35,7 @@ from rune.backends.cpu.run import CpuExecutable, Entry, Prepared, entry_of, plan
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
+from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.backends.cpu.plan import Rendering
@@ -128,10 +129,33 @@ class DraftExecutable(CpuExecutable):
                 raise
             self._seconds = 0.0  # it is tried again later
             return
-        form = plans().form_of(plan, rendering)
-        # Other threads may be in the draft, which lives as long as this.
-        assert form.arena_bytes == self.form.arena_bytes
-        self.native, self.code, self.code_host = entry_of(form, code, host.abi), code, host
-        self.form, self._call = form, self.native.call
+        self._replace(plans().form_of(plan, rendering), code, host)
         if self.when_refined is not None:
             self.when_refined(self)
+
+    def _replace(self, form: Form, code: compiler.Code, host: Host) -> None:
+        """Have calls run this code.
+
+        Other threads may be in the draft, which lives as long as this, or have taken memory for it:
+        the code comes before the new layout, and makes up for an arena that is too small for it.
+        """
+        entry: Entry = entry_of(form, code, host.abi)
+        if self.form.arena_bytes != form.arena_bytes:  # a draft of an earlier process, lowered otherwise
+            assert isinstance(form.arena_bytes, int), "what drafts cost is known: their sizes are fixed"
+            entry = _WithArena(entry, form.arena_bytes, self.new_arena)
+        self.native, self.code, self.code_host = entry, code, host
+        self._call = entry.call
+        self.be_laid_out(form)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithArena:
+    """An entry, and the bytes of the arena without which it is not called."""
+
+    entry: Entry
+    nbytes: int
+    new_arena: Callable[[int], Buffer]
+
+    def call(self, *arrays: Buffer) -> int:
+        *others, arena = arrays
+        return self.entry.call(*others, arena if arena.size >= self.nbytes else self.new_arena(self.nbytes))

@@ -111,13 +111,18 @@ class CpuExecutable:
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
         """Be ready for calls."""
-        self.form, self.code, self.cores, self.work = form, code, host.cores, work
+        self.code, self.cores, self.work = code, host.cores, work
         self.native = self.entry_into(form, code, host)
         self._call = self.native.call
         self._axes = [(s.argument, s.axis) for s in form.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
-        self._fixed = None if self._axes else _layout(form, {})
         self._arenas: list[np.ndarray] = []
+        self.be_laid_out(form)
+
+    def be_laid_out(self, form: Form) -> None:
+        """Allocate what the form says for the calls to come."""
+        self.form = form
+        self._fixed = None if self._axes else _layout(form, {})
 
     def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
         """What calls the code with array objects."""

@@ -185,6 +185,21 @@ def test_threads_may_call_while_the_code_is_replaced():
     assert answers == [True] * 200
 
 
+def test_a_call_that_began_with_a_draft_has_an_arena_that_is_large_enough_for_the_code_that_stays(monkeypatch):
+    """A plan whose draft an earlier process has stored may be lowered otherwise now."""
+    executable, behind, new_arena = draft_of(recurrence, X), plan.behind, DraftExecutable.new_arena
+    wanted, sizes = bits(executable([X])[0]), []
+    results, arena = executable.memory([X])
+    monkeypatch.setattr(plan, "behind", lambda plan, _: behind(plan, [1 << 16]))
+    monkeypatch.setattr(DraftExecutable, "new_arena", lambda self, n: sizes.append(n) or new_arena(self, n))
+
+    executable.refine()
+    executable.checked(executable.native.call, [X], (*results, arena))
+
+    assert arena.size < 1 << 16 <= sizes[0]
+    assert bits(np.asarray(results[0])) == bits(executable([X])[0]) == wanted
+
+
 # --- loops that data end --------------------------------------------------------------------------
 
 
