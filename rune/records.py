@@ -5,8 +5,7 @@ and of what the first compiled function loads, for hundreds of classes, few of w
 Here the standard decorator makes the fields and the slots, and a method is a descriptor that
 puts the function into its place when somebody asks for it. What the methods do is the same. Most
 differ in the names of fields alone: one is compiled for each number of fields, and its names are
-replaced, which takes a tenth of the time. The first instance of a class is initialised
-without any, field by field: two fifths of the classes that a first compiled call uses have no more.
+replaced, which takes a tenth of the time.
 
 `order` and InitVar are not supported. A class that inherits from one of these is made here too.
 """
@@ -16,14 +15,13 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from reprlib import recursive_repr
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 Method = Callable[..., object]
-FEW = 1  # instances that are initialised field by field; more would make a second call longer
 _FACTORY = object()  # the value of an argument that was not passed, where a factory makes the default
 
 
@@ -39,51 +37,6 @@ class _Late:
         function = self.write(self.owner)
         setattr(self.owner, self.name, function)  # two threads put equal functions there
         return function.__get__(instance, owner)
-
-
-class _LateInit(_Late):
-    """An __init__ that is written for the first instance after FEW, or when it is looked at."""
-
-    __slots__ = ("count",)
-
-    def __init__(self, owner: type, name: str, write: Callable[[type], Method]):
-        super().__init__(owner, name, write)
-        self.count = 0
-
-    def __get__(self, instance: object, owner: type | None = None) -> Method:
-        if instance is None or self.count >= FEW:
-            return super().__get__(instance, owner)
-        self.count += 1
-        return functools.partial(self._initialise, instance)
-
-    def _initialise(self, instance: object, /, *values: object, **named: object) -> None:
-        arguments = _arguments(dataclasses.fields(self.owner), values, named)
-        if arguments is None:
-            super().__get__(instance)(*values, **named)  # which says what is wrong with them
-            return
-        put = object.__setattr__ if _is_frozen(self.owner) else setattr
-        for field in dataclasses.fields(self.owner):
-            if field.name in arguments:
-                put(instance, field.name, arguments[field.name])
-            elif field.default_factory is not MISSING:
-                put(instance, field.name, field.default_factory())
-            elif field.default is not MISSING:
-                put(instance, field.name, field.default)
-        if hasattr(self.owner, "__post_init__"):
-            getattr(instance, "__post_init__")()  # noqa: B009  # which few classes have
-
-
-def _arguments(
-    fields: Sequence[Field[object]], values: Sequence[object], named: Mapping[str, object]
-) -> Mapping[str, object] | None:
-    """The arguments of an __init__ by the names of their fields; None if it cannot be called so."""
-    names = [f.name for f in fields if f.init and not f.kw_only]
-    arguments = dict(zip(names, values, strict=False))
-    required = {f.name for f in fields if f.init and f.default is MISSING and f.default_factory is MISSING}
-    is_fit = len(values) <= len(names) and arguments.keys().isdisjoint(named)
-    arguments |= named
-    is_fit = is_fit and required <= arguments.keys() <= {f.name for f in fields if f.init}
-    return arguments if is_fit else None
 
 
 def _record(
@@ -111,8 +64,7 @@ def _record(
         _tell(record, init=init, repr=repr, eq=eq, frozen=frozen)
         for name in wanted:
             if wanted[name] and name not in explicit:
-                late = _LateInit if name == "__init__" else _Late
-                setattr(record, name, late(record, name, _METHODS[name, frozen]))
+                setattr(record, name, _Late(record, name, _METHODS[name, frozen]))
         # A class with an __eq__ of its own has None there, and still gets a hash if it is frozen.
         if eq and explicit.get("__hash__") is None:
             _put(record, __hash__=_Late(record, "__hash__", _hash) if frozen else None)
@@ -128,10 +80,6 @@ def _tell(record: type, **settings: bool) -> None:
     parameters = getattr(record, "__dataclass_params__")  # noqa: B009  # which checkers do not know
     for name, value in settings.items():
         setattr(parameters, name, value)
-
-
-def _is_frozen(record: type) -> bool:
-    return getattr(record, "__dataclass_params__").frozen  # noqa: B009  # which checkers do not know
 
 
 def _freeze(record: type) -> None:

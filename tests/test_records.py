@@ -79,14 +79,8 @@ def classes(dataclass: Decorator, **how: Any) -> list[type]:
     return [Point, Bag, Spoken, Checked]
 
 
-@pytest.fixture(params=[records.FEW, 0], ids=["first instances", "later instances"])
-def initialised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instances are made field by field, or by an __init__ that is written at once."""
-    monkeypatch.setattr(records, "FEW", request.param)
-
-
 @pytest.fixture(params=WAYS, ids=str)
-def pairs(request: pytest.FixtureRequest, initialised: None) -> list[tuple[type, type]]:
+def pairs(request: pytest.FixtureRequest) -> list[tuple[type, type]]:
     """Late classes beside standard ones."""
     return list(
         zip(classes(records.dataclass, **request.param), classes(dataclasses.dataclass, **request.param), strict=True)
