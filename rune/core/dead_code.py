@@ -29,7 +29,7 @@ def with_inputs_picked(program: Program, flags: Sequence[bool]) -> Program:
 
 
 def narrowed(equation: Equation, operands: Sequence[bool], results: Sequence[bool], **params: object) -> Equation:
-    """The equation of some operands and results, with these parameters for its own."""
+    """The equation with the flagged operands and results alone, and these parameters replaced."""
     return replace(
         equation,
         operands=tuple(pick(equation.operands, operands)),

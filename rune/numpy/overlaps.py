@@ -1,9 +1,9 @@
 """Sums over what overlaps of a sequence and a kernel that slides over it, and over nothing else.
 
-Few products are one dot: every window of x with what of the kernel lies on x there. The matrix of
-all windows of long sequences would be too large; they are convolved as images, among zeros. Of a
-zero and an infinity of the kernel that would make NaN: where the kernel is not finite, the windows
-are taken in runs, so many at a time that their matrix may be in memory.
+Few products are one dot: every window of x with the part of the kernel that lies on x there. The
+matrix of all windows of long sequences would be too large; they are convolved as images, among
+zeros. A zero times an infinity of the kernel would be NaN: if the kernel is not finite, windows
+are multiplied in runs, as many at a time as have room in memory.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _products(x: Array, kernel: ArrayLike) -> Array:
 
 
 def _products_within(x: Array, kernel: ArrayLike, inside: Array) -> Array:
-    """The same, with what of the kernel is `inside` at each window."""
+    """The same, with the part of the kernel that is `inside` at each window."""
     axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
     shown = _windows(inside, kernel)
     each = ops.broadcast(kernel, shape=type_of(shown).shape, axes=inner)

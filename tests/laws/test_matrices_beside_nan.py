@@ -17,6 +17,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.numpy import linalg
+from rune.ops.linalg import lapack
 from rune.scipy import linalg as scipy_linalg
 from tests.support.close import near
 from tests.support.sampling import IS_WHOLE, without
@@ -106,6 +107,18 @@ def test_a_system_with_a_nan_spoils_its_own_solution(n: int, way: str, kind: str
     x = WAYS[way](linalg.solve)(rnp.asarray(a), rnp.asarray(b))
 
     require_spoilt_alone([np.linalg.solve(*(v[k].astype(np.complex128) for v in (a, b))) for k in (0, 2)], x)
+
+
+@pytest.mark.parametrize("n", [1, 2, 17])
+def test_a_system_with_a_nan_has_no_solution_even_if_lapack_skips_zeros(n: int, monkeypatch: pytest.MonkeyPatch):
+    """As the reference does: a NaN that meets a zero leaves no trace."""
+    monkeypatch.setattr(lapack, "_SOLVE", lambda a, b: np.zeros_like(b))
+    a, b = batch(n, "float32"), np.zeros((3, n, 3), np.float32)
+
+    x = np.asarray(linalg.solve(rnp.asarray(a), rnp.asarray(b)))
+
+    assert np.isnan(x[1]).all()
+    np.testing.assert_array_equal(x[[0, 2]], 0.0)
 
 
 @on_the_processor

@@ -7,7 +7,7 @@ from rune.backends.cpu.images import loader
 # LLVM's effort: without any pass over the module; with passes, but instructions chosen as quickly,
 # for code that mostly calls other code; with passes, and instructions chosen well.
 HURRY, LITTLE, EFFORT = 0, 1, 2
-PATIENCE = 0.01  # that code made in a hurry may run in all, by what is timed in Python [s]
+PATIENCE = 0.01  # how long code made in a hurry may run before it is replaced, timed in Python [s]
 
 ASSEMBLY, OBJECT = 0, 1  # what LLVM is asked for
 

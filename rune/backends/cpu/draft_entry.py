@@ -1,6 +1,6 @@
 """The entry into a draft: what array_checks.py does with array objects, in Python.
 
-A draft is called a few times, and to compile the checks takes longer than to make all of them here.
+A draft is called a few times: compiling the checks would take longer than making them here.
 """
 
 from __future__ import annotations

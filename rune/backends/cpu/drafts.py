@@ -52,7 +52,7 @@ def _costs() -> ModuleType:
 class DraftExecutable(CpuExecutable):
     """A compiled plan whose code is a draft at first, if the plan is short."""
 
-    code_host: Host  # what its code is made for, a part of what the device has
+    code_host: Host  # what its code is made for: all of the device, or one core
     when_refined: Callable[[Self], object] | None = None  # is told once
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
@@ -136,21 +136,21 @@ class DraftExecutable(CpuExecutable):
     def _replace(self, form: Form, code: compiler.Code, host: Host) -> None:
         """Have calls run this code.
 
-        Other threads may be in the draft, which lives as long as this, or have taken memory for it:
-        the code comes before the new layout, and makes up for an arena that is too small for it.
+        Other threads may be in the draft, which lives as long as this, or have taken memory for it.
+        So the code is replaced before the layout, and has another arena if theirs is too small.
         """
         entry: Entry = entry_of(form, code, host.abi)
-        if self.form.arena_bytes != form.arena_bytes:  # a draft of an earlier process, lowered otherwise
-            assert isinstance(form.arena_bytes, int), "what drafts cost is known: their sizes are fixed"
+        if self.form.arena_bytes != form.arena_bytes:  # of an earlier process, where it was lowered differently
+            assert isinstance(form.arena_bytes, int), "a plan of open sizes has no draft"
             entry = _WithArena(entry, form.arena_bytes, self.new_arena)
         self.native, self.code, self.code_host = entry, code, host
         self._call = entry.call
-        self.be_laid_out(form)
+        self.lay_out(form)
 
 
 @dataclass(frozen=True, slots=True)
 class _WithArena:
-    """An entry, and the bytes of the arena without which it is not called."""
+    """An entry that is called with an arena of at least so many bytes."""
 
     entry: Entry
     nbytes: int

@@ -25,7 +25,7 @@ Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
 def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Meaning:
-    """A function of arrays of these types: what `meaning` chooses by types is chosen already."""
+    """`meaning` for arrays of these types: what depends on types is decided once."""
     of_shapes = _OF_SHAPES.get(primitive)
     specific = None if of_shapes is None else of_shapes(*types, **params)
     if specific is not None:

@@ -117,10 +117,10 @@ class CpuExecutable:
         self._axes = [(s.argument, s.axis) for s in form.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self._arenas: list[np.ndarray] = []
-        self.be_laid_out(form)
+        self.lay_out(form)
 
-    def be_laid_out(self, form: Form) -> None:
-        """Allocate what the form says for the calls to come."""
+    def lay_out(self, form: Form) -> None:
+        """Decide what later calls allocate."""
         self.form = form
         self._fixed = None if self._axes else _layout(form, {})
 

@@ -5,8 +5,8 @@ times as long as all that it does with a small kernel. A macro that the header d
 it out, and what rune's kernels use is declared here, in 140 lines. The attributes are those of the
 header, and so the compiler makes the same of a kernel.
 
-A program of TRIAL calls whatever is declared. Where it does not build, as that macro is no promise
-of PoCL's, its own header is read.
+A program of TRIAL calls whatever is declared. If it does not build, PoCL's own header is read:
+nothing promises that this macro stays.
 Not here: what users write, which may call anything.
 """
 

@@ -33,9 +33,9 @@ def loops_of(equations: Iterable[Equation]) -> dict[int, dict[Var, int]]:
 
 
 def loop_reads(equation: Equation) -> dict[Var, int]:
-    """How many elements are read of each operand that may be computed, typically.
+    """How many elements a kernel of given loops typically reads of an operand that it may compute.
 
-    None for an equation that is no kernel of given loops, and of operands without elements.
+    Empty for any other equation; operands without elements are left out.
     """
     if not isinstance(equation.primitive.lower, Written):
         return {}

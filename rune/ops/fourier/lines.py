@@ -15,7 +15,7 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Routine
 from rune.core.primitive import Direct
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops import complex_numbers as c
@@ -85,9 +85,14 @@ def transform_lines(x: Pair, axis: int) -> Pair:
     return real, imag
 
 
+def _shape(x: ArrayType, parts: int) -> Shape:
+    """The shape of the complex numbers, whose parts may be a last axis. parts: as in dense.py"""
+    return x.shape if parts == 1 else x.shape[:-1]
+
+
 def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
     """Whether a device's routine takes complex rows as they lie in memory. parts: as in dense.py"""
-    shape = x.shape if parts == 1 else x.shape[:-1]
+    shape = _shape(x, parts)
     if axis != len(shape) - 1 or not all(isinstance(d, int) for d in shape):
         return False
     n, rows = shape[-1], product(shape[:-1])
@@ -96,7 +101,7 @@ def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
 
 def _rows_call(x: ArrayType, *, parts: int) -> dict[str, Size]:
     """The rows as [outer, n, inner]."""
-    shape = x.shape if parts == 1 else x.shape[:-1]
+    shape = _shape(x, parts)
     return {"outer": product(shape[:-1]), "n": shape[-1], "inner": 1}
 
 

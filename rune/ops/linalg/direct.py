@@ -204,7 +204,7 @@ def _slogdet_expand(a: Value) -> list[Array]:
 
 
 def _slogdet_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
-    """A real sign stays what it is."""
+    """The sign of a real determinant has no slope."""
     (a,), (da,) = primals, tangents
     signs, logs = slogdet(a)
     change = _trace_of_solution(a, da)

@@ -122,8 +122,11 @@ def solve_in_lapack(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if 0 in b.shape:
         return np.empty_like(b)
     out = over_matrices(_solved_or_nan, a, b) if _SOLVE is None else _SOLVE(a, b)
-    # LAPACK of few rows does not divide by a pivot that is NaN, and what it answers is finite.
-    return np.where(np.isnan(a).any((-2, -1), keepdims=True), nan_like(a), out) if (out != out).any() else out
+    is_nan = a != a
+    if not is_nan.any():
+        return out
+    # LAPACK skips zeros, OpenBLAS divisions by a pivot that is NaN: unknowns may come out finite.
+    return np.where(is_nan.any((-2, -1), keepdims=True), nan_like(a), out)
 
 
 def _solved_or_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:

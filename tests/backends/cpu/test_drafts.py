@@ -186,7 +186,7 @@ def test_threads_may_call_while_the_code_is_replaced():
 
 
 def test_a_call_that_began_with_a_draft_has_an_arena_that_is_large_enough_for_the_code_that_stays(monkeypatch):
-    """A plan whose draft an earlier process has stored may be lowered otherwise now."""
+    """An earlier process may have stored a draft of a plan that is lowered differently now."""
     executable, behind, new_arena = draft_of(recurrence, X), plan.behind, DraftExecutable.new_arena
     wanted, sizes = bits(executable([X])[0]), []
     results, arena = executable.memory([X])

@@ -137,9 +137,9 @@ def _call(dtype: np.dtype, shape: tuple[int, ...], lower: bool, vectors: bool) -
 
 @dataclass(slots=True)
 class _Eager:
-    """The function for eager calls: a draft, which gives the same bits, until it has run for long.
+    """The function for eager calls: a draft, with the same bits, until it has run for a while.
 
-    LLVM's effort takes four times as long, which a few small matrices never give back.
+    To compile it with effort takes four times as long, which a few small matrices never repay.
     """
 
     dtype: np.dtype
