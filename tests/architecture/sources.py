@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +112,7 @@ class LateLoad:
 @functools.cache
 def late_loads(source: Source) -> tuple[LateLoad, ...]:
     """Every `import_module(name)`, `locks.load(name)` and look at `sys.modules`."""
-    return tuple(_late_loads(source))
+    return tuple(_late_loads(source)) if _LATE.search(source.text) else ()
 
 
 def _late_loads(source: Source) -> Iterator[LateLoad]:
@@ -123,6 +124,7 @@ def _late_loads(source: Source) -> Iterator[LateLoad]:
             yield LateLoad(names.get(node, ""), node.lineno)
 
 
+_LATE = re.compile(r"import_module|locks\.load|sys\.modules")  # a file without it is not parsed
 _LOADERS = {"import_module", "importlib.import_module", "locks.load", "_locks.load"}
 
 

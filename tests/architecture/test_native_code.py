@@ -8,6 +8,7 @@ import re
 from tests.architecture.sources import sources
 
 _BRANCH = re.compile(r"^\s+br (label|i1) %", re.MULTILINE)
+_BRANCH_WORD = re.compile(r"br (label|i1)")  # a file without it is not parsed
 
 
 def branches(tree: ast.AST) -> int:
@@ -17,7 +18,10 @@ def branches(tree: ast.AST) -> int:
 
 
 def test_no_module_keeps_native_code_as_text():
-    assert not {str(s): branches(s.tree) for s in sources("rune") if branches(s.tree)}
+    suspects = [s for s in sources("rune") if _BRANCH_WORD.search(s.text)]
+    counts = {str(s): branches(s.tree) for s in suspects}
+
+    assert not {name: count for name, count in counts.items() if count}
 
 
 def test_branches_in_a_text_are_counted():

@@ -77,8 +77,9 @@ def test_every_module_says_what_it_is():
 
 def test_no_todo_stands_without_the_number_of_its_issue():
     loose = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(#\d+\))")
+    suspects = [s for s in EVERYTHING if loose.search(s.text)]  # what has none in its text has none in a comment
 
-    assert not [(str(s), c) for s in EVERYTHING for c in comments(s) if loose.search(c)]
+    assert not [(str(s), c) for s in suspects for c in comments(s) if loose.search(c)]
 
 
 def test_functions_are_short():

@@ -21,7 +21,7 @@ from tests.as_jax.hunt.stored import stored
 from tests.fuzzing.planted import FAULTS
 from tests.support.sampling import IS_WHOLE
 
-EVERY = 1 if IS_WHOLE else 5
+EVERY = 1 if IS_WHOLE else 10
 STORED = {a.program.seed: a for a in stored()}
 Fault = Callable[[], AbstractContextManager[Any]]
 

@@ -12,3 +12,4 @@ from tests.support.surface_second import SecondOrder
 
 class TestLax(SecondOrder):
     cases = CASES
+    sample = 3

@@ -12,3 +12,4 @@ from tests.support.surface_second import SecondOrder
 
 class TestNumPy(SecondOrder):
     cases = CASES
+    sample = 4

@@ -59,10 +59,14 @@ class Recorder:
 
 
 def asked_of(cases: list[Case]) -> set[str]:
-    """The names that the cases ask of the module they are given."""
+    """The names that the cases ask of the module they are given.
+
+    A case that is called by a name which an earlier one has asked for is not run again.
+    """
     asked: set[str] = set()
     for case in cases:
-        _ask(case, Recorder(case.ours, asked))
+        if case.name not in asked:
+            _ask(case, Recorder(case.ours, asked))
     return asked
 
 

@@ -8,6 +8,7 @@ expansion. Derivatives and batching are tried by the AD matrix (tests/laws/test_
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from rune.core.primitive import Primitive
 from tests.ops.library import USES, uses
 from tests.ops.use import Use
 from tests.support.close import near
-from tests.support.sampling import one_in
+from tests.support.sampling import IS_WHOLE, one_in
 
 # eig and schur are computed by the host, which says so.
 pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
@@ -44,16 +45,17 @@ class Way:
 
 
 # The first use of every primitive in both widths where the library and the expansion are shown, in
-# 32 bits elsewhere; and a sample of the other uses.
+# 32 bits on one of the other executors, by turns; and a sample of the other uses.
 FIRST = [next(u for u in USES if u.primitive is p) for p in ops.LIBRARY]
 OTHERS = [u for u in USES if u not in FIRST]
 WAYS = [Way(u, d, narrow) for u in FIRST for d in HOST for narrow in (True, False)]
-WAYS += [Way(u, d, True) for u in FIRST for d in DRIVEN]
-WAYS += one_in(5, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
-WAYS += one_in(40, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
+TURNS = list(product(FIRST, DRIVEN)) if IS_WHOLE else list(zip(FIRST, cycle(DRIVEN)))
+WAYS += [Way(u, d, True) for u, d in TURNS]
+WAYS += one_in(10, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
+WAYS += one_in(80, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)
-some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(3, OTHERS)], ids=str)
+some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(9, OTHERS)], ids=str)
 
 
 @each_library_primitive

@@ -20,6 +20,7 @@ from rune import dtypes, ops
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.sorting import argsort, order
 from tests.support.arrays import array
+from tests.support.sampling import in_turn
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -73,6 +74,7 @@ def test_the_reference_has_the_order_of_the_numbers(dtype: np.dtype, size: int):
     assert order.permutation([row]).tolist() == in_order(row)
 
 
+@in_turn("dtype")
 @each_device
 @each_dtype
 def test_every_executor_has_that_order(dtype: np.dtype, device: Any):
@@ -94,6 +96,7 @@ def test_zeros_keep_their_signs_and_their_order(device: Any):
     assert np.signbit(sorted_values).tolist() == [True, False, True, False, True, False]
 
 
+@in_turn("size")
 @each_device
 @pytest.mark.parametrize("size", [2, 31, 33, 1000])
 def test_lengths_that_are_no_powers_of_two_are_sorted(size: int, device: Any):

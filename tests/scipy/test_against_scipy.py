@@ -12,4 +12,5 @@ from tests.support.surface_second import SecondOrder
 
 class TestSciPy(SecondOrder):
     cases = CASES
-    sample = 16  # to compile these takes seconds each
+    sample = 32  # to compile these takes seconds each
+    derived = 3
