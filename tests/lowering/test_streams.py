@@ -40,6 +40,7 @@ from rune.lowering.stages import stages
 from tests.support.attention import Case, attention, gradient, gradient_of_squares
 from tests.support.close import near
 from tests.support.lowering import run_kernel_program, run_plan, target
+from tests.support.sampling import IS_WHOLE
 
 GPU = replace(target(language="cuda"), cores=4, threads_per_workgroup=1024, shared_bytes=1 << 17)
 SMALL = replace(GPU, shared_bytes=1 << 14)
