@@ -56,7 +56,7 @@ from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
 from tests.support.order import by_case, longest_first
-from tests.support.sampling import each_in_turn, of_one_driver, pairs_of_values, possible
+from tests.support.sampling import each_in_turn, pairs_of_values, possible, sharing_kernels
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
@@ -100,7 +100,7 @@ def _nothing_written_beside():
 @pytest.hookimpl(trylast=True)  # of those that -k, -m and others leave
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one case stand together; of a shared run, those that take long come first."""
-    ordered = by_case(pairs_of_values(each_in_turn(possible(items), of_one_driver())))
+    ordered = by_case(pairs_of_values(each_in_turn(possible(items), sharing_kernels())))
     items[:] = longest_first(ordered) if IS_WORKER else ordered
 
 

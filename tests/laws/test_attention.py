@@ -72,6 +72,7 @@ def test_few_queries_attend_to_a_long_cache(case: Case, device: str):
     near(case.values(None), out, relative=1e-5, why="f32 sums")
 
 
+@in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
 @pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 1, 16)], ids=str)
@@ -83,6 +84,7 @@ def test_it_is_right_for_halves(case: Case, dtype: Any, device: str):
     near(case.values(case.causal(), arrays=arrays), wide, relative=2e-2, why="weights are rounded")
 
 
+@in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
 @pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 2, 16)], ids=str)
@@ -162,6 +164,7 @@ def test_batches_of_attention_are_right(device: str):
     near(case.values(None), out, relative=1e-5, why="f32 sums")
 
 
+@in_turn("length")
 @on_every_executor
 @pytest.mark.parametrize("length", [65_536, 65_537])
 def test_softmax_of_long_rows_in_parts_is_right(length: int, device: str):

@@ -31,7 +31,7 @@ from tests.support.accuracy import allowed, is_sum, step, table
 from tests.support.arrays import array
 from tests.support.close import close, near, ulp_distance
 from tests.support.oracle import by_parts, reference
-from tests.support.sampling import one_in
+from tests.support.sampling import IS_WHOLE, one_in, sharing_kernels
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 
@@ -44,11 +44,17 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """What the device takes: on the CPU all samples, elsewhere the first and a third of them."""
+    """What the device takes: on the CPU all samples, elsewhere the first and a third of them.
+
+    Executors that share kernels have the first, and every seventh, each others.
+    """
     every = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
         return every
-    return [*every[:1], *one_in(3, every[1:])]
+    turns = sharing_kernels()
+    if device.name not in turns or IS_WHOLE:
+        return [*every[:1], *one_in(3, every[1:])]
+    return [*every[:1], *every[1 + turns.index(device.name) :: 7]]
 
 
 @dataclass(frozen=True)

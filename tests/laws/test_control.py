@@ -25,7 +25,7 @@ from tests.control.cases import interpreted
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import directions, inner
-from tests.support.examples import COMPILING
+from tests.support.examples import COMPILING, DRIVEN
 from tests.support.random_control import Node, State, applied, lanes, nodes, states, unrolled
 from tests.support.text import functions_in
 
@@ -79,7 +79,7 @@ def test_eager_it_means_the_same(node: Node, state: State, is_gradient: bool):
 
 
 @pytest.mark.parametrize("device", IN_F64)
-@COMPILING
+@DRIVEN
 @given(node=nodes(1), state=states())
 def test_every_executor_means_the_same(device: str, node: Node, state: State):
     slopes = rune.jit(gradient(applied, node), device=device)(*state)
@@ -88,7 +88,7 @@ def test_every_executor_means_the_same(device: str, node: Node, state: State):
 
 
 @pytest.mark.parametrize("device", IN_F64)
-@COMPILING
+@DRIVEN
 @given(node=nodes(1), state=states())
 def test_every_executor_means_the_same_on_lanes(device: str, node: Node, state: State):
     rows = [state, [array(np.asarray(x) * -0.7) for x in state]]
@@ -99,7 +99,7 @@ def test_every_executor_means_the_same_on_lanes(device: str, node: Node, state: 
 
 
 @pytest.mark.parametrize("device", IN_F32)
-@COMPILING
+@DRIVEN
 @given(node=nodes(1, dtype=dtypes.f32), state=states(dtypes.f32))
 def test_executors_without_f64_mean_the_same_in_f32(device: str, node: Node, state: State):
     result = rune.jit(value(applied, node), device=device)(*state)

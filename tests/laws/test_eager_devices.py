@@ -32,7 +32,7 @@ from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import directions
 from tests.support.examples import COMPILING
-from tests.support.sampling import one_in
+from tests.support.sampling import in_turn, one_in
 from tests.support.strategies import ANY, SMOOTH, arguments, programs
 
 REFERENCE = "reference:0"
@@ -95,9 +95,9 @@ def fitting(chosen: Sequence[Sample], transformation: str) -> list[Sample]:
     return [s for s in chosen if not any(t.dtype in dtypes.COMPLEX for t in (*s.types, result(s)))]
 
 
-# One in three of what derives each primitive on each device.
+# One in ten of what derives each primitive on each device, in each way.
 EVERY = itertools.product([p.name for p in DIFFERENTIABLE], IN_F64, TRANSFORMATIONS)
-DERIVED = one_in(5, list(EVERY))
+DERIVED = one_in(10, list(EVERY))
 
 
 @pytest.mark.parametrize(("name", "device", "transformation"), DERIVED)
@@ -123,6 +123,7 @@ def wide(primitive: Primitive) -> list[Sample]:
     return list({(tuple(o.shape for o in s.operands), str(s.params)): s for s in usual_samples}.values())
 
 
+@in_turn("primitive")
 @on_every_device
 @pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
 def test_lanes_on_a_device_are_the_lanes_on_the_cpu(primitive: Primitive, device: str):

@@ -29,7 +29,7 @@ from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.close import near, same
 from tests.support.lowering import f32, i32, program_of, target
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, is_in_turn, sharing_kernels
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 LONG = (65_536, 65_537, 70_000, 50_257)
@@ -144,9 +144,10 @@ ROLES: dict[str, Role] = {
     "turned": _both(lambda m, x: x[::-1].T, None, 3),
     "repeated": _both(lambda m, x: m.repeat(x, 2), None),
 }
-# What is tried in every run: each role with one long size on every executor; NumPy's interpreter of
-# kernels has no use for length.
+# What is tried in every run: each role with one long size on the CPU and on one of the executors
+# that share kernels; NumPy's interpreter of kernels has no use for length.
 EVERY = {"reference:0": 100}
+IN_TURN = sharing_kernels()
 
 
 def _cases(sizes: Sequence[int], apart: int) -> list[tuple[str, str, int]]:
@@ -156,8 +157,14 @@ def _cases(sizes: Sequence[int], apart: int) -> list[tuple[str, str, int]]:
         for device in DEVICES
         for k, (name, role) in enumerate(ROLES.items())
         for m, n in enumerate(sizes)
-        if n >= role.least and (IS_WHOLE or (m == k % len(sizes) and k % (apart * EVERY.get(device, 1)) == 0))
+        if n >= role.least and (IS_WHOLE or (m == k % len(sizes) and _is_tried(device, k, apart)))
     ]
+
+
+def _is_tried(device: str, role: int, apart: int) -> bool:
+    """Whether the role of this number is tried on the device."""
+    number, between = divmod(role, apart * EVERY.get(device, 1))
+    return between == 0 and is_in_turn(number, len(ROLES) // apart, device, IN_TURN)
 
 
 @pytest.mark.parametrize(("device", "name", "n"), [*_cases(LONG, 1), *_cases(SHORT, 2)])

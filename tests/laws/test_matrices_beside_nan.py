@@ -20,7 +20,7 @@ from rune.numpy import linalg
 from rune.ops.linalg import lapack
 from rune.scipy import linalg as scipy_linalg
 from tests.support.close import near
-from tests.support.sampling import IS_WHOLE, without
+from tests.support.sampling import IS_WHOLE, in_turn, without
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 WAYS: dict[str, Callable[[Any], Any]] = {
@@ -97,6 +97,7 @@ def test_a_matrix_with_a_nan_spoils_its_own_results(name: str, n: int, way: str,
     )
 
 
+@in_turn("n")
 @but_reals_on_devices
 @kinds
 @in_every_way
@@ -171,6 +172,7 @@ def eliminated(a: np.ndarray) -> tuple[np.ndarray, list[int]]:
     return work, pivots
 
 
+@in_turn("n")
 @but_reals_on_devices
 @kinds
 @in_every_way
@@ -192,6 +194,7 @@ def test_factors_have_numbers_where_elimination_has_them(n: int, way: str, kind:
             near(expected[usual], lu[usual].astype(expected.dtype), relative=1e-4, absolute=1e-4, why="f32")
 
 
+@in_turn("n")
 @in_every_way
 @pytest.mark.parametrize("n", [3, 33])
 def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int, way: str):
@@ -202,6 +205,7 @@ def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int
     np.testing.assert_array_equal(np.isnan(factor[1]), np.tril(np.ones((n, n), bool)))
 
 
+@in_turn("n")
 @but_reals_on_devices
 @kinds
 @in_every_way

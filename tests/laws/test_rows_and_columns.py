@@ -1,6 +1,6 @@
 """Rows and columns of sizes at and past what threads take together, on every executor.
 
-The truth is NumPy's, of doubles. Of executors of one driver each has every other shape.
+The truth is NumPy's, of doubles. Of executors that share kernels each has every third shape.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def test_sums_of_many_rows_and_long_columns_are_numpys(columns: int, device: str
     same((x.sum(0), x.sum(1)), results)
 
 
+@in_turn("size", "dtype")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.bf16, dtypes.f16, dtypes.i8, dtypes.u16])
 @pytest.mark.parametrize("size", [(1 << 20) - 3, 1 << 20])
@@ -118,6 +119,7 @@ def test_a_result_that_takes_the_memory_of_an_argument_is_right(device: str):
 WITH_GROUPS = [d.name for d in rune.devices() if d.name in DEVICES and d.target.threads_per_workgroup > 1]
 
 
+@in_turn("text")
 @pytest.mark.parametrize("device", WITH_GROUPS)
 @pytest.mark.parametrize(
     ("axis", "text"),

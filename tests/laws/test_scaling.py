@@ -60,7 +60,7 @@ SHAPES: dict[str, tuple[Callable[..., Any], int]] = {
     "chain": (chain, 60),
     "diamonds": (diamonds, 60),
     "fan": (fan, 40),
-    "reductions": (reductions, 100),
+    "reductions": (reductions, 60),
     "nested": (nested, 40),
 }
 

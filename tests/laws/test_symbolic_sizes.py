@@ -18,7 +18,7 @@ import rune
 import rune.numpy as rnp
 from tests.support.affine_functions import AffineFunction, affine_functions
 from tests.support.close import near
-from tests.support.examples import COMPILING
+from tests.support.examples import COMPILING, DRIVEN
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)
@@ -41,7 +41,7 @@ def agree(expected: Any, actual: Any) -> None:
 
 
 @on_every_executor
-@COMPILING
+@DRIVEN
 @given(f=affine_functions(), sizes=SIZES)
 def test_one_program_is_right_for_every_size(device: str, f: AffineFunction, sizes: tuple):
     args = f.arguments(*sizes)
@@ -53,7 +53,7 @@ def test_one_program_is_right_for_every_size(device: str, f: AffineFunction, siz
 
 
 @on_every_executor
-@COMPILING
+@DRIVEN
 @given(f=affine_functions(3), sizes=SIZES)
 def test_its_gradient_is_that_of_the_function_of_numbers(device: str, f: AffineFunction, sizes: tuple):
     args = f.arguments(*sizes)
@@ -66,7 +66,7 @@ def test_its_gradient_is_that_of_the_function_of_numbers(device: str, f: AffineF
 
 
 @on_every_executor
-@COMPILING
+@DRIVEN
 @given(f=affine_functions(3), sizes=SIZES)
 def test_its_linear_map_is_that_of_the_function_of_numbers(device: str, f: AffineFunction, sizes: tuple):
     args, tangents = f.arguments(*sizes), f.arguments(*sizes)[:2]
@@ -79,7 +79,7 @@ def test_its_linear_map_is_that_of_the_function_of_numbers(device: str, f: Affin
 
 
 @on_every_executor
-@COMPILING
+@DRIVEN
 @given(f=affine_functions(3), sizes=SIZES, lanes=st.integers(1, 3))
 def test_its_batch_is_every_lane(device: str, f: AffineFunction, sizes: tuple, lanes: int):
     xs, y = [f.arguments(*sizes)[0] * (k + 1.0) for k in range(lanes)], f.arguments(*sizes)[1]

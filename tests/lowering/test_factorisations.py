@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,18 @@ from tests.backends import plans
 from tests.backends.cuda.fake import TARGET, FakeCuda, opened
 from tests.support.close import near
 from tests.support.gpus import H100
+from tests.support.sampling import IS_WHOLE
 
-SIZES = (1, 17, 31, 32, 33, 63, 64, 65, 97)
 in_both = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+
+
+def of_sizes(f32: Sequence[Any], f64: Sequence[Any], names: str) -> pytest.MarkDecorator:
+    """Sizes at and past the blocks of each dtype: up to 64 rows of f32, 32 of f64; all of both if
+    the whole is asked for."""
+    if IS_WHOLE:
+        f32 = f64 = sorted({*f32, *f64})
+    cases = [(size, dtype) for dtype, sizes in ((np.float32, f32), (np.float64, f64)) for size in sizes]
+    return pytest.mark.parametrize((names, "dtype"), cases, ids=lambda x: getattr(x, "__name__", str(x)))
 
 
 def lowered(function: Callable[..., Any], *args: np.ndarray, device: Target = H100) -> Lowered:
@@ -55,8 +64,7 @@ def precision(dtype: Any) -> float:
     return 200 * float(np.finfo(dtype).eps)
 
 
-@in_both
-@pytest.mark.parametrize("n", SIZES)
+@of_sizes((1, 33, 63, 64, 65), (17, 31, 32, 33, 97), "n")
 def test_a_positive_matrix_is_the_square_of_its_factor(run: Any, n: int, dtype: Any):
     a = positive(n, dtype, (2,))
 
@@ -67,15 +75,17 @@ def test_a_positive_matrix_is_the_square_of_its_factor(run: Any, n: int, dtype: 
     near(exact, factor.astype(np.float64), relative=precision(dtype), absolute=precision(dtype), why="rounding")
 
 
-@pytest.mark.parametrize("at", [0, 31, 32, 63, 64, 69])
-def test_a_matrix_that_is_not_positive_is_nan_and_no_other_lane_is(run: Any, at: int):
-    a = np.stack([np.eye(70, dtype=np.float32)] * 2)
-    a[0, at, at] = -1
+def test_a_matrix_that_is_not_positive_is_nan_and_no_other_lane_is(run: Any):
+    places = (0, 31, 32, 63, 64, 69)  # a lane each, and one without
+    a = np.stack([np.eye(70, dtype=np.float32)] * 7)
+    for lane, at in enumerate(places):
+        a[lane, at, at] = -1
 
     (factor,) = run(rnp.linalg.cholesky, a)
 
-    np.testing.assert_array_equal(np.isnan(factor[0]), np.tri(70, dtype=bool))
-    np.testing.assert_array_equal(factor[1], np.eye(70))
+    for lane in range(len(places)):
+        np.testing.assert_array_equal(np.isnan(factor[lane]), np.tri(70, dtype=bool))
+    np.testing.assert_array_equal(factor[-1], np.eye(70))
 
 
 @in_both
@@ -93,9 +103,9 @@ def test_a_triangle_is_divided_out(run: Any, n: int, sides: int, lower: bool, un
     near(exact, x.astype(np.float64), relative=precision(dtype), absolute=precision(dtype), why="rounding")
 
 
-@in_both
-@pytest.mark.parametrize(("m", "n"), [(17, 17), (33, 20), (20, 40), (64, 64), (65, 65), (97, 33)])
-def test_rows_are_exchanged_as_lapack_does(run: Any, m: int, n: int, dtype: Any):
+@of_sizes([(17, 17), (20, 40), (64, 64), (65, 65)], [(33, 20), (20, 40), (33, 33), (97, 33)], "shape")
+def test_rows_are_exchanged_as_lapack_does(run: Any, shape: tuple[int, int], dtype: Any):
+    m, n = shape
     a = np.random.default_rng(m).normal(size=(2, m, n)).astype(dtype)
 
     lu, pivots, order = run(rune.lax.linalg.lu, a)

@@ -31,6 +31,7 @@ from tests.ops.samples import samples
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, i32
+from tests.support.sampling import in_turn
 
 SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
@@ -93,6 +94,7 @@ def changed(name: str, device: str | None, size: int, count: int) -> Any:
     return rune.jit(lambda x, i, v: getattr(x.at[i], name)(v), device=device)(np.zeros(size, np.int32), at, values)
 
 
+@in_turn("name")
 @pytest.mark.parametrize("device", COMPILED, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", ["add", "set"])
 def test_very_many_updates_are_right_on_every_executor(name: str, device: Any):

@@ -6,3 +6,5 @@ from hypothesis import settings
 
 # The profile (tests/conftest.py) is loaded before any test module is imported.
 COMPILING = settings(max_examples=max(1, settings().max_examples // 3))
+# Where each of them is compiled on every executor.
+DRIVEN = settings(max_examples=max(1, settings().max_examples // 5))

@@ -8,9 +8,10 @@ combination: faults depend on one value or on two, hardly ever on three at once 
 Wallace and A. M. Gallo, Software Fault Interactions and Implications for Software Testing, IEEE
 Transactions on Software Engineering 30, 2004).
 
-Vulkan and wgpu on Mesa's processor share kernels and the compiler of machine code, and differ by
-the language that rune writes. What the size of an array changes is the kernels: where a test says
-so, each of the two has every other size, and all dtypes and all ways of computing.
+OpenCL, Vulkan and wgpu on a processor share the kernels of groups of threads, and differ by the
+language that rune writes and the driver that compiles it, which is where their seconds go. What the
+size of an array changes is the kernels: where a test says so, each of the three has every third
+size, and all dtypes and all ways of computing. Of fewer values than executors each has one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import rune
 T = TypeVar("T")
 Pair = tuple[tuple[int, str], ...]
 IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
+SHARING = ("opencl", "vulkan", "wgpu")
 
 
 def one_in(count: int, cases: Sequence[T]) -> list[T]:
@@ -56,21 +58,28 @@ def possible(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [i for i, mark in marks if mark is None or not mark.args[0](**i.callspec.params)]  # type: ignore[attr-defined]
 
 
-def in_turn(parameter: str) -> pytest.MarkDecorator:
-    """Executors of one driver run every other value of this parameter, each its own."""
-    return pytest.mark.in_turn(parameter)
+def in_turn(*parameters: str) -> pytest.MarkDecorator:
+    """Executors that share kernels run every third of the values, or combinations of values, of
+    these parameters, each its own."""
+    return pytest.mark.in_turn(*parameters)
 
 
-def of_one_driver() -> list[list[str]]:
-    """The names of executors that leave their code to the same software driver, in groups."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for target in (d.target for d in rune.devices()):
-        if target.backend in ("vulkan", "wgpu") and target.is_processor:
-            groups[target.description.split(" (")[0]].append(target.name)
-    return list(groups.values())
+def sharing_kernels() -> list[str]:
+    """The names of executors that run kernels of groups of threads on a processor.
+
+    The first of them have one value more where the values do not come out even: OpenCL, whose
+    driver compiles longest, is the last.
+    """
+    names = (d.name for d in rune.devices() if d.target.backend in SHARING and d.target.is_processor)
+    return sorted(names, reverse=True)
 
 
-def each_in_turn(items: Sequence[pytest.Item], groups: Sequence[Sequence[str]]) -> list[pytest.Item]:
+def is_in_turn(place: int, count: int, name: str, group: Sequence[str]) -> bool:
+    """Whether an executor has the value at this place of so many; others than the group's do."""
+    return name not in group or place % len(group) == group.index(name) % count
+
+
+def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pytest.Item]:
     """The tests but for those of values that another executor of the group runs, if it does."""
     asked = {item.nodeid for item in items}
     places: dict[tuple[str, str], int] = {}
@@ -81,14 +90,15 @@ def each_in_turn(items: Sequence[pytest.Item], groups: Sequence[Sequence[str]]) 
             places[key] = counts[key[0]]
             counts[key[0]] += 1
 
-    def has_turn(item: pytest.Item, group: Sequence[str]) -> bool:
+    def has_turn(item: pytest.Item) -> bool:
         here = next((name for name in names_of_values(item) if name in group), None)
         if here is None or not (value := _value_in_turn(item)):
             return True
-        owner = group[places[_test(item), value] % len(group)]
-        return owner == here or item.nodeid.replace(here, owner) not in asked
+        place, count = places[_test(item), value], counts[_test(item)]
+        owners = [name for name in group if is_in_turn(place, count, name, group)]
+        return here in owners or not any(item.nodeid.replace(here, owner) in asked for owner in owners)
 
-    return list(items) if IS_WHOLE else [i for i in items if all(has_turn(i, group) for group in groups)]
+    return list(items) if IS_WHOLE else [i for i in items if has_turn(i)]
 
 
 def _test(item: pytest.Item) -> str:
@@ -96,9 +106,9 @@ def _test(item: pytest.Item) -> str:
 
 
 def _value_in_turn(item: pytest.Item) -> str:
-    """The value that decides which executor runs the test; "" where all do."""
+    """The values that decide which executor runs the test; "" where all do."""
     mark = item.get_closest_marker("in_turn")
-    return "" if mark is None else repr(item.callspec.params[mark.args[0]])  # type: ignore[attr-defined]
+    return "" if mark is None else repr([item.callspec.params[name] for name in mark.args])  # type: ignore[attr-defined]
 
 
 def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -92,35 +92,59 @@ def test_a_single_test_that_is_asked_for_runs(of_samples: None):
     assert all(pairs_of_values([t]) == [t] for t in tests)
 
 
-def in_two_languages(test: str, sizes: int) -> list[Any]:
-    """Tests of sizes and dtypes on three executors, two of which take turns over the sizes."""
-    rows = [[str(n), dtype, device] for n in range(sizes) for dtype in "fi" for device in ("cpu", "vulkan", "wgpu")]
+GROUP = ["wgpu", "vulkan", "opencl"]
+
+
+def in_four_languages(test: str, sizes: int) -> list[Any]:
+    """Tests of sizes and dtypes on four executors, three of which take turns over the sizes."""
+    rows = [[str(n), dtype, device] for n in range(sizes) for dtype in "fi" for device in ("cpu", *GROUP)]
     tests = items(test, rows)
-    for one, (size, *_) in zip(tests, rows, strict=True):
-        one.callspec.params = {"size": size}
+    for one, row in zip(tests, rows, strict=True):
+        one.callspec.params = dict(zip(("size", "dtype", "device"), row, strict=True))
         one.get_closest_marker = lambda _: SimpleNamespace(args=("size",))
     return tests
 
 
-def test_executors_of_one_driver_run_every_other_size_and_others_run_all(of_samples: None):
-    chosen = each_in_turn(in_two_languages("law", 5), [["vulkan", "wgpu"]])
-
+def sizes_of(tests: list[Any]) -> dict[str, str]:
     sizes: dict[str, str] = defaultdict(str)
-    for size, _, device in map(names_of_values, chosen):
+    for size, _, device in map(names_of_values, tests):
         sizes[device] += size
-    assert sizes == {"cpu": "0011223344", "vulkan": "002244", "wgpu": "1133"}
+    return sizes
 
 
-def test_a_test_of_an_executor_without_the_other_runs(of_samples: None):
-    alone = [t for t in in_two_languages("law", 5) if "wgpu" in t.nodeid]
+def test_executors_that_share_kernels_run_every_third_size_and_others_run_all(of_samples: None):
+    chosen = each_in_turn(in_four_languages("law", 5), GROUP)
 
-    assert each_in_turn(alone, [["vulkan", "wgpu"]]) == alone
+    assert sizes_of(chosen) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
+
+
+@pytest.mark.parametrize(("count", "last"), [(1, "00"), (2, "00"), (3, "22")])
+def test_of_few_values_every_executor_has_one_and_every_value_an_executor(count: int, last: str, of_samples: None):
+    sizes = sizes_of(each_in_turn(in_four_languages("law", count), GROUP))
+
+    assert sizes["opencl"] == last
+    assert set("".join(sizes[name] for name in GROUP)) == set(sizes["cpu"])
+
+
+def test_combinations_of_two_parameters_are_taken_in_turn(of_samples: None):
+    tests = in_four_languages("law", 3)
+    for one in tests:
+        one.get_closest_marker = lambda _: SimpleNamespace(args=("size", "dtype"))
+
+    chosen = [t for t in each_in_turn(tests, GROUP) if "cpu" not in t.nodeid]
+
+    assert sorted(names_of_values(t)[:2] for t in chosen) == [[n, dtype] for n in "012" for dtype in "fi"]
+
+
+def test_a_test_of_an_executor_without_the_others_runs(of_samples: None):
+    alone = [t for t in in_four_languages("law", 5) if "wgpu" in t.nodeid]
+
+    assert each_in_turn(alone, GROUP) == alone
 
 
 def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: None):
-    tests = in_two_languages("law", 5)
+    tests = in_four_languages("law", 5)
     for one in tests:
-        one.callspec.params = dict(zip(("size", "dtype", "device"), one.callspec._idlist, strict=True))
         one.get_closest_marker = lambda _: without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
 
     chosen = pairs_of_values(possible(tests))
@@ -134,7 +158,7 @@ def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     tests = items("many", list(grid([2, 3, 4]).values()))
 
     assert pairs_of_values(tests) == tests
-    assert len(each_in_turn(in_two_languages("law", 5), [["vulkan", "wgpu"]])) == 30
+    assert len(each_in_turn(in_four_languages("law", 5), GROUP)) == 40
     assert one_in(3, list("abcdef")) == list("abcdef")
 
 
