@@ -31,6 +31,7 @@ from rune import nn, optim
 BATCH = 64
 LEARNING_RATE = 2e-3
 WEIGHTS_SEED = 0
+MODELS = {model.name: model for model in (TWO_LAYER, MIXER)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="digits", description="Learn handwritten digits.")
     parser.add_argument("--out", type=Path, default=Path("digits-output"), help="figures go here")
     parser.add_argument("--epochs", type=int, default=30, help="passes over the training set")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS], help="what to train")
     parser.add_argument("--device", default=None, help='where to run, e.g. "opencl"')
     return parser.parse_args(argv)
 
@@ -133,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     losses = {}
     with rune.configure(device=options.device):
         print(f"executor: {options.device or rune.devices()[0]}")
-        for model in (TWO_LAYER, MIXER):
+        for model in (MODELS[name] for name in options.models):
             print(f"{model.name}, {options.epochs} epochs")
             trained = train(model, digits, options.epochs)
             report(trained, digits, held_out)

@@ -107,15 +107,11 @@ def test_the_figures_are_pictures(first_run):
     assert all(data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 2000 for data in pictures.values())
 
 
-def test_two_runs_print_the_same_numbers(first_run, tmp_path):
-    again = _run(tmp_path)
-
-    assert again.timeless == first_run.timeless
-
-
 DRIVEN = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "reference", "null")]
 # One will do where not all is asked for: they differ by what compiling costs.
 TRIED = DRIVEN if IS_WHOLE else [name for name in DRIVEN if name.startswith("vulkan")]
+
+ON_DEVICES = () if IS_WHOLE else ("--models", "two-layer network")  # of both, the one that compiles soon
 
 
 def accuracies(run: Run) -> list[float]:
@@ -128,10 +124,16 @@ def one_epoch(tmp_path_factory) -> Run:
     return _run(tmp_path_factory.mktemp("epoch"), "--epochs", "1")
 
 
+def test_two_runs_print_the_same_numbers(one_epoch, tmp_path):
+    again = _run(tmp_path, "--epochs", "1")
+
+    assert again.timeless == one_epoch.timeless
+
+
 @pytest.mark.parametrize("device", TRIED)
 def test_one_argument_trains_on_another_executor_to_the_same_accuracy(device, one_epoch, tmp_path):
-    device_run = _run(tmp_path, "--epochs", "1", "--device", device)
+    device_run = _run(tmp_path, "--epochs", "1", "--device", device, *ON_DEVICES)
 
     assert f"executor: {device}" in device_run.text
-    assert len(accuracies(device_run)) == 4
-    assert accuracies(device_run) == pytest.approx(accuracies(one_epoch), abs=0.5)
+    assert len(accuracies(device_run)) == (4 if IS_WHOLE else 2)
+    assert accuracies(device_run) == pytest.approx(accuracies(one_epoch)[: len(accuracies(device_run))], abs=0.5)

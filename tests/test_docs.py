@@ -24,7 +24,7 @@ from tests.support.browser import CHROMIUM, DARK, PHONE, WHY_NOT, Shot, browser
 SITE = HERE / "site.py"
 READABLE = (Path(__file__).parent / "looking" / "readable.js").read_text()
 SHOWN = ("", "tutorial/6-training", "guide/from-jax", "reference/rune.optim")  # of each kind
-SHOWN += ("examples/gaussian-process", "programs/language-model", "notebooks/devices", "notebooks/language_model")
+SHOWN += ("examples/gaussian-process", "programs/language-model", "notebooks/language_model")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from tests.fuzzing.ways import in_bits, is_chaotic, some
 from tests.support.sampling import IS_WHOLE
 
 PLANTED = str(Path(__file__).parent / "support" / "planted_law.py")
-EACH = 60 if IS_WHOLE else 3  # programs of each way
+EACH = 60 if IS_WHOLE else 1  # programs of each way
 DEVICES = ("opencl", "vulkan", "wgpu")
 CHEAP = [w for w in WAYS if w.name not in DEVICES]
 
@@ -30,7 +30,7 @@ CHEAP = [w for w in WAYS if w.name not in DEVICES]
 @pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")
 @pytest.mark.parametrize("way", CHEAP, ids=lambda w: w.name)
 def test_random_programs_have_one_meaning(way: Way):
-    for seed in range(EACH):
+    for seed in range(WAYS.index(way) % 3, EACH + WAYS.index(way) % 3):
         failure = trial(seed, (way,))
         assert failure is None, str(shrunk(failure)) if failure else ""
 
@@ -39,7 +39,7 @@ def test_random_programs_have_one_meaning(way: Way):
 def test_random_programs_have_one_meaning_on_a_device(way: Way):
     if way.name not in {d.target.backend for d in rune.devices()}:
         pytest.skip(f"no {way.name} here")
-    for seed in range(EACH // 3):
+    for seed in range(max(1, EACH // 3)):
         failure = trial(seed, (way,))
         assert failure is None, str(shrunk(failure)) if failure else ""
 

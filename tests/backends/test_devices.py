@@ -80,7 +80,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[Any]:
 # --- kernels ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(st.integers(0, 10**5))
 def test_random_kernels_agree_bit_for_bit_before_and_after_passes(device: Any, seed: int):
     codes = [random_code(seed + k, 4) for k in range(6)]

@@ -61,9 +61,9 @@ def run(devices: Sequence[int], module: str, *arguments: str) -> subprocess.Comp
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
 
 
-def require_fault(module: str, fault: str, step: int) -> None:
+def require_fault(module: str, fault: str, step: int, devices: Sequence[int] = (1, 2, 1)) -> None:
     """Errors: AssertionError unless all processes end, and one says why."""
-    done = run((1, 2, 1), module, fault, str(step))
+    done = run(devices, module, fault, str(step))
     said = done.stdout + done.stderr
 
     assert done.returncode != 0, said

@@ -20,13 +20,15 @@ from tests.numpy.spelling import Case
 TESTS = Path(__file__).parent.parent
 # More than ten seconds of processor time for few tests, which start processes or compile much.
 LONG = (
-    "test_digits.py",
+    "distributed/test_processes.py",
     "laws/test_attention.py",
     "as_jax/surface/functions/test_functions.py",
-    "test_benchmarks.py",
-    "distributed/test_processes.py",
     "test_notebooks.py",
     "sharding/test_arrays_on_eight_devices.py",
+    "sharding/test_programs_on_eight_devices.py",
+    "test_benchmarks.py",
+    "test_digits.py",
+    "cuda_emulator/test_emulator.py",
     "as_jax/test_programs.py",
     "laws/test_sorts_and_scatters.py",
     "test_docs.py",

@@ -5,9 +5,10 @@ The truth is NumPy's transform of doubles.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from rune.backends import cpu
 from rune.backends.cpu.fft.forms import Form, Kind, kind_of, radices
 from rune.lowering.plan import Call, all_steps
 from rune.ops.fourier.lengths import prime_factors
+from tests.support.sampling import IS_WHOLE
 
 LANES = 16  # of single precision in the widest vectors there are
 SMOOTH = [n for n in range(2, 131) if prime_factors(n)[-1] <= 64]
@@ -25,6 +27,13 @@ ERRORS = {np.complex64: 3e-7, np.complex128: 7e-16}  # as of the kernels: they g
 
 # Leading and trailing sizes: one line, few of them, more than lanes, and none that divides these.
 AROUND = [((), ()), ((3,), ()), ((17,), ()), ((2,), (5,)), ((), (16,)), ((2,), (35,))]
+
+
+def of_dtypes_in_turn(name: str, values: Sequence[Any]) -> pytest.MarkDecorator:
+    """Values of a parameter with one dtype each, in turn; with each, where all is asked for."""
+    both = list(ERRORS)
+    cases = [(v, d) for k, v in enumerate(values) for d in (both if IS_WHOLE else [both[k // 2 % 2]])]
+    return pytest.mark.parametrize((name, "dtype"), cases, ids=lambda v: getattr(v, "__name__", str(v)))
 
 
 def drawn(shape: tuple[int, ...], dtype: type = np.complex64) -> np.ndarray:
@@ -48,8 +57,7 @@ def distance(actual: object, expected: np.ndarray) -> float:
     return float(np.linalg.norm(np.asarray(actual) - expected) / np.linalg.norm(expected))
 
 
-@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
-@pytest.mark.parametrize("n", SMOOTH)
+@of_dtypes_in_turn("n", SMOOTH)
 def test_a_short_transform_is_that_of_numpy_wherever_its_axis_is(n: int, dtype: type):
     operands = [drawn((*lead, n, *trail), dtype) for lead, trail in AROUND]
     axes = [len(lead) for lead, _ in AROUND]
@@ -105,8 +113,7 @@ def test_cores_share_rows_without_leaving_one_out(cores: int):
 VERY_LONG = [(65_600,), (107_520,), (131_072,), (3**11,), (262_144,), (2, 131_072), (3, 250_047), (1 << 20,)]
 
 
-@pytest.mark.parametrize("shape", VERY_LONG, ids=str)
-@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
+@of_dtypes_in_turn("shape", VERY_LONG)
 def test_very_long_rows_are_those_of_numpy_by_any_number_of_cores(shape: tuple[int, ...], dtype: type):
     x = drawn(shape, dtype)
 
