@@ -30,11 +30,13 @@ from rune.ops.matrix_helpers import (
     conjugate,
     corner,
     eye,
+    first_not_finite,
     full,
     grown,
     is_static,
     keep,
     matmul,
+    nan_like,
     next_multiple,
     number,
     part,
@@ -220,9 +222,23 @@ def triangular_factor(v: Value, taus: Value) -> Array:
 def product(packed: Value, taus: Value, width: Size) -> Array:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
+    Column k is reflected by H₁ … H_k alone. So a reflection that is not finite takes no part in the
+    products of blocks, where its zeros would spoil all columns: those from its own on are NaN.
+
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
-    return dense_product(packed, taus, width=width, parts=1)
+    *lead, count = type_of(taus).shape
+    first = first_not_finite(reshape(taus, shape=(*lead, count, 1)))
+    finite = [_before(first, x) for x in (packed, reshape(taus, shape=(*lead, 1, count)))]
+    q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
+    shape = type_of(q).shape
+    return select(lt(columns(shape), spread(first, shape)), q, nan_like(q))
+
+
+def _before(first: Value, x: Value) -> Array:
+    """The columns of x in front of column `first`, and zeros."""
+    shape = type_of(x).shape
+    return keep(lt(columns(shape), spread(first, shape)), x)
 
 
 def _product_by_loops(packed: Value, taus: Value, *, width: Size) -> Array:
