@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
-from rune.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, max, min, mul, neg, select, sub
+from rune.ops.arithmetic import abs, add, div, eq, ge, gt, le, logical_and, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
 from rune.ops.linalg.dense import dense, is_dense
@@ -232,7 +232,9 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
     finite = [_before(first, x) for x in (packed, reshape(taus, shape=(*lead, 1, count)))]
     q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
     shape = type_of(q).shape
-    return select(lt(columns(shape), spread(first, shape)), q, nan_like(q))
+    is_bad = lt(first, size_value(count, dtypes.i32))
+    is_spoilt = logical_and(spread(is_bad, shape), ge(columns(shape), spread(first, shape)))
+    return select(is_spoilt, nan_like(q), q)
 
 
 def _before(first: Value, x: Value) -> Array:
