@@ -39,12 +39,14 @@ def selected(name: str, x: ArrayLike, where: ArrayLike | None, identity: Any) ->
 
 def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLike, initial: ArrayLike | None) -> Any:
     """Errors: ArgumentError if `initial` is not an array."""
-    if initial is None:
-        return out
+    return out if initial is None else primitive(out, _initial_as(name, initial, type_of(out).dtype))
+
+
+def _initial_as(name: str, initial: ArrayLike, dtype: np.dtype) -> ArrayLike:
+    """The initial value in the dtype of the result, of which it makes nothing weak."""
     initial = unrounded(name, initial)
-    dtype = type_of(out).dtype
     is_scalar = dtypes.scalar_type(initial) is not None
-    return primitive(out, as_array(initial, dtype) if is_scalar else as_type(initial, dtype))
+    return as_array(initial, dtype) if is_scalar else c.astype(as_type(initial, dtype), dtype)
 
 
 def _total(
@@ -172,7 +174,7 @@ def _extremum(
     if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
         shape = enumerate(type_of(x).shape)
         result_shape = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
-        return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), result_shape)
+        return broadcast_to(name, _initial_as(name, initial, type_of(x).dtype), result_shape)
     extremum = reduce(selected(name, x, where, identity), axis, keepdims)
     return _with_initial(name, combine, extremum, initial)
 

@@ -19,14 +19,15 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, V, Value
 from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
-from rune.ops.arithmetic import add, cast, eq, ge, gt, le, mul, ne, select
-from rune.ops.complex_numbers import conj, real
+from rune.ops.arithmetic import add, cast, eq, ge, gt, is_finite, le, logical_and, mul, ne, select
+from rune.ops.complex_numbers import conj, imag, real
 from rune.ops.contraction import dot_general
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, types_text
+from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, size_value, types_text
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, pad, slice_, spread_batches, transpose
+from rune.ops.reduction import reduce_min
 from rune.ops.repeat import repeat
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 
@@ -108,6 +109,17 @@ def nan_like(x: Value) -> np.ndarray:
     """Not a number; of complex numbers, in both parts."""
     dtype = type_of(x).dtype
     return np.asarray(complex(np.nan, np.nan) if dtype in dtypes.COMPLEX else np.nan).astype(dtype)
+
+
+def first_not_finite(x: Value) -> Array:
+    """Where numbers stop being finite in each column, N if nowhere. [*B, N, K] -> i32[*B, 1, K]"""
+    *lead, n, count = type_of(x).shape
+    if type_of(x).dtype in dtypes.COMPLEX:
+        is_usual = logical_and(is_finite(real(x)), is_finite(imag(x)))
+    else:
+        is_usual = is_finite(x)
+    places = select(is_usual, size_value(n, dtypes.i32), rows(type_of(x).shape))
+    return reshape(reduce_min(places, axes=(len(lead),)), shape=(*lead, 1, count))
 
 
 # --- products ---------------------------------------------------------------------------------

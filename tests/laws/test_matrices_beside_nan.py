@@ -37,6 +37,8 @@ def is_cheap(way: str) -> bool:
 in_every_way = pytest.mark.parametrize("way", WAYS)
 on_the_processor = pytest.mark.parametrize("way", [w for w in WAYS if IS_WHOLE or is_cheap(w)])
 kinds = pytest.mark.parametrize("kind", ["float32", "complex64"])
+every_kind = pytest.mark.parametrize("kind", ["float32", "float64", "complex64"])
+but_f64_in_wgsl = without(lambda way, kind, **_: way.startswith("wgpu") and kind == "float64")
 but_reals_on_devices = without(lambda way, kind, **_: kind == "complex64" and not IS_WHOLE and not is_cheap(way))
 SOLUTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "solve": linalg.solve,
@@ -203,6 +205,46 @@ def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int
 
     assert np.isfinite(factor[[0, 2]]).all()
     np.testing.assert_array_equal(np.isnan(factor[1]), np.tril(np.ones((n, n), bool)))
+
+
+@every_kind
+@on_the_processor
+@but_f64_in_wgsl
+@pytest.mark.parametrize("n", [65, 97] if not IS_WHOLE else [33, 63, 65, 97, 129])
+def test_factors_of_several_blocks_have_numbers_where_elimination_has_them(n: int, way: str, kind: str):
+    """Rows of U above a NaN once were products with the inverse of a triangle, and its zeros."""
+    factors = WAYS[way](scipy_linalg.lu_factor)
+    for place in ((21, 32), (3, n - 1), (n - 1, 3), (n // 2, n - 2)):
+        a = matrix(n, kind)
+        a[place] = np.nan
+        expected, pivots = eliminated(a)
+
+        lu, swaps = map(np.asarray, factors(rnp.asarray(a, kind)))
+
+        usual = np.isfinite(expected)
+        np.testing.assert_array_equal(np.isfinite(lu), usual)
+        np.testing.assert_array_equal(swaps, pivots)
+        near(expected[usual], lu[usual].astype(expected.dtype), relative=1e-4, absolute=1e-4, why="f32")
+
+
+@every_kind
+@on_the_processor
+@but_f64_in_wgsl
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("n", [3, 17, 40] if not IS_WHOLE else [2, 3, 5, 16, 17, 31, 33, 40, 65])
+def test_a_column_of_q_knows_nothing_of_the_columns_behind_it(n: int, mode: str, way: str, kind: str):
+    """As LAPACK keeps them; the product of reflections once met a NaN's zeros in every column."""
+    factors = WAYS[way](lambda a: linalg.qr(a, mode=mode))
+    for k in (0, n // 2, n - 2):
+        a = np.stack([matrix(n + 2, kind)[:, :n]] * 2)
+        expected = np.linalg.qr(a[0], mode=mode)[0]  # type: ignore[call-overload]
+        a[1, n // 3, k] = np.nan
+
+        usual, spoilt = np.asarray(factors(rnp.asarray(a, kind))[0])
+
+        near(expected, usual, relative=1e-4, absolute=1e-4, why="f32")
+        assert np.isnan(spoilt[:, k:]).any(0).all()
+        near(expected[:, :k], spoilt[:, :k], relative=1e-4, absolute=1e-4, why="f32")
 
 
 @in_turn("n")

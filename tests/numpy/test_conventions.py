@@ -47,6 +47,16 @@ def test_the_gradient_of_an_element_out_of_bounds_is_zero():
     assert gradient.tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("initial", [1, 1.0, rnp.asarray(1.0)], ids=["whole", "real", "weak array"])
+@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("name", ["max", "min", "sum", "prod"])
+def test_an_initial_value_makes_no_total_weak(name: str, rows: int, initial: Any):
+    for dtype in ("f32", "i32"):
+        total = getattr(rnp, name)(rnp.ones((rows, 3), dtype), axis=0, initial=initial)
+
+        assert (total.dtype, total.weak_type) == (dtypes.as_dtype(dtype), False)
+
+
 def test_a_python_scalar_makes_weak_constants_and_an_array_strong_ones():
     assert rnp.array(1.0).weak_type
     assert rnp.full(2, 1.0).weak_type

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import literal, type_of
+from rune.core.interpreter import type_of
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs as absolute
-from rune.ops.arithmetic import add, eq, gt, is_finite, logical_and, lt, mul, rem, select, sub
+from rune.ops.arithmetic import add, eq, gt, lt, mul, rem, select, sub
 from rune.ops.complex_numbers import complex, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import reduce_sum, reshape
@@ -30,6 +30,7 @@ from rune.ops.matrix_helpers import (
     columns,
     corner,
     diagonal,
+    first_not_finite,
     grown,
     grown_by_identity,
     keep,
@@ -45,7 +46,6 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
-from rune.ops.reduction import reduce_min
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -59,7 +59,7 @@ def in_blocks(a: Value, b: Value, block: int, invert: Invert, unit: bool) -> Val
     invert: a function of diagonal blocks [..., block, block]
     unit: whether the diagonal is of ones, and not read
     """
-    first = _first_not_finite(b)
+    first = first_not_finite(b)
     if not unit:
         a, b = _within_range(a, b)
     row = rows(type_of(b).shape)
@@ -106,17 +106,6 @@ def _diagonal_of_blocks(inverses: Value, n: Size) -> Array:
     shape = type_of(inverses).shape
     on = eq(columns(shape), rem(rows(shape), np.int32(shape[-1])))
     return part(reduce_sum(keep(on, inverses), axes=(len(shape) - 1,)), -1, 0, n)
-
-
-def _first_not_finite(b: Value) -> Array:
-    """Where numbers stop being finite in each column. Shapes: [*B, N, K] -> i32[*B, 1, K]."""
-    *lead, n, count = type_of(b).shape
-    if type_of(b).dtype in dtypes.COMPLEX:
-        is_usual = logical_and(is_finite(real(b)), is_finite(imag(b)))
-    else:
-        is_usual = is_finite(b)
-    places = select(is_usual, literal(n, dtypes.i32), rows(type_of(b).shape))
-    return reshape(reduce_min(places, axes=(len(lead),)), shape=(*lead, 1, count))
 
 
 def _within_range(a: Value, b: Value) -> tuple[Value, Value]:

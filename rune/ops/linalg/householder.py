@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
-from rune.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, max, min, mul, neg, select, sub
+from rune.ops.arithmetic import abs, add, div, eq, ge, gt, le, logical_and, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
 from rune.ops.linalg.dense import dense, is_dense
@@ -30,11 +30,13 @@ from rune.ops.matrix_helpers import (
     conjugate,
     corner,
     eye,
+    first_not_finite,
     full,
     grown,
     is_static,
     keep,
     matmul,
+    nan_like,
     next_multiple,
     number,
     part,
@@ -220,9 +222,25 @@ def triangular_factor(v: Value, taus: Value) -> Array:
 def product(packed: Value, taus: Value, width: Size) -> Array:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
+    Column k is reflected by H₁ … H_k alone. So a reflection that is not finite takes no part in the
+    products of blocks, where its zeros would spoil all columns: those from its own on are NaN.
+
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
-    return dense_product(packed, taus, width=width, parts=1)
+    *lead, count = type_of(taus).shape
+    first = first_not_finite(reshape(taus, shape=(*lead, count, 1)))
+    finite = [_before(first, x) for x in (packed, reshape(taus, shape=(*lead, 1, count)))]
+    q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
+    shape = type_of(q).shape
+    is_bad = lt(first, size_value(count, dtypes.i32))
+    is_spoilt = logical_and(spread(is_bad, shape), ge(columns(shape), spread(first, shape)))
+    return select(is_spoilt, nan_like(q), q)
+
+
+def _before(first: Value, x: Value) -> Array:
+    """The columns of x in front of column `first`, and zeros."""
+    shape = type_of(x).shape
+    return keep(lt(columns(shape), spread(first, shape)), x)
 
 
 def _product_by_loops(packed: Value, taus: Value, *, width: Size) -> Array:

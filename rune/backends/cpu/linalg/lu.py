@@ -1,8 +1,8 @@
 """P A = L U of one matrix with partial pivoting, right-looking by blocks of columns.
 
 A block of columns is copied to where its rows are close, and eliminated column by column; its
-exchanges are done to all other columns; rows of U come by the inverse of its unit triangle, and
-what remains loses a product.
+exchanges are done to all other columns; rows of U come by the inverse of its unit triangle, or by
+substitution if they are not all finite, and what remains loses a product.
 Source: Golub & Van Loan 4e, §3.4.
 """
 
@@ -163,10 +163,15 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     m, n = (writer.load("i64", make.at(words, k, "i64")) for k in (4, 5))
     count, (begin, end) = least(m, n), make.sizes("begin end")
     most_columns = WIDTH // of.parts
-    panel, inverse, right = of.scratch(most * block), of.scratch(block * block), of.right(block, most_columns)
+    panel, inverse = of.scratch(most * block), of.scratch(block * block)
+    right, upper = (of.right(block, most_columns) for _ in range(2))
     sizes = writer.allocate(shape.scalar, most + shape.lanes)
     step, one_step, watch = make.number(block), make.number(1), make.watch_of(words)
     yes, no = Value(writer, "i1", "true"), Value(writer, "i1", "false")
+
+    zero = Value(writer, "i8", "0")
+    for rows in (right, upper):  # their last vectors are seldom full
+        writer.run("@llvm.memset.p0.i64", rows.at, zero, make.number(block * WIDTH * shape.bytes), no)
 
     def one(number: Value) -> None:
         out, pivots = of.at(target, number * m * n), make.at(swaps, number * count, "i32")
@@ -189,8 +194,13 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
                 some, top = least(n - first, most_columns), of.at(line, first)
                 of.copied("copied", top, n, right.at, right.step, width, some)
                 of.turn(right, width, some)
-                of.tiles((inverse, step, one_step), right, (top, n), (width, some, width), False)
-                of.copied("negated", top, n, right.at, right.step, width, some)
+                of.tiles((inverse, step, one_step), right, (upper.at, upper.step), (width, some, width), False)
+                padded = some + (of.lanes - 1)
+                padded = of.parts_of(padded - padded.binary("urem", padded, of.lanes))
+                again = (right.at, upper.at, upper.step, width, padded, yes)
+                make.call("substitute_unless_finite", panel, step, one_step, *again)
+                of.copied("copied", upper.at, upper.step, top, n, width, some)
+                of.copied("negated", upper.at, upper.step, right.at, right.step, width, some)
                 of.turn(right, width, some)
                 below, lhs = of.at(top, width * n), (of.at(panel, width * block), step, one_step)
                 sizes = (height - width, some, width)

@@ -179,7 +179,7 @@ _USES = {
     "solve": ("copied", "negated", "inverse", "substitute_unless_finite"),
     "solve_column": (),
     "solve_lanes": _IN_LANES,
-    "lu": ("copied", "negated", "inverse", "eliminate", "exchange", "order"),
+    "lu": ("copied", "negated", "inverse", "substitute_unless_finite", "eliminate", "exchange", "order"),
     "lu_lanes": (*_IN_LANES, "order"),
     "geqrf": (*_REFLECTING, "apply_adjoint", "reflect"),
     "reflections_product": (*_REFLECTING, "apply"),
