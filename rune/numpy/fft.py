@@ -36,6 +36,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 _NORMS = ("backward", "ortho", "forward")
@@ -43,6 +44,7 @@ _INVERSE = ("ifft", "irfft")
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
+@tiered
 def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along one axis.
 
@@ -60,6 +62,7 @@ def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = 
     return _along_one("fft", "fft", a, n, axis, norm)
 
 
+@tiered
 def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
@@ -75,6 +78,7 @@ def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("ifft", "ifft", a, n, axis, norm)
 
 
+@tiered
 def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
 
@@ -89,6 +93,7 @@ def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("rfft", "rfft", a, n, axis, norm)
 
 
+@tiered
 def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
@@ -106,6 +111,7 @@ def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
     return _along_one("irfft", "irfft", a, n, axis, norm)
 
 
+@tiered
 def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real spectrum of a signal that is Hermitian in time, given by its first half.
 
@@ -123,6 +129,7 @@ def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("hfft", "irfft", c.conj(x), n, axis, swapped_norm(checked_norm("hfft", norm)))
 
 
+@tiered
 def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
@@ -142,6 +149,7 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
 # --- several axes -------------------------------------------------------------------------------
 
 
+@tiered
 def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform along several axes.
 
@@ -159,6 +167,7 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
     return _along("fftn", "fft", a, s, axes, norm)
 
 
+@tiered
 def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
@@ -175,6 +184,7 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     return _along("ifftn", "ifft", a, s, axes, norm)
 
 
+@tiered
 def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes; the last one is halved.
 
@@ -192,6 +202,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     return _along("rfftn", "rfft", a, s, axes, norm)
 
 
+@tiered
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
@@ -209,6 +220,7 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = Non
     return _along("irfftn", "irfft", a, s, axes, norm)
 
 
+@tiered
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`fftn` along two axes.
 
@@ -225,6 +237,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     return _along("fft2", "fft", a, s, _two("fft2", axes), norm)
 
 
+@tiered
 def ifft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes.
 
@@ -241,6 +254,7 @@ def ifft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = 
     return _along("ifft2", "ifft", a, s, _two("ifft2", axes), norm)
 
 
+@tiered
 def rfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes.
 
@@ -257,6 +271,7 @@ def rfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = 
     return _along("rfft2", "rfft", a, s, _two("rfft2", axes), norm)
 
 
+@tiered
 def irfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes.
 

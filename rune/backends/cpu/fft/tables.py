@@ -32,6 +32,7 @@ def roots_of_prime(radix: int, dtype: np.dtype) -> Table:
 
 def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
     """exp(-2πi t/n) as its parts side by side."""
-    # In the widest floats there are, so that nothing but the last rounding is seen.
-    angle = (turns % n).astype(np.longdouble) * (8 * np.arctan(np.longdouble(1)) / n)
+    # In wider floats, so that nothing but the last rounding is seen.
+    wide = np.float64 if dtype == np.float32 else np.longdouble
+    angle = (turns % n).astype(wide) * (8 * np.arctan(wide(1)) / wide(n))
     return np.stack([np.cos(angle), -np.sin(angle)], -1).astype(dtype)
