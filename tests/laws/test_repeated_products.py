@@ -58,7 +58,10 @@ def test_gradients_of_a_sum_of_a_convolution_are_sums_of_windows(
         np.testing.assert_allclose(np.asarray(actual), expected, rtol=ROUNDED, atol=1e-13)
 
 
-@pytest.mark.parametrize(("rows", "inner", "columns"), [(7, 5, 1), (64, 129, 17), (3, 1, 2), (1, 4, 3), (0, 3, 2), (5, 0, 2)])
+SIZES = [(7, 5, 1), (64, 129, 17), (3, 1, 2), (1, 4, 3), (0, 3, 2), (5, 0, 2)]
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), SIZES)
 def test_a_product_with_rows_that_repeat_is_numpys(rows: int, inner: int, columns: int):
     row, b = drawn(inner), drawn(inner, columns)
 

@@ -74,7 +74,7 @@ class _Values:
             self.repeats[result] = frozenset(k for k in along if sizes[k] != 1)
 
     def single_product(self, equation: Equation) -> list[Equation] | None:
-        """The product of operands that are single along what both sides allow; None if nothing is."""
+        """The product of operands of size 1 along what repeats; None if nothing does."""
         contracted, batch = equation.params["dimension_numbers"]
         along = [self.along(atom) for atom in equation.operands]
         shared = [i for i, (p, q) in enumerate(zip(*batch, strict=True)) if p in along[0] and q in along[1]]
@@ -89,7 +89,7 @@ class _Values:
         return [*equations, _with_operands(equation, tuple(operands), equation.params)]
 
     def single(self, atom: Atom, axes: Axes, equations: list[Equation]) -> Atom:
-        """The atom of size 1 along axes that repeat: its movements written again, from the first on."""
+        """The atom of size 1 along axes that repeat: its movements, written again for it."""
         movements: list[tuple[Equation, Axes]] = []
         while axes:
             assert isinstance(atom, Var)
@@ -131,7 +131,7 @@ def _sources(equation: Equation, axes: Axes) -> Axes:
     return axes
 
 
-# --- along which axes a movement repeats, given those of its operand --------------------------------
+# --- along which axes a movement repeats, given those of its operand ----------------------------
 
 
 def _of_broadcast(equation: Equation, along: Axes) -> Axes:

@@ -47,9 +47,10 @@ def expand(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
     """The transform `kind` of x along `axes`, by stages of kernels."""
     *others, last = axes
     if kind in ("fft", "ifft"):
-        if is_by_rows(type_of(x), last):
-            x, axes = row_fft(x, inverse=kind == "ifft", parts=1), axes[:-1]
-        return _complex(x, kind, axes) if axes else x
+        if not is_by_rows(type_of(x), last):
+            return _complex(x, kind, axes)
+        rows = row_fft(x, inverse=kind == "ifft", parts=1)
+        return _complex(rows, kind, axes[:-1]) if others else rows
     if kind == "rfft":
         return c.complex(*_forward(_of_real(x, last), tuple(others)))
     spectrum = _scaled(_inverse(_parts(x), tuple(others)), tuple(others))

@@ -1,7 +1,8 @@
 """Complex rows transformed without a compilation for each length: an eager call's routine.
 
 A row is split in two, n = a·b, as in forms.py. What depends on n are words and tables, which the
-routine reads: so one module serves all lengths, and a function for each radix that they need.
+routine reads: so one module serves all lengths, and a function for each radix that they need. They
+are compiled in a hurry: vectors are in registers as they are written, and more effort gains nothing.
 
 Source: as forms.py and stages.py.
 """
@@ -116,7 +117,7 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
     def write() -> str:
         return f"{declarations(shape)}\n\n{_public(stage_function(shape, radix, turns=not last))}"
 
-    return compiler.compile_routine("stage", (str(dtype), radix, last), {}, write, conventions.EFFORT)
+    return compiler.compile_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
 
 
 @functools.cache
@@ -128,7 +129,7 @@ def _code(dtype: np.dtype) -> compiler.Code:
         texts = [declarations(shape), *(move(shape) for move in moves), _public(rows_function(shape))]
         return "\n\n".join(texts)
 
-    return compiler.compile_routine("rows", (str(dtype),), {}, write, conventions.EFFORT)
+    return compiler.compile_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
 
 
 def _public(text: str) -> str:

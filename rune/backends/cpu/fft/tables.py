@@ -45,7 +45,7 @@ def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
 
 
 def _roots(turns: np.ndarray, n: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of 2π t/n in wider floats, so that of a product's error the last rounding is seen."""
+    """cos and sin of 2π t/n in wider floats: the errors of a product are rounded away."""
     wide = np.float64 if dtype == np.float32 else np.longdouble
     angle = turns.astype(wide) * (8 * np.arctan(wide(1)) / wide(n))
     return np.cos(angle), np.sin(angle)
