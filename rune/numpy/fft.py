@@ -44,7 +44,6 @@ _INVERSE = ("ifft", "irfft")
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-@tiered
 def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along one axis.
 
@@ -62,7 +61,6 @@ def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = 
     return _along_one("fft", "fft", a, n, axis, norm)
 
 
-@tiered
 def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
@@ -78,7 +76,6 @@ def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("ifft", "ifft", a, n, axis, norm)
 
 
-@tiered
 def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
 
@@ -93,7 +90,6 @@ def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("rfft", "rfft", a, n, axis, norm)
 
 
-@tiered
 def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
@@ -111,7 +107,6 @@ def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
     return _along_one("irfft", "irfft", a, n, axis, norm)
 
 
-@tiered
 def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real spectrum of a signal that is Hermitian in time, given by its first half.
 
@@ -129,7 +124,6 @@ def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("hfft", "irfft", c.conj(x), n, axis, swapped_norm(checked_norm("hfft", norm)))
 
 
-@tiered
 def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
@@ -149,7 +143,6 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
 # --- several axes -------------------------------------------------------------------------------
 
 
-@tiered
 def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform along several axes.
 
@@ -167,7 +160,6 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
     return _along("fftn", "fft", a, s, axes, norm)
 
 
-@tiered
 def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
@@ -184,7 +176,6 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     return _along("ifftn", "ifft", a, s, axes, norm)
 
 
-@tiered
 def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes; the last one is halved.
 
@@ -202,7 +193,6 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     return _along("rfftn", "rfft", a, s, axes, norm)
 
 
-@tiered
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
@@ -220,7 +210,6 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = Non
     return _along("irfftn", "irfft", a, s, axes, norm)
 
 
-@tiered
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`fftn` along two axes.
 
@@ -237,7 +226,6 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     return _along("fft2", "fft", a, s, _two("fft2", axes), norm)
 
 
-@tiered
 def ifft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes.
 
@@ -254,7 +242,6 @@ def ifft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = 
     return _along("ifft2", "ifft", a, s, _two("ifft2", axes), norm)
 
 
-@tiered
 def rfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes.
 
@@ -271,7 +258,6 @@ def rfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = 
     return _along("rfft2", "rfft", a, s, _two("rfft2", axes), norm)
 
 
-@tiered
 def irfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes.
 
@@ -305,6 +291,7 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
+@tiered
 def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
     norm = checked_norm(name, norm)
@@ -316,10 +303,8 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     held = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, held, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
-    if isinstance(parity, int):
-        spectrum = transformed(x, kind, numbers, parity == 1)
-    else:
-        spectrum = _to_real(x, numbers, sizes[-1])
+    is_known = isinstance(parity, int)
+    spectrum = transformed(x, kind, numbers, parity == 1) if is_known else _to_real(x, numbers, sizes[-1])
     return _normed(spectrum, kind, product(sizes), norm)
 
 

@@ -13,7 +13,6 @@ import ctypes
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -137,7 +136,7 @@ def _public(text: str) -> str:
 
 
 @functools.cache
-def _entry(dtype: np.dtype) -> Callable[..., Any]:
+def _entry(dtype: np.dtype) -> Callable[..., None]:
     factor = {"float": ctypes.c_float, "double": ctypes.c_double}[shape_of(dtype).scalar]
     kinds = [*[ctypes.c_void_p] * len(_POINTERS.split()), ctypes.c_int64, factor]
     return ctypes.CFUNCTYPE(None, *kinds)(_code(dtype).address("rows"))
