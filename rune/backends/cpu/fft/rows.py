@@ -2,7 +2,7 @@
 
 A row is split in two, n = a·b, as in forms.py. What depends on n are words and tables, which the
 routine reads: so one module serves all lengths, and a function for each radix that they need. They
-are compiled in a hurry: vectors are in registers as they are written, and more effort gains nothing.
+are compiled in a hurry: vectors are in registers as they are written; more effort gains nothing.
 
 Source: as forms.py and stages.py.
 """
