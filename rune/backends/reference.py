@@ -8,7 +8,7 @@ read of what no step has written shows.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -36,7 +36,7 @@ from rune.lowering.factors import factor_in_numpy, factor_of, is_factor
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
-from rune.lowering.steps import transform_sizes
+from rune.lowering.steps import is_inverse, transform_sizes
 from rune.ops.complex_numbers import WHOLE
 from rune.records import dataclass
 
@@ -194,7 +194,7 @@ class _Run:
                 walks = concrete_parameters(dict(parameters), self.concrete.sizes)
                 out[...] = strided_product(a, b, walks).reshape(-1)
             case Call(routine="line_fft") as call:
-                transform(arrays, transform_sizes(call))
+                transform(arrays, transform_sizes(call), np.fft.ifft if is_inverse(call) else np.fft.fft)
             case Call() as call if is_factor(call):
                 factor_in_numpy(factor_of(call), arrays)
             case Call(parameters=parameters):
@@ -206,14 +206,16 @@ class _Run:
                 target[...] = source
 
 
-def transform(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> None:
+def transform(
+    arrays: Sequence[np.ndarray], shape: tuple[int, ...], function: Callable[..., np.ndarray] = np.fft.fft
+) -> None:
     """The `line_fft` routine on flat arrays: both parts of the result, then of the operand.
 
     Or complex numbers as they lie in memory: the result, then the operand.
     """
     if len(arrays) == 2:
         out, x = (v.view(WHOLE[v.dtype]).reshape(shape) for v in arrays)
-        out[...] = np.fft.fft(x, axis=1)
+        out[...] = function(x, axis=1)
         return
     out_real, out_imag, real, imag = (x.reshape(shape) for x in arrays)
     spectrum = np.fft.fft(real + 1j * imag, axis=1)

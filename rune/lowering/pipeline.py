@@ -34,6 +34,7 @@ from rune.lowering.simplify import (
     fold_constants,
     hoist_loops,
     narrow,
+    repeated_products,
     simplify_algebra,
 )
 
@@ -63,6 +64,8 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
         nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
+        # Once broadcasts of broadcasts are one; what it leaves of them nothing needs.
+        nested(repeated_products.PASS),
         # Once equal conditions are one, and before anything asks how often a loop's array is read.
         nested(chosen_writes.PASS),
         # Inner loops first, so that what they give up may leave the outer ones as well.

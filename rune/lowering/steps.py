@@ -163,7 +163,13 @@ def transform_sizes(call: Call) -> tuple[int, ...]:
 
     One with a single operand takes and gives complex numbers, one with two their parts.
     """
-    return tuple(size for _, size in call.parameters if isinstance(size, int))
+    sizes = dict(call.parameters)
+    return tuple(size for size in map(sizes.get, ("outer", "n", "inner")) if isinstance(size, int))
+
+
+def is_inverse(call: Call) -> bool:
+    """Whether a `line_fft` is the inverse transform, divided by n."""
+    return dict(call.parameters).get("inverse") == 1
 
 
 def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:

@@ -36,6 +36,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 _NORMS = ("backward", "ortho", "forward")
@@ -290,6 +291,7 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
+@tiered
 def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
     norm = checked_norm(name, norm)
@@ -301,10 +303,8 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     held = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, held, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
-    if isinstance(parity, int):
-        spectrum = transformed(x, kind, numbers, parity == 1)
-    else:
-        spectrum = _to_real(x, numbers, sizes[-1])
+    is_known = isinstance(parity, int)
+    spectrum = transformed(x, kind, numbers, parity == 1) if is_known else _to_real(x, numbers, sizes[-1])
     return _normed(spectrum, kind, product(sizes), norm)
 
 

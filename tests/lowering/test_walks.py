@@ -12,6 +12,7 @@ import pytest
 
 from rune import dims, dtypes, ops
 from rune.core.check import check_program
+from rune.core.interpreter import literal
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering.kernelize import kernelize
@@ -19,6 +20,7 @@ from rune.lowering.kernelize.routines import route_dots
 from rune.lowering.kernels import Routine
 from rune.lowering.kernels_parse import parse_program
 from rune.lowering.kernels_text import program_text
+from rune.ops.sliding import windows
 from tests.support.lowering import WITH_DOT, agree, evaluate, f32, program_of, random_arguments, target
 
 STRIDED = target("dot", "strided_dot")
@@ -134,3 +136,13 @@ def test_calls_that_walk_print_and_parse():
     kernels = kernelize(program_of(conv((2, 1)), f32(2, 8, 12, 12), f32(16, 8, 3, 3)), STRIDED)
 
     assert program_text(parse_program(program_text(kernels))) == program_text(kernels)
+
+
+def test_a_number_that_repeats_is_packed_beside_windows_that_are_read_in_place():
+    def sums(x: Any) -> Any:
+        patches = windows(x, (2,), (5,), (1,), (1,))  # [3, 64, 60, 5]
+        ones = ops.broadcast(literal(1, dtypes.f32), shape=(64, 3, 60), axes=())
+        numbers = (((1, 2), (0, 2)), ((), ()))
+        return ops.dot_general(ones, patches, dimension_numbers=numbers)
+
+    assert steps(sums, f32(3, 64, 64)) == ["kernel", "strided_dot"]

@@ -15,7 +15,7 @@ from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import shape_for
 from rune.lowering.codegen.llvm.text import Value
 from rune.lowering.plan import Call, Plan, all_steps
-from rune.lowering.steps import transform_sizes
+from rune.lowering.steps import is_inverse, transform_sizes
 
 # The address of the routine of a form, the last; of all of these at once, if they are not there.
 Transform = Callable[[np.dtype, list[Form], Form], int]
@@ -32,7 +32,7 @@ def compile_transforms(plan: Plan, address: Transform) -> None:
 
 
 def _form(step: Call) -> Form:
-    return Form(*transform_sizes(step), are_pairs=len(step.inputs) == 1)
+    return Form(*transform_sizes(step), are_pairs=len(step.inputs) == 1, is_inverse=is_inverse(step))
 
 
 def scratch_bytes(plan: Plan) -> int:

@@ -145,18 +145,21 @@ def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> li
 
 
 def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> list[Equation] | None:
-    """The product of operands through their views, if one of them is not in row-major order."""
-    if _ordered(a, False, definitions) and _ordered(b, True, definitions):
+    """The product of operands through their views, if one of them is not in row-major order.
+
+    What is in no memory, such as a number that is repeated, is packed beside it.
+    """
+    sides = ((a, False), (b, True))
+    natural = [walk(side, definitions) for side, _ in sides]
+    reads = [w is not None and not is_scattered(w, right) for w, (_, right) in zip(natural, sides, strict=True)]
+    is_ordered = [_ordered(side, right, definitions) is not None for side, right in sides]
+    if all(is_ordered) or (None in natural and not any(r and not o for r, o in zip(reads, is_ordered, strict=True))):
         return None
     equations: list[Equation] = []
-    natural = [walk(side, definitions) for side in (a, b)]
-    walks = [
-        _packed_walk(side, w, right, equations) if w is not None and is_scattered(w, right) else w
-        for side, w, right in zip((a, b), natural, (False, True), strict=True)
-    ]
-    lhs, right = walks
-    if lhs is None or right is None:
-        return None
+    lhs, right = (
+        w if w is not None and read else _packed_walk(side, w, right, equations)
+        for w, read, (side, right) in zip(natural, reads, sides, strict=True)
+    )
     bases = [w.base for w in (lhs, right)]
     if a.atom.type.dtype in THROUGH_F32:
         bases = [apply(equations, convert, x, dtype=dtypes.f32) for x in bases]
@@ -165,10 +168,10 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
     return equations
 
 
-def _packed_walk(side: Operand, natural: Walk, right: bool, equations: list[Equation]) -> Walk:
+def _packed_walk(side: Operand, natural: Walk | None, right: bool, equations: list[Equation]) -> Walk:
     """The operand in row-major order, but for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
-    repeated = tuple(axis for axis in batch if natural.steps[axis] == 0)
+    repeated = tuple(axis for axis in batch if natural is not None and natural.steps[axis] == 0)
     one = apply(
         equations,
         slice_,

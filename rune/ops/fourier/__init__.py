@@ -103,7 +103,7 @@ def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     longest = _longest(x, kind, axes, odd)
     parts = ArrayType(longest.shape, PART.get(longest.dtype, longest.dtype))
     *others, last = axes
-    others = others if kind == "fft" and is_by_rows(x, last) else axes
+    others = others if kind in ("fft", "ifft") and is_by_rows(x, last) else axes
     return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in others)
 
 

@@ -30,7 +30,7 @@ from rune.ops.family import reshape, size_value, zeros_like
 from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
 from rune.ops.fourier.bluestein import transform_by_convolution
 from rune.ops.fourier.lengths import radices
-from rune.ops.fourier.lines import is_by_rows, is_routine, row_fft, transform_lines
+from rune.ops.fourier.lines import is_by_rows, is_routine, reciprocal, row_fft, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
 from rune.ops.movement import concatenate
 from rune.ops.pairs import Pair
@@ -45,18 +45,23 @@ Axes = tuple[int, ...]
 
 def expand(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
     """The transform `kind` of x along `axes`, by stages of kernels."""
-    if kind == "fft" and is_by_rows(type_of(x), axes[-1]):
-        rows = row_fft(x, parts=1)
-        return c.complex(*_forward(_parts(rows), axes[:-1])) if len(axes) > 1 else rows
-    if kind == "fft":
-        return c.complex(*_forward(_parts(x), axes))
-    if kind == "ifft":
-        return c.complex(*_scaled(_inverse(_parts(x), axes), axes))
     *others, last = axes
+    if kind in ("fft", "ifft"):
+        if not is_by_rows(type_of(x), last):
+            return _complex(x, kind, axes)
+        rows = row_fft(x, inverse=kind == "ifft", parts=1)
+        return _complex(rows, kind, axes[:-1]) if others else rows
     if kind == "rfft":
         return c.complex(*_forward(_of_real(x, last), tuple(others)))
     spectrum = _scaled(_inverse(_parts(x), tuple(others)), tuple(others))
     return _to_real(spectrum, last, odd)
+
+
+def _complex(x: Value, kind: str, axes: Axes) -> Array:
+    """The transform of complex numbers by their parts."""
+    if kind == "fft":
+        return c.complex(*_forward(_parts(x), axes))
+    return c.complex(*_scaled(_inverse(_parts(x), axes), axes))
 
 
 def _parts(x: Value) -> Pair:
@@ -80,12 +85,7 @@ def _inverse(x: Pair, axes: Sequence[int]) -> Pair:
 
 
 def _scaled(x: Pair, axes: Sequence[int]) -> Pair:
-    return pairs.times(x, _reciprocal(x, product(shape_of(x)[axis] for axis in axes)))
-
-
-def _reciprocal(x: Pair, size: Size) -> Array:
-    dtype = type_of(x[0]).dtype
-    return a.div(literal(1, dtype), size_value(size, dtype))
+    return pairs.times(x, reciprocal(x[0], product(shape_of(x)[axis] for axis in axes)))
 
 
 def _transform(x: Pair, axis: int) -> Pair:
@@ -188,7 +188,7 @@ def _to_real_halves(real: Value, imag: Value, *, axis: int) -> Array:
     even, odds = _sum_and_difference(x, axis)
     odds = times(pairs.times_i(odds), pairs.conj(_half_turn(n, axis, x)), axis)
     z = cut(pairs.add(even, odds), axis, 0, half)
-    neighbours = pairs.times(_inverse(z, (axis,)), _reciprocal(z, n))
+    neighbours = pairs.times(_inverse(z, (axis,)), reciprocal(z[0], n))
     places = split_axis(neighbours, axis, (half, 1))
     both = concatenate(*places, axis=axis + 1)
     shape = shape_of(x)
@@ -209,7 +209,7 @@ def _to_real_whole(x: Pair, axis: int, n: Size) -> Array:
     size = shape_of(x)[axis]
     mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
     signal = _inverse(join([x, mirrored], axis), (axis,))[0]
-    return a.mul(signal, _reciprocal(x, n))
+    return a.mul(signal, reciprocal(x[0], n))
 
 
 def _half_type(x: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:

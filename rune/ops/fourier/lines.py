@@ -3,8 +3,8 @@
 It is written by the expansion alone, while a program is lowered: so it has no derivative and no
 lanes. A device may have a routine for it; else it is the stages of stages.py.
 
-row_fft is the same of complex rows: a routine takes them as they lie in memory, so that their parts
-need not be written apart before it, and together after it.
+row_fft is the same of complex rows, or its inverse divided by the length: a routine takes them as
+they lie in memory, so that their parts need not be written apart before it, and together after it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rune import dtypes
-from rune.core.interpreter import type_of
+from rune.core.interpreter import literal, type_of
 from rune.core.lower import Routine
 from rune.core.primitive import Direct
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops import complex_numbers as c
+from rune.ops.arithmetic import div
+from rune.ops.family import size_value
 from rune.ops.fourier.lengths import longer_factor, radices
 from rune.ops.fourier.stages import transform_by_stages
-from rune.ops.pairs import Pair
+from rune.ops.pairs import Pair, times
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -99,22 +101,32 @@ def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
     return MOST_LANES <= n <= LONGEST_ROW and rows >= MOST_LANES and radices(n) is not None  # type: ignore[operator]
 
 
-def _rows_call(x: ArrayType, *, parts: int) -> dict[str, Size]:
+def _rows_call(x: ArrayType, *, inverse: bool, parts: int) -> dict[str, Size]:
     """The rows as [outer, n, inner]."""
     shape = _shape(x, parts)
-    return {"outer": product(shape[:-1]), "n": shape[-1], "inner": 1}
+    return {"outer": product(shape[:-1]), "n": shape[-1], "inner": 1, "inverse": int(inverse)}
 
 
-def _expand_rows(x: Value, *, parts: int) -> Array:
+def _expand_rows(x: Value, *, inverse: bool, parts: int) -> Array:
     assert parts == 1, "only routines take rows by parts"
-    return c.complex(*transform_lines((c.real(x), c.imag(x)), type_of(x).ndim - 1))
+    axis = type_of(x).ndim - 1
+    if not inverse:
+        return c.complex(*transform_lines((c.real(x), c.imag(x)), axis))
+    imag, real = transform_lines((c.imag(x), c.real(x)), axis)
+    return c.complex(*times((real, imag), reciprocal(real, type_of(x).shape[axis])))
+
+
+def reciprocal(x: Value, size: Size) -> Array:
+    """1 / size in the dtype of x."""
+    dtype = type_of(x).dtype
+    return div(literal(1, dtype), size_value(size, dtype))
 
 
 row_fft = Direct(
     "row_fft",
     "fourier",
-    lambda x, *, parts: x,
+    lambda x, *, inverse, parts: x,
     run=_expand_rows,
-    lower=Routine("line_fft", _rows_call, lambda x, *, parts: is_by_rows(x, x.ndim - parts, parts=parts)),
+    lower=Routine("line_fft", _rows_call, lambda x, *, inverse, parts: is_by_rows(x, x.ndim - parts, parts=parts)),
     expand=_expand_rows,
 )

@@ -88,16 +88,18 @@ ROWS = [(16, 16), (17, 24), (40, 61 * 7), (31, 512), (16, 1000), (19, 4096), (2,
 
 @pytest.mark.parametrize("shape", ROWS, ids=str)
 @pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
-def test_rows_of_complex_numbers_are_those_of_numpy(shape: tuple[int, ...], dtype: type):
+def test_rows_of_complex_numbers_and_their_inverses_are_those_of_numpy(shape: tuple[int, ...], dtype: type):
     x = drawn(shape, dtype)
 
-    spectrum = rune.jit(rnp.fft.fft)(exact(x))
+    spectrum, signal = rune.jit(lambda x: (rnp.fft.fft(x), rnp.fft.ifft(x)))(exact(x))
 
     assert distance(spectrum, np.fft.fft(x.astype(np.complex128))) < 2 * ERRORS[dtype]
+    assert distance(signal, np.fft.ifft(x.astype(np.complex128))) < 2 * ERRORS[dtype]
 
 
-def test_rows_of_complex_numbers_are_transformed_as_they_lie_in_memory():
-    (step,) = rune.explain(rnp.fft.fft)(drawn((1024, 1024))).plan.steps
+@pytest.mark.parametrize("name", ["fft", "ifft"])
+def test_rows_of_complex_numbers_are_transformed_as_they_lie_in_memory(name: str):
+    (step,) = rune.explain(getattr(rnp.fft, name))(drawn((1024, 1024))).plan.steps
 
     assert (step.routine, len(step.inputs), len(step.outputs)) == ("line_fft", 1, 1)
 
@@ -184,7 +186,7 @@ def test_real_transforms_and_their_inverses_are_those_of_numpy(n: int):
     assert n == 1 or distance(back, np.fft.irfft(half, n)) < 1e-15
 
 
-@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "fftn", "irfft2"])
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "fftn", "ifftn", "irfft2"])
 def test_transforms_over_several_axes_are_those_of_numpy(name: str):
     x = drawn((3, 24, 36))
     x = np.real(x).copy() if name == "rfft2" else x

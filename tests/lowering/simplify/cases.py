@@ -14,12 +14,28 @@ from pathlib import Path
 
 from rune.core.program import Program
 from rune.lowering.passes import Pass
-from rune.lowering.simplify import chosen_writes, eliminate_common, eliminate_dead, fold_constants, simplify_algebra
+from rune.lowering.simplify import (
+    chosen_writes,
+    eliminate_common,
+    eliminate_dead,
+    fold_constants,
+    narrow,
+    repeated_products,
+    simplify_algebra,
+)
 from rune.transforms.programs.make_program import parse_program
 
 PASSES: dict[str, Pass[Program]] = {
     module.PASS.name: module.PASS
-    for module in (eliminate_dead, eliminate_common, fold_constants, simplify_algebra, chosen_writes)
+    for module in (
+        eliminate_dead,
+        eliminate_common,
+        fold_constants,
+        simplify_algebra,
+        narrow,
+        repeated_products,
+        chosen_writes,
+    )
 }
 
 

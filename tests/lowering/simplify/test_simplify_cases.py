@@ -12,7 +12,8 @@ from rune.core.check import check_program
 from rune.transforms.programs.make_program import parse_program
 from tests.lowering.simplify.cases import PASSES, Case, normal, read_cases
 
-CASES = [case for name in ("eliminate.txt", "fold.txt", "algebra.txt", "chosen.txt") for case in read_cases(name)]
+FILES = ("eliminate.txt", "fold.txt", "algebra.txt", "narrow.txt", "repeated.txt", "chosen.txt")
+CASES = [case for name in FILES for case in read_cases(name)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)

@@ -52,14 +52,16 @@ class Kind(Enum):
 class Form:
     """An array [outer, n, inner] that is transformed along n.
 
-    are_pairs: whether its elements are complex numbers as they lie in memory; inner is 1 then, and
-               there are at least as many rows, and as many numbers in one, as a vector has lanes
+    are_pairs:  whether its elements are complex numbers as they lie in memory; inner is 1 then, and
+                there are at least as many rows, and as many numbers in one, as a vector has lanes
+    is_inverse: whether the transform is the inverse, divided by n; of pairs alone
     """
 
     outer: int
     n: int
     inner: int
     are_pairs: bool = False
+    is_inverse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def pieces_of(form: Form, lanes: int) -> set[str]:
     kind = kind_of(form, lanes)
     lengths = split_of(form.n, lanes) if kind is Kind.SPLIT else (form.n,)
     assert lengths is not None
-    stages = {_piece(r, last) for n in lengths for r, last in _ends(radices(n))}
+    stages = {piece_of(r, last) for n in lengths for r, last in _ends(radices(n))}
     return stages | _MOVES[kind] | ({"take_apart", "put_together"} if form.are_pairs else set())
 
 
@@ -126,7 +128,8 @@ def _ends(stages: Sequence[int]) -> list[tuple[int, bool]]:
     return [(radix, k == len(stages) - 1) for k, radix in enumerate(stages)]
 
 
-def _piece(radix: int, last: bool) -> str:
+def piece_of(radix: int, last: bool) -> str:
+    """The function of a stage."""
     if radix not in WRITTEN_OUT:
         return "prime"
     return f"{'plain' if last else 'turned'}{radix}"
@@ -173,7 +176,7 @@ class Routine:
         args += map(self.make.number, (runs, done))
         if radix not in WRITTEN_OUT:
             args += [self.table(roots_of_prime(radix, self.dtype)), *map(self.make.number, (radix, radix // 2))]
-        self.call(_piece(radix, last), *args)
+        self.call(piece_of(radix, last), *args)
 
 
 def groups_of(form: Form, lanes: int) -> int:
@@ -201,7 +204,7 @@ def scratch_bytes(form: Form, shape: Shape) -> int:
     factors = split_of(form.n, shape.lanes)
     if halves_of(form, shape.lanes) is None or factors is None:
         return 0
-    return 2 * factors[0] * _step_between(factors[1], shape) * shape.bytes
+    return 2 * factors[0] * step_between(factors[1], shape) * shape.bytes
 
 
 def write_groups(routine: Routine, form: Form, name: str) -> str:
@@ -314,7 +317,7 @@ def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     make, lanes = routine.make, routine.make.shape.lanes
     rows, columns = _factors(routine, form)
-    step = _step_between(columns, make.shape)
+    step = step_between(columns, make.shape)
     between = _between(routine, form, make.writer.allocate(make.shape.scalar, 2 * rows * step))
 
     def line(number: Value) -> None:
@@ -336,12 +339,15 @@ def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
     transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
     source, _, target, _ = arrays
+    # The inverse is the same with the parts exchanged before and after.
+    even, odd = (imag, real) if form.is_inverse else (real, imag)
+    factor = make.writer.constant(make.shape.scalar, 1 / n if form.is_inverse else 1)
 
     def group(number: Value) -> None:
         first = (number * rows).call("smin", form.outer - rows) * (2 * n)
-        routine.call("take_apart", make.at(source, first), real, imag, make.number(rows * n))
+        routine.call("take_apart", make.at(source, first), even, odd, make.number(rows * n))
         transform(make.number(0))
-        routine.call("put_together", real, imag, make.at(target, first), make.number(rows * n))
+        routine.call("put_together", even, odd, make.at(target, first), make.number(rows * n), factor)
 
     return group
 
@@ -352,7 +358,7 @@ def _factors(routine: Routine, form: Form) -> tuple[int, int]:
     return factors
 
 
-def _step_between(columns: int, shape: Shape) -> int:
+def step_between(columns: int, shape: Shape) -> int:
     """A line of the cache more: rows a power of two apart would meet in few of its sets."""
     return columns + LINE_BYTES // shape.bytes
 
@@ -360,7 +366,7 @@ def _step_between(columns: int, shape: Shape) -> int:
 def _between(routine: Routine, form: Form, memory: Value) -> Place:
     """What lies between the halves of a row."""
     make, (rows, columns) = routine.make, _factors(routine, form)
-    step = _step_between(columns, make.shape)
+    step = step_between(columns, make.shape)
     return Place(memory, make.at(memory, rows * step), make.number(step))
 
 

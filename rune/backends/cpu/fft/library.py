@@ -27,11 +27,10 @@ from rune.backends.cpu.fft.forms import (
     write_groups,
     write_half,
 )
-from rune.backends.cpu.fft.stages import prime_function, stage_function
+from rune.backends.cpu.fft.stages import declarations, prime_function, stage_function
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker
-from rune.lowering.codegen.llvm.names import suffix
 from rune.lowering.codegen.llvm.text import Value
 from rune.records import dataclass
 
@@ -71,7 +70,7 @@ class Library:
 
     def compiled(self, texts: list[str], effort: int) -> compiler.Code:
         """Functions as a module that stays."""
-        code = compiler.compile_module("fft", "\n\n".join([_declarations(self.shape), *texts]), effort)
+        code = compiler.compile_module("fft", "\n\n".join([declarations(self.shape), *texts]), effort)
         self.codes.append(code)
         return code
 
@@ -151,18 +150,6 @@ def transform_address(
     routines = library(dtype, cores, parallel, effort)
     routines.need(forms)
     return routines.routines[form]
-
-
-def _declarations(shape: Shape) -> str:
-    vector = shape.vector
-    floats = (vector, shape.scalar)
-    return "\n".join(
-        [
-            *(f"declare {t} @llvm.fma.{suffix(t)}({t}, {t}, {t})" for t in floats),
-            "declare i64 @llvm.smin.i64(i64, i64)",
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-        ]
-    )
 
 
 def _piece_text(shape: Shape, name: str) -> str:

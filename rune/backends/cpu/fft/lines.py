@@ -51,21 +51,22 @@ def take_apart_function(shape: Shape) -> str:
 
 
 def put_together_function(shape: Shape) -> str:
-    """The n pairs of real and imaginary parts."""
+    """The n pairs of real and imaginary parts, times a factor."""
     make = maker(shape)
     (real, imag, pairs), (n,) = make.pointers("real imag pairs"), make.sizes("n")
     order = [lane + part * shape.lanes for lane in range(shape.lanes) for part in (0, 1)]
+    factor = make.writer.splat(Value(make.writer, shape.scalar, "%factor"), shape.lanes)
 
     def block(number: Value) -> None:
         first = (number * shape.lanes).call("smin", n - shape.lanes)
-        x, y = (make.vector(make.at(part, first)) for part in (real, imag))
+        x, y = (make.vector(make.at(part, first)) * factor for part in (real, imag))
         target = make.at(pairs, first * 2)
         for half, at in enumerate((target, make.at(target, shape.lanes))):
             lanes = order[half * shape.lanes : (half + 1) * shape.lanes]
             make.put(make.writer.shuffle(x, y, lanes), at)
 
     make.each(block_count(n, shape.lanes), block)
-    return make.text("put_together(ptr %real, ptr %imag, ptr %pairs, i64 %n)")
+    return make.text(f"put_together(ptr %real, ptr %imag, ptr %pairs, i64 %n, {shape.scalar} %factor)")
 
 
 def gather_line_function(shape: Shape) -> str:

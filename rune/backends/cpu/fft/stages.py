@@ -19,12 +19,26 @@ from collections.abc import Callable, Sequence
 from rune.backends.cpu.fft.butterflies import Pair, add, subtract, times, transformed
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.lowering.codegen.llvm.names import suffix
 from rune.lowering.codegen.llvm.text import Value
 
 PARAMETERS = "ptr %fr, ptr %fi, i64 %fs, ptr %tr, ptr %ti, i64 %ts, ptr %turns, i64 %runs, i64 %done"
 
 
 MOST = 64  # the largest radix
+
+
+def declarations(shape: Shape) -> str:
+    """What the functions of transforms call of LLVM."""
+    vector = shape.vector
+    floats = (vector, shape.scalar)
+    return "\n".join(
+        [
+            *(f"declare {t} @llvm.fma.{suffix(t)}({t}, {t}, {t})" for t in floats),
+            "declare i64 @llvm.smin.i64(i64, i64)",
+            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        ]
+    )
 
 
 def stage_function(shape: Shape, radix: int, turns: bool) -> str:

@@ -5,6 +5,8 @@ A table is computed when the first routine needs it, and lives with that routine
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 Table = np.ndarray
@@ -31,7 +33,19 @@ def roots_of_prime(radix: int, dtype: np.dtype) -> Table:
 
 
 def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
-    """exp(-2πi t/n) as its parts side by side."""
-    # In the widest floats there are, so that nothing but the last rounding is seen.
-    angle = (turns % n).astype(np.longdouble) * (8 * np.arctan(np.longdouble(1)) / n)
-    return np.stack([np.cos(angle), -np.sin(angle)], -1).astype(dtype)
+    """exp(-2πi t/n) as its parts side by side.
+
+    Few roots are computed, and others are products of two: t = a·step + b.
+    """
+    step = math.isqrt(n)
+    coarse, fine = np.divmod(turns % n, step)
+    cos_a, sin_a = (part[coarse] for part in _roots(np.arange(0, n, step), n, dtype))
+    cos_b, sin_b = (part[fine] for part in _roots(np.arange(step), n, dtype))
+    return np.stack([cos_a * cos_b - sin_a * sin_b, -(sin_a * cos_b + cos_a * sin_b)], -1).astype(dtype)
+
+
+def _roots(turns: np.ndarray, n: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of 2π t/n in wider floats: the errors of a product are rounded away."""
+    wide = np.float64 if dtype == np.float32 else np.longdouble
+    angle = turns.astype(wide) * (8 * np.arctan(wide(1)) / wide(n))
+    return np.cos(angle), np.sin(angle)

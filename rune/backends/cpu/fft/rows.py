@@ -1,0 +1,214 @@
+"""Complex rows transformed without a compilation for each length: an eager call's routine.
+
+A row is split in two, n = a·b, as in forms.py. What depends on n are words and tables, which the
+routine reads: so one module serves all lengths, and a function for each radix that they need. They
+are compiled in a hurry: vectors are in registers as they are written; more effort gains nothing.
+
+Source: as forms.py and stages.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu.fft.butterflies import WRITTEN_OUT
+from rune.backends.cpu.fft.forms import piece_of, radices, split_of, step_between
+from rune.backends.cpu.fft.lines import put_together_function, take_apart_function, turned_squares_function
+from rune.backends.cpu.fft.stages import declarations, stage_function
+from rune.backends.cpu.fft.tables import turns_between, turns_of_stage
+from rune.backends.cpu.gemm.library import SCALARS
+from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.scratch import in_lines
+from rune.backends.shared import host_memory
+from rune.lowering.codegen.llvm.text import Value
+from rune.ops.complex_numbers import PART
+from rune.records import dataclass
+
+_POINTERS = "source target even odd real imag between work words"
+_HEAD = 7  # words in front of those of stages
+_OF_STAGE = 4  # words: its function, its table, runs and done
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What the routine reads of one length.
+
+    words:   n, a, b, the step between rows of b, the table between the two transforms, the number
+             of stages of each, and the words of these stages
+    tables:  what the words point to
+    address: of the words
+    places:  bytes from the start of work memory to the parts of the row, to those between the two
+             transforms, to the lanes, and to its end
+    """
+
+    words: np.ndarray
+    tables: tuple[np.ndarray, ...]
+    address: int
+    places: tuple[int, ...]
+
+
+def is_routine(n: int, dtype: np.dtype) -> bool:
+    """Whether the routine takes rows of n numbers of this complex dtype."""
+    return split_of(n, shape_of(PART[dtype]).lanes) is not None and set(radices(n)) <= set(WRITTEN_OUT)
+
+
+def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
+    """The transform along the last axis, or its inverse, of a length that the routine takes."""
+    source, result, n = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), x.shape[-1]
+    length = length_of(n, PART[x.dtype])
+    memory = host_memory.arena(length.places[-1], "fft")
+    first = memory.ctypes.data
+    real, imag, between, work, _ = [first + at for at in length.places]
+    # The inverse is the same with the parts exchanged before and after.
+    even, odd = (imag, real) if inverse else (real, imag)
+    arrays = source.ctypes.data, result.ctypes.data, even, odd, real, imag, between, work, length.address
+    _entry(PART[x.dtype])(*arrays, x.size // n, 1 / n if inverse else 1)
+    return result
+
+
+@functools.cache
+def shape_of(dtype: np.dtype) -> Shape:
+    """Vectors of the machine."""
+    return shape_for(compiler.machine(), SCALARS[dtype])
+
+
+@functools.lru_cache(maxsize=64)
+def length_of(n: int, dtype: np.dtype) -> Length:
+    """The words and tables of a length that the routine takes."""
+    shape = shape_of(dtype)
+    factors = split_of(n, shape.lanes)
+    assert factors is not None
+    between = turns_between(*factors, dtype)
+    tables, words = [between], []
+    for factor in factors:
+        done, listed = 1, radices(factor)
+        for k, radix in enumerate(listed):
+            runs = factor // (radix * done)
+            tables.append(turns_of_stage(radix, runs, dtype))
+            function = _stage(dtype, radix, k == len(listed) - 1)
+            words += [function, tables[-1].ctypes.data, runs, done]
+            done *= radix
+    step = step_between(factors[1], shape)
+    head = [n, *factors, step, between.ctypes.data, *(len(radices(factor)) for factor in factors)]
+    listed = np.array(head + words, np.int64)
+    sizes = n, n, 2 * factors[0] * step, 4 * shape.lanes * max(factors)
+    places = itertools.accumulate((int(in_lines(size * shape.bytes)) for size in sizes), initial=0)
+    return Length(listed, tuple(tables), listed.ctypes.data, tuple(places))
+
+
+def _stage(dtype: np.dtype, radix: int, last: bool) -> int:
+    """The address of the stage of a radix."""
+    return _stage_code(dtype, radix, last).address(piece_of(radix, last))
+
+
+@functools.cache
+def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
+    """The stage; it lives as long as the process."""
+    shape = shape_of(dtype)
+
+    def write() -> str:
+        return f"{declarations(shape)}\n\n{_public(stage_function(shape, radix, turns=not last))}"
+
+    return compiler.compile_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
+
+
+@functools.cache
+def _code(dtype: np.dtype) -> compiler.Code:
+    shape = shape_of(dtype)
+    moves = take_apart_function, put_together_function, turned_squares_function, stages_function
+
+    def write() -> str:
+        texts = [declarations(shape), *(move(shape) for move in moves), _public(rows_function(shape))]
+        return "\n\n".join(texts)
+
+    return compiler.compile_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
+
+
+def _public(text: str) -> str:
+    return text.replace("define internal", "define", 1)
+
+
+@functools.cache
+def _entry(dtype: np.dtype) -> Callable[..., None]:
+    factor = {"float": ctypes.c_float, "double": ctypes.c_double}[shape_of(dtype).scalar]
+    kinds = [*[ctypes.c_void_p] * len(_POINTERS.split()), ctypes.c_int64, factor]
+    return ctypes.CFUNCTYPE(None, *kinds)(_code(dtype).address("rows"))
+
+
+def stages_function(shape: Shape) -> str:
+    """The transform of a vector of lines, by stages that words list; work memory has two rooms.
+
+    What is read may be the second room.
+    """
+    make = maker(shape)
+    writer, (listed, fr, fi, tr, ti, work) = make.writer, make.pointers("listed fr fi tr ti work")
+    count, fs, ts, room = make.sizes("count fs ts room")
+    step = make.number(2 * shape.lanes)
+
+    def stage(k: Value) -> None:
+        is_first, is_last, second = k.equals(0), k.equals(count - 1), k & 1
+        before, after = (make.at(work, room * at) for at in (make.number(1) - second, second))
+        source = [make.at(before, part * shape.lanes) for part in (0, 1)]
+        target = [make.at(after, part * shape.lanes) for part in (0, 1)]
+        words = make.at(listed, k * _OF_STAGE, "i64")
+        function, turns = (writer.load("ptr", make.at(words, at, "i64")) for at in (0, 1))
+        runs, done = (writer.load("i64", make.at(words, at, "i64")) for at in (2, 3))
+        reads = [writer.select(is_first, x, y) for x, y in zip((fr, fi, fs), (*source, step), strict=True)]
+        writes = [writer.select(is_last, x, y) for x, y in zip((tr, ti, ts), (*target, step), strict=True)]
+        make.call(function.text, *reads, *writes, turns, runs, done)
+
+    make.each(count, stage)
+    pointers = "ptr %fr, ptr %fi, i64 %fs, ptr %tr, ptr %ti, i64 %ts"
+    return make.text(f"stages(ptr %listed, i64 %count, {pointers}, ptr %work, i64 %room)")
+
+
+def rows_function(shape: Shape) -> str:
+    """The transform of each of `count` rows of pairs, times `factor`.
+
+    even, odd: where the first and the second number of each pair go, in memory of real and imag
+    """
+    make, lanes = maker(shape), shape.lanes
+    writer = make.writer
+    source, target, even, odd, real, imag, between, work, words = make.pointers(_POINTERS)
+    (count,), factor = make.sizes("count"), Value(writer, shape.scalar, "%factor")
+    n, rows, columns, step, turns, downs, alongs = (
+        writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
+    )
+    listed = make.at(words, _HEAD, "i64")
+    along_list = make.at(listed, downs * _OF_STAGE, "i64")
+    width = make.number(2 * lanes)
+    room = width * writer.select(rows > columns, rows, columns)
+    middle_real, middle_imag = between, make.at(between, rows * step)
+    second = make.at(work, room)
+    second_imag = make.at(second, lanes)
+
+    def down(group: Value) -> None:
+        first = (group * lanes).call("smin", columns - lanes)
+        places = [make.at(part, first) for part in (real, imag, middle_real, middle_imag)]
+        make.call("stages", listed, downs, *places[:2], columns, *places[2:], step, work, room)
+
+    def along(group: Value) -> None:
+        first = (group * lanes).call("smin", rows - lanes)
+        parts = [make.at(part, first * step) for part in (middle_real, middle_imag)]
+        turn = make.at(turns, first * columns)
+        make.call("turned_squares", *parts, turn, second, second_imag, step, columns, width, n, columns)
+        places = [make.at(part, first) for part in (real, imag)]
+        make.call("stages", along_list, alongs, second, second_imag, width, *places, rows, work, room)
+
+    def row(number: Value) -> None:
+        first = number * n * 2
+        make.call("take_apart", make.at(source, first), even, odd, n)
+        make.each(block_count(columns, lanes), down)
+        make.each(block_count(rows, lanes), along)
+        make.call("put_together", even, odd, make.at(target, first), n, factor)
+
+    make.each(count, row)
+    listed_pointers = ", ".join(f"ptr %{name}" for name in _POINTERS.split())
+    return make.text(f"rows({listed_pointers}, i64 %count, {shape.scalar} %factor)")

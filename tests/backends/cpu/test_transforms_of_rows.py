@@ -1,0 +1,109 @@
+"""Eager transforms of complex rows: one routine for all lengths that it takes, NumPy's for others.
+
+The truth is NumPy's transform of doubles.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends.cpu import meanings
+from rune.backends.cpu.fft import rows
+from rune.core.types import ArrayType
+from rune.ops.fourier import fft
+from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
+
+INVERSE = {"fft": False, "ifft": True}
+LIMIT = meanings.LONG_ROW
+# The limit and its neighbours, a prime, each radix first and last, factors that differ.
+LENGTHS = [LIMIT - 1, LIMIT, LIMIT + 1, 1031, 1080, 1250, 2048, 3**7, 5**5, 4096, 6000, 16_384, 30_720, 65_536, 131_072]
+
+
+def is_by_the_routine(n: int, dtype: type = np.complex64, **params: object) -> bool:
+    described = {"kind": "fft", "axes": (0,), "odd": False, **params}
+    run = meanings.meaning_of(fft, (ArrayType((n,), np.dtype(dtype)),), described)
+    return getattr(run, "func", None) is rows.transformed
+
+
+@pytest.mark.parametrize("name", INVERSE)
+@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_row_of_any_length_is_transformed_as_numpy_transforms_it(n: int, dtype: type, name: str):
+    x = drawn((n,), dtype)
+
+    result = np.asarray(getattr(rnp.fft, name)(exact(x)))
+
+    assert result.dtype == dtype
+    assert distance(result, getattr(np.fft, name)(x.astype(np.complex128))) < 2 * ERRORS[dtype]
+
+
+@pytest.mark.parametrize("shape", [(1, 1024), (3, 1024), (2, 3, 5, 1200), (17, 4096)], ids=str)
+@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
+def test_each_row_of_an_array_has_the_bits_that_it_has_alone(shape: tuple[int, ...], dtype: type):
+    x = drawn(shape, dtype)
+
+    together = np.asarray(rnp.fft.fft(exact(x)))
+
+    alone = [np.asarray(rnp.fft.fft(exact(row))) for row in x.reshape(-1, shape[-1])]
+    assert np.array_equal(together.reshape(-1, shape[-1]), np.stack(alone))
+
+
+@pytest.mark.parametrize("view", [lambda x: x[::2], lambda x: x[::-1], lambda x: x.reshape(2, -1).T.reshape(2, -1)])
+def test_rows_that_do_not_lie_in_order_are_copied_first(view):
+    x = view(drawn((8192,)))
+
+    assert distance(rnp.fft.fft(exact(x)), np.fft.fft(x.astype(np.complex128))) < 5e-7
+
+
+def test_the_operand_stays_as_it_is():
+    x = drawn((2048,))
+    operand = exact(x)
+
+    rnp.fft.ifft(operand)
+
+    assert np.array_equal(np.asarray(operand), x)
+
+
+@pytest.mark.parametrize(("n", "is_taken"), [(LIMIT - 1, False), (LIMIT, True), (1031, False), (7 * 256, False)])
+def test_long_rows_of_small_factors_go_by_the_routine_and_others_by_numpy(n: int, is_taken: bool):
+    assert is_by_the_routine(n) is is_taken
+
+
+@pytest.mark.parametrize("kind", ["rfft", "irfft"])
+def test_real_transforms_are_numpys(kind: str):
+    assert not is_by_the_routine(4096, np.float32 if kind == "rfft" else np.complex64, kind=kind)
+
+
+def test_a_nan_spoils_its_row_and_no_other():
+    x = drawn((3, 2048))
+    x[1, 77] = np.nan
+
+    spectrum = np.asarray(rnp.fft.fft(exact(x)))
+
+    assert np.isnan(spectrum[1]).all()
+    assert np.isfinite(spectrum[[0, 2]]).all()
+
+
+def test_several_threads_transform_rows_of_one_length_at_once():
+    rows_of = [drawn((1, n)) for n in (8192,) * 8]
+    expected = np.asarray(rnp.fft.fft(exact(rows_of[0])))
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda x: np.asarray(rnp.fft.fft(exact(x))), rows_of))
+
+    assert all(np.array_equal(result, expected) for result in results)
+
+
+def test_an_eager_gradient_through_a_transform_is_its_transposition():
+    x = drawn((2048,), np.complex128)
+    weights = drawn((2048,), np.complex128)
+
+    _, pull = rune.vjp(rnp.fft.fft, exact(x))
+    (cotangent,) = pull(exact(weights))
+
+    assert distance(cotangent, np.fft.fft(weights)) < 2e-15
