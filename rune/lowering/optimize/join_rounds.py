@@ -21,6 +21,7 @@ Not done:  loops of symbolic extent.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -29,14 +30,28 @@ from rune.dims import Size
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.heuristics import choices
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, KernelCode, Kind, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.expr import Load, Local
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Barrier,
+    Fetch,
+    For,
+    KernelCode,
+    Kind,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+)
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
     expressions,
     loop_symbol,
+    map_bodies,
     map_stmts,
+    names_in,
     unique_names,
     walk,
     walk_expr,
@@ -62,7 +77,7 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
         def join(stmt: Stmt) -> Body:
             return _joined(stmt, _rounds(stmt, most), names) if isinstance(stmt, For) else (stmt,)
 
-        result = replace(unique, body=apart(map_stmts(join, unique.body), names))
+        result = replace(unique, body=_sum_by_sum(apart(map_stmts(join, unique.body), names)))
         return code if result == code else result
 
     return Pass("join-rounds", "do several rounds of a loop in one", joined)
@@ -105,6 +120,31 @@ def _joined(loop: For, count: int, names: set[str]) -> Body:
     rounds = _rounds_at(loop, [first + number for number in range(count)], names)
     wide = (replace(loop, extent=extent, body=rounds),) if extent > 1 else rounds
     return (*wide, *_rounds_at(loop, [extent * count + number for number in range(over)], names))
+
+
+def _sum_by_sum(body: Body) -> Body:
+    """The bodies, where all that is added to one sum stands side by side: its register is then in use."""
+    done: list[Stmt] = []
+    for is_plain, group in itertools.groupby(body, _is_plain):
+        statements = tuple(group)
+        if is_plain:
+            done += _sorted(statements)
+        else:
+            done += (map_bodies(stmt, _sum_by_sum) for stmt in statements)
+    return tuple(done)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether it reads, renames or adds."""
+    return isinstance(stmt, Accumulate) or (isinstance(stmt, Let) and isinstance(stmt.value, Load | Local))
+
+
+def _sorted(body: Body) -> Iterable[Stmt]:
+    """Reads first, then the sums in the order in which they come up; as it is if one reads another."""
+    sums = {name: number for number, name in enumerate(dict.fromkeys(s.name for s in body if isinstance(s, Accumulate)))}
+    if any(names_in(e) & sums.keys() for stmt in body for e in expressions(stmt)):
+        return body
+    return sorted(body, key=lambda stmt: sums[stmt.name] if isinstance(stmt, Accumulate) else -1)
 
 
 def _rounds_at(loop: For, places: Iterable[Size], names: set[str]) -> Body:
