@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import Tile
@@ -97,12 +97,14 @@ def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
 def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
     """The same where an access of a subgroup takes as long as many products.
 
-    Two neighbours are one access, and so are all that threads read for each other.
+    Two neighbours are one access, and so are the rows that threads read for each other: those of a
+    subgroup whose points are columns of one tile of rows.
     """
     width, row_axis, last = target.subgroup_threads, axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     domain = tiled_domain(kernel, tile)
     inside = dims.product(a.size for a in domain[domain.index(axis_of(domain, tile.row_axis)) + 1 :])
-    together = 2 * width if dims.divides(width, inside) is True else 1
+    is_alike = target.has("shuffle", dtypes.f32) and dims.divides(width, inside) is True
+    together = 2 * width if is_alike else 1
     accesses = Fraction(0)
     for load in dot_loads(kernel):
         elements = tile.rows if depends(load, row_axis) else 1
@@ -116,7 +118,7 @@ def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
 
 
 def _beyond(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
-    """The time of all points, those of tiles that are cut off included, beside that of whole tiles."""
+    """The time of all points beside that of whole tiles: what is beyond those is done alone."""
     row_axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     slowness = max(SLOWNESS, choices(target).access_products // 2)
     return _padding(row_axis.size, tile.rows, slowness) * _padding(last.size, tile.columns, slowness)

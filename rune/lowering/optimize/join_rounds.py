@@ -12,7 +12,8 @@ After    for j in 256 serial {
 For devices whose compiler neither joins rounds nor accesses: Mesa's for processors makes eight
 accesses of one by a subgroup, one lane after the other, and keeps what an inner loop changes apart
 for lanes that have left it. Two neighbours that stand side by side are one access there
-(codegen/runs.py).
+(codegen/runs.py). What is added to one sum stands side by side, too: where there are more sums than
+registers, one is fetched and stored once in such a round.
 
 Invariant: the same statements run in the same order; only reads come earlier, and writes later.
 Cost:      linear in the code that comes out.
@@ -22,7 +23,7 @@ Not done:  loops of symbolic extent.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from rune import dims
@@ -123,28 +124,28 @@ def _joined(loop: For, count: int, names: set[str]) -> Body:
 
 
 def _sum_by_sum(body: Body) -> Body:
-    """The bodies, where all that is added to one sum stands side by side: its register is then in use."""
+    """The bodies, where what is added to one sum stands side by side, as far as no sum is read."""
+    sums = {s.name for s in body if isinstance(s, Accumulate)}
     done: list[Stmt] = []
-    for is_plain, group in itertools.groupby(body, _is_plain):
+    for is_straight, group in itertools.groupby(body, lambda stmt: _is_straight(stmt, sums)):
         statements = tuple(group)
-        if is_plain:
-            done += _sorted(statements)
-        else:
-            done += (map_bodies(stmt, _sum_by_sum) for stmt in statements)
+        done += _in_order(statements) if is_straight else [map_bodies(stmt, _sum_by_sum) for stmt in statements]
     return tuple(done)
 
 
-def _is_plain(stmt: Stmt) -> bool:
-    """Whether it reads, renames or adds."""
-    return isinstance(stmt, Accumulate) or (isinstance(stmt, Let) and isinstance(stmt.value, Load | Local))
+def _is_straight(stmt: Stmt, sums: Set[str]) -> bool:
+    """Whether it reads, renames or adds, but none of the sums."""
+    is_plain = isinstance(stmt, Accumulate) or (isinstance(stmt, Let) and isinstance(stmt.value, Load | Local))
+    return is_plain and not any(names_in(e) & sums for e in expressions(stmt))
 
 
-def _sorted(body: Body) -> Iterable[Stmt]:
-    """Reads first, then the sums in the order in which they come up; as it is if one reads another."""
-    sums = {name: number for number, name in enumerate(dict.fromkeys(s.name for s in body if isinstance(s, Accumulate)))}
-    if any(names_in(e) & sums.keys() for stmt in body for e in expressions(stmt)):
-        return body
-    return sorted(body, key=lambda stmt: sums[stmt.name] if isinstance(stmt, Accumulate) else -1)
+def _in_order(body: Body) -> Sequence[Stmt]:
+    """Reads first, then the sums, in the order in which they come up."""
+    places: dict[str, int] = {}
+    for stmt in body:
+        if isinstance(stmt, Accumulate):
+            places.setdefault(stmt.name, len(places))
+    return sorted(body, key=lambda stmt: places[stmt.name] if isinstance(stmt, Accumulate) else -1)
 
 
 def _rounds_at(loop: For, places: Iterable[Size], names: set[str]) -> Body:
