@@ -82,8 +82,8 @@ VECTORS = replace(
 # eight threads, as long as 32 products take. What all threads need is read by them together
 # (codegen/subgroups.py), 16 elements at once, columns each reads in pairs: so a tile of 32 rows
 # and four columns needs one access for 32 products, one of 16 rows and two columns for 16. Its sums
-# are in memory between rounds, which pays if a round adds four products to each. A thread's memory is
-# no cheaper. Measured on Mesa 22.3, AVX-512.
+# are in memory between rounds, which pays if a round adds four products to each. A thread's memory
+# is no cheaper. Measured on Mesa 22.3, AVX-512.
 LANE_BY_LANE = replace(
     LANES,
     dot_rows=32,
