@@ -78,7 +78,11 @@ def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
 @pytest.mark.parametrize(
     ("function", "types", "schedule"),
     [
-        (dot(AB), (f32(512, 512), f32(512, 512)), "tile(i0=16, i1=2)"),
+        (dot(AB), (f32(512, 512), f32(512, 512)), "tile(i0=32, i1=4)"),
+        # 132 points are no whole subgroups, which read rows together; 28 rows leave none over.
+        (dot(AB), (f32(784, 64), f32(64, 528)), "tile(i0=28, i1=2)"),
+        # An inner loop of three rounds.
+        (lambda x, w: lax.conv(x, w, (1, 1), "VALID"), (f32(8, 32, 30, 30), f32(32, 32, 3, 3)), "tile(i1=16, i3=2)"),
         (ops.add, (f32(M16), f32(M16)), "vectors(4, lanes=1)"),
         (lambda x: ops.reduce_sum(x, axes=(0,)), (f32(4096, 1024),), "vectors(16, lanes=1)"),
         (lambda x: ops.reduce_sum(x, axes=(1,)), (f32(4096, 1024),), "plain"),

@@ -19,7 +19,9 @@ class Choices:
     dot_rows: int = 1  # rows of a dot at one point, which share what they read, at most
     dot_columns: int = 1  # and columns
     dot_registers: int = 0  # for sums and what they read, at most
+    short_sums: int = 0  # of a dot whose inner loop is short, at most; 0: as many as of others
     columns_apart: bool = False  # columns of a dot's point lie where neighbouring points have theirs
+    access_products: int = 0  # that take as long as an access of a subgroup; 0: reads are cheap
     dot_points: int = 1  # points that must remain for each processor, when a dot is tiled
     columns: int = 1  # vectors of neighbouring columns at one point
     column_points: int = 1  # points that must remain, for each processor
@@ -77,13 +79,18 @@ VECTORS = replace(
     parts=8,
 )
 # Mesa's makes an access of a subgroup lane by lane: 32 cycles for one or two elements of each of
-# eight threads, as long as 32 products take. So a tile has the rows that 32 registers of sums allow
-# and the two columns of one access; what all threads need is read by them together
-# (codegen/subgroups.py). Memory of a thread's own is no cheaper. Measured on Mesa 22.3, AVX-512.
+# eight threads, as long as 32 products take. What all threads need is read by them together
+# (codegen/subgroups.py), 16 elements at once, columns each reads in pairs: so a tile of 32 rows
+# and four columns needs one access for 32 products, one of 16 rows and two columns for 16. Its sums
+# are in memory between rounds, which pays if a round adds four products to each. A thread's memory
+# is no cheaper. Measured on Mesa 22.3, AVX-512.
 LANE_BY_LANE = replace(
     LANES,
-    dot_rows=16,
-    dot_columns=2,
+    dot_rows=32,
+    dot_columns=4,
+    dot_registers=164,
+    short_sums=32,
+    access_products=32,
     columns_apart=False,
     columns=16,
     column_lanes=1,

@@ -11,17 +11,18 @@ import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import Tile
-from rune.lowering.build.tile import axis_of, depends, dot_loads, row_axes, shares
+from rune.lowering.build.tile import axis_of, depends, dot_loads, row_axes, shares, tiled_domain
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Axis, Kernel, expressions
+from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
 
 MOST_NODES = 2_000  # of expressions in a tile: more take long to compile
+SHORT = 4  # rounds of an inner loop: fewer are short
 SLOWNESS = 3  # of a point that is computed alone, beside one in a tile
 
 
@@ -58,10 +59,18 @@ def _tiles(kernel: Kernel, axes: Sequence[Axis], most: int, target: Target) -> I
     nodes = sum(1 for s in kernel.body for e in expressions(s) for _ in walk_expr(e))
     last = kernel.domain[-1]
     columns = choice.dot_columns if shares(dot_loads(kernel), last) else 1
+    if choice.short_sums and cost.count((_inner_sum(kernel),)) < SHORT:
+        most = min(most, choice.short_sums)
     yield Tile(axes[0].name, 1)
     for axis, r, c in itertools.product(axes, range(1, choice.dot_rows + 1), range(1, columns + 1)):
         if 1 < r * c <= min(most, MOST_NODES // nodes, choice.dot_registers - r - c):
             yield tile_of(axis.name, r, last.name, c, apart=choice.columns_apart)
+
+
+def _inner_sum(kernel: Kernel) -> Size:
+    """The extent of a dot's innermost loop; 1 of a product without a sum."""
+    (dot,) = (s for s in kernel.body if isinstance(s, Reduce) and s.contract)
+    return dot.axes[-1].size if dot.axes else 1
 
 
 def tile_of(row_axis: str, rows: int, column_axis: str, columns: int, *, apart: bool) -> Tile:
@@ -71,6 +80,8 @@ def tile_of(row_axis: str, rows: int, column_axis: str, columns: int, *, apart: 
 
 def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
     """Operations for each result: products and loads, and what is beyond the ends."""
+    if choices(target).access_products:
+        return _cost_by_lanes(kernel, tile, target)
     # Neighbouring columns are computed, and read, by one instruction.
     lanes = 1 if tile.apart else max(1, target.vector_bytes // 4)
     vectors = -(-tile.columns // lanes)
@@ -80,12 +91,41 @@ def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
         is_vector = load.guard is None and dims.coefficient(load.indices[0], last.name) == 1
         columns = vectors if is_vector else tile.columns
         loads += (tile.rows if depends(load, row_axis) else 1) * (columns if depends(load, last) else 1)
-    padding = _padding(row_axis.size, tile.rows) * _padding(last.size, tile.columns)
-    return (tile.rows * vectors + loads) * padding / (tile.rows * tile.columns)
+    return (tile.rows * vectors + loads) * _beyond(kernel, tile, target) / (tile.rows * tile.columns)
 
 
-def _padding(size: Size, count: int) -> Fraction:
+def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
+    """The same where an access of a subgroup takes as long as many products.
+
+    Two neighbours are one access, and so are the rows that threads read for each other: those of a
+    subgroup whose points are columns of one tile of rows.
+    """
+    width, row_axis, last = target.subgroup_threads, axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
+    domain = tiled_domain(kernel, tile)
+    inside = dims.product(a.size for a in domain[domain.index(axis_of(domain, tile.row_axis)) + 1 :])
+    is_alike = target.has("shuffle", dtypes.f32) and dims.divides(width, inside) is True
+    together = 2 * width if is_alike else 1
+    accesses = Fraction(0)
+    for load in dot_loads(kernel):
+        elements = tile.rows if depends(load, row_axis) else 1
+        if not depends(load, last):
+            accesses += Fraction(elements, together)
+            continue
+        is_pair = tile.columns % 2 == 0 and dims.coefficient(load.indices[0], last.name) == 1
+        accesses += Fraction(elements * tile.columns, 2 if is_pair else 1)
+    products = tile.rows * tile.columns
+    return (products + choices(target).access_products * accesses) * _beyond(kernel, tile, target) / products
+
+
+def _beyond(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
+    """The time of all points beside that of whole tiles: what is beyond those is done alone."""
+    row_axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
+    slowness = max(SLOWNESS, choices(target).access_products // 2)
+    return _padding(row_axis.size, tile.rows, slowness) * _padding(last.size, tile.columns, slowness)
+
+
+def _padding(size: Size, count: int, slowness: int) -> Fraction:
     """The time of an axis whose last tile may be cut off, and done point by point; 1 without."""
     if not isinstance(size, int) or size == 0:
         return Fraction(1)
-    return Fraction(size + SLOWNESS * (size % count), size)
+    return Fraction(size + slowness * (size % count), size)

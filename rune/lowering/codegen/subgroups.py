@@ -5,6 +5,7 @@
     ...                         ...
     h: f32 = x[16*k + 15]       h = the high half of p in lane 7
 
+Rows that are equally far apart are one access, too, where each is a few neighbours: four of four.
 For devices whose reads cost as much for one address as for many. Threads of a subgroup are
 neighbours, and they are all at work: not within an If, nor in a loop whose rounds differ. A thread
 asks for a piece where it is first needed, so that few of them are in registers; and before an If
@@ -13,6 +14,7 @@ that needs it, where none of the others is idle.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -30,17 +32,30 @@ LEAST = 3  # neighbours: fewer are read by every thread
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Neighbours of f32 that all threads read, the first at `index`; pairs: two for a thread."""
+    """Rows of f32 that all threads read, the first at `index`.
+
+    size:   neighbours that a thread reads, one or two
+    pieces: so many of them are a row
+    step:   from one row to the next; 0 where there is one
+    """
 
     lets: tuple[Let, ...]
     buffer: str
     index: Size
-    in_pairs: bool
+    size: int
+    pieces: int
+    step: int
 
     @property
-    def size(self) -> int:
-        """Neighbours that a thread reads."""
-        return 2 if self.in_pairs else 1
+    def threads(self) -> int:
+        """Those that read a piece."""
+        return len(self.lets) // self.size
+
+    @property
+    def last(self) -> Size:
+        """Where the last element lies."""
+        rows = self.threads // self.pieces
+        return self.index + (rows - 1) * self.step + self.pieces * self.size - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +155,41 @@ def with_alike(
 
 
 def _alike(body: Sequence[Stmt], names: Collection[str], buffers: Collection[str], threads: int) -> Alike | None:
-    """The longest run that begins with the first statement."""
-    lets, loads = list[Let](), list[Load]()
+    """The most rows that begin with the first statement, as far as one access has them."""
+    lets = list(_reads_alike(body, names, buffers))
+    if len(lets) < LEAST:
+        return None
+    loads = [let.value for let in lets if isinstance(let.value, Load)]
+    first = loads[0].indices[0]
+    length, count, step = _rows([load.indices[0] - first for load in loads])
+    is_even = dims.divides(2, first) is True and (count == 1 or length % 2 == step % 2 == 0)
+    size = 2 if is_even and length * count > threads else 1
+    pieces = min(length // size, threads)
+    count = min(count, threads // pieces)
+    read = tuple(lets[: count * pieces * size])
+    return Alike(read, loads[0].buffer, first, size, pieces, step) if len(read) >= LEAST else None
+
+
+def _reads_alike(body: Sequence[Stmt], names: Collection[str], buffers: Collection[str]) -> Iterator[Let]:
+    """The first statements, as long as they read one array, and all threads the same of it."""
+    buffer = None
     for stmt in body:
         if not isinstance(stmt, Let) or not isinstance(stmt.value, Load):
-            break
+            return
         load = stmt.value
         is_plain = load.guard is None and load.dtype == dtypes.f32 and load.buffer in buffers
-        if not is_plain or not is_alike(load.indices[0], names):
-            break
-        if loads and (load.buffer != loads[0].buffer or load.indices[0] - loads[0].indices[0] != len(loads)):
-            break
-        lets.append(stmt)
-        loads.append(load)
-    if len(loads) < LEAST:
-        return None
-    first = loads[0].indices[0]
-    in_pairs = dims.divides(2, first) is True and len(loads) > threads
-    count = len(loads) & ~1 if in_pairs else min(len(loads), threads)
-    return Alike(tuple(lets[:count]), loads[0].buffer, first, in_pairs)
+        if not is_plain or not is_alike(load.indices[0], names) or buffer not in (None, load.buffer):
+            return
+        buffer = load.buffer
+        yield stmt
+
+
+def _rows(places: Sequence[Size]) -> tuple[int, int, int]:
+    """The neighbours of a row, the rows that the first places are, and how far they are apart."""
+    length = next((n for n, place in enumerate(places) if place != n), len(places))
+    step = places[length] if length < len(places) else 0
+    if not isinstance(step, int) or step <= 0:
+        return length, 1, 0
+    expected = (row * step + k for row in range(len(places)) for k in range(length))
+    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(places, expected))
+    return length, sum(1 for _ in alike) // length, step

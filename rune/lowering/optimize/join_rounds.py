@@ -12,7 +12,8 @@ After    for j in 256 serial {
 For devices whose compiler neither joins rounds nor accesses: Mesa's for processors makes eight
 accesses of one by a subgroup, one lane after the other, and keeps what an inner loop changes apart
 for lanes that have left it. Two neighbours that stand side by side are one access there
-(codegen/runs.py).
+(codegen/runs.py). What is added to one sum stands side by side, too: where there are more sums than
+registers, one is fetched and stored once in such a round.
 
 Invariant: the same statements run in the same order; only reads come earlier, and writes later.
 Cost:      linear in the code that comes out.
@@ -21,7 +22,8 @@ Not done:  loops of symbolic extent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from rune import dims
@@ -29,14 +31,28 @@ from rune.dims import Size
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.heuristics import choices
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, KernelCode, Kind, MatrixProduct, Stmt, Store
+from rune.lowering.kernel.expr import Load, Local
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Alloc,
+    Barrier,
+    Fetch,
+    For,
+    KernelCode,
+    Kind,
+    Let,
+    MatrixProduct,
+    Stmt,
+    Store,
+)
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
     expressions,
     loop_symbol,
+    map_bodies,
     map_stmts,
+    names_in,
     unique_names,
     walk,
     walk_expr,
@@ -62,7 +78,7 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
         def join(stmt: Stmt) -> Body:
             return _joined(stmt, _rounds(stmt, most), names) if isinstance(stmt, For) else (stmt,)
 
-        result = replace(unique, body=apart(map_stmts(join, unique.body), names))
+        result = replace(unique, body=_sum_by_sum(apart(map_stmts(join, unique.body), names)))
         return code if result == code else result
 
     return Pass("join-rounds", "do several rounds of a loop in one", joined)
@@ -105,6 +121,31 @@ def _joined(loop: For, count: int, names: set[str]) -> Body:
     rounds = _rounds_at(loop, [first + number for number in range(count)], names)
     wide = (replace(loop, extent=extent, body=rounds),) if extent > 1 else rounds
     return (*wide, *_rounds_at(loop, [extent * count + number for number in range(over)], names))
+
+
+def _sum_by_sum(body: Body) -> Body:
+    """The bodies, where what is added to one sum stands side by side, as far as no sum is read."""
+    sums = {s.name for s in body if isinstance(s, Accumulate)}
+    done: list[Stmt] = []
+    for is_straight, group in itertools.groupby(body, lambda stmt: _is_straight(stmt, sums)):
+        statements = tuple(group)
+        done += _in_order(statements) if is_straight else [map_bodies(stmt, _sum_by_sum) for stmt in statements]
+    return tuple(done)
+
+
+def _is_straight(stmt: Stmt, sums: Set[str]) -> bool:
+    """Whether it reads, renames or adds, but none of the sums."""
+    is_plain = isinstance(stmt, Accumulate) or (isinstance(stmt, Let) and isinstance(stmt.value, Load | Local))
+    return is_plain and not any(names_in(e) & sums for e in expressions(stmt))
+
+
+def _in_order(body: Body) -> Sequence[Stmt]:
+    """Reads first, then the sums, in the order in which they come up."""
+    places: dict[str, int] = {}
+    for stmt in body:
+        if isinstance(stmt, Accumulate):
+            places.setdefault(stmt.name, len(places))
+    return sorted(body, key=lambda stmt: places[stmt.name] if isinstance(stmt, Accumulate) else -1)
 
 
 def _rounds_at(loop: For, places: Iterable[Size], names: set[str]) -> Body:

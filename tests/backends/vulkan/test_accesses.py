@@ -54,6 +54,14 @@ def test_products_of_turned_matrices(sizes: tuple[int, int, int]):
     agree(a.T @ drawn(inner, columns), on_device(lambda a, c: a.T @ c, a, drawn(inner, columns)))
 
 
+@pytest.mark.parametrize("inner", [6, 7, 12, 65])
+def test_products_of_whole_tiles(inner: int):
+    a, b = drawn(64, inner), drawn(inner, 512)
+
+    agree(a @ b, on_device(lambda a, b: a @ b, a, b))
+    agree(a @ b, on_device(lambda c, b: c.T @ b, np.ascontiguousarray(a.T), b))
+
+
 def test_products_of_several_matrices():
     a, b = drawn(5, 33, 18), drawn(5, 18, 32)
 

@@ -6,6 +6,7 @@ where they must not. Values are tested on devices, in tests/backends/vulkan/test
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,22 @@ code f(x: read f32[4096], y: write f32[4096]) {
     store y[2*i + 1] = a
   }
 }"""
+
+
+def products(rows: int, length: int, stride: int, reads: Sequence[str] = ()) -> str:
+    """Sums over what all columns read: some rows of neighbours."""
+    places = [stride * row + k for row in range(rows) for k in range(length)]
+    reads = reads or [f"a{k}: f32 = x[{stride * rows}*i + {place}]" for k, place in enumerate(places)]
+    body = [*reads, "var s: f32 = 0.0_f32", *(f"s add= a{k}" for k in range(len(reads)))]
+    return f"""
+code f(x: read f32[4096], y: write f32[32]) {{
+  for i in 2 grid {{
+    for j in 16 grid {{
+      {chr(10).join(body)}
+      store y[16*i + j] = s
+    }}
+  }}
+}}"""
 
 
 def module(text: str, target: Target = TARGET) -> str:
@@ -110,7 +127,7 @@ def alike(text: str, threads: int = 8) -> list[tuple[int, bool]]:
     """How many neighbours are read together, and whether in pairs."""
     grid, body = perfect_nest(parse(text).body, Kind.GRID)
     items = with_alike(body, loops_alike(grid, threads), {"x", "z"}, threads)
-    return [(len(item.lets), item.in_pairs) for item in items if isinstance(item, Alike)]
+    return [(len(item.lets), item.size == 2) for item in items if isinstance(item, Alike)]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +147,35 @@ def test_neighbours_that_all_read_are_read_in_pieces():
     assert alike(product(16, "a{k}: f32 = x[17*i + {k}]")) == [(8, False), (8, False)]
     assert alike(product(16, rounds=5)) == [(5, False)]
     assert alike(product(16, rounds=19)) == [(16, True), (3, False)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "stride", "reads"),
+    [
+        (8, 2, 64, [(16, True)]),
+        (32, 4, 64, [(16, True)] * 8),
+        (3, 4, 64, [(12, True)]),
+        (16, 4, 65, [(8, False)] * 8),
+        (5, 3, 64, [(6, False), (6, False), (3, False)]),
+        (8, 1, 64, [(8, False)]),
+    ],
+)
+def test_rows_of_few_neighbours_are_read_together(rows: int, length: int, stride: int, reads: list[tuple[int, bool]]):
+    assert alike(products(rows, length, stride)) == reads
+
+
+def test_rows_that_are_not_equally_far_apart_are_accesses_of_their_own():
+    places = [*range(4), *range(64, 68), *range(130, 134)]
+    row = [f"a{k}: f32 = x[512*i + {place}]" for k, place in enumerate(places)]
+
+    assert alike(products(1, 0, 0, row)) == [(8, False), (4, False)]
+
+
+def test_a_thread_reads_the_piece_of_its_row():
+    text = module(products(4, 4, 64), EIGHT)
+
+    assert text.count("Load i64") == 1
+    assert text.count("UMod ") == 1
 
 
 def test_two_neighbours_every_thread_reads_by_itself():

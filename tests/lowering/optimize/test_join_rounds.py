@@ -10,7 +10,7 @@ import pytest
 from rune.dims import Size
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
-from rune.lowering.kernel.nodes import For, KernelCode
+from rune.lowering.kernel.nodes import Accumulate, For, KernelCode
 from rune.lowering.kernel.parse import parse
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.text import to_text
@@ -79,6 +79,43 @@ def test_a_loop_of_symbolic_extent_stays():
     code = rows("n", "64")
 
     assert JOIN.run(code) is code
+
+
+def test_what_is_added_to_one_sum_stands_side_by_side():
+    code = parse(
+        """code f(x: read f32[64], y: write f32[16]) {
+          for i in 8 grid {
+            var s: f32 = 0.0_f32
+            var t: f32 = 0.0_f32
+            for j in 2 serial {
+              s add= x[8*i + j]
+              t add= x[8*i + j + 2]
+            }
+            store y[2*i] = s
+            store y[2*i + 1] = t
+          }
+        }"""
+    )
+
+    assert [s.name for s in walk(JOIN.run(code).body) if isinstance(s, Accumulate)] == ["s", "s", "t", "t"]
+
+
+def test_sums_that_read_each_other_keep_their_order():
+    code = parse(
+        """code f(x: read f32[64], y: write f32[8]) {
+          for i in 8 grid {
+            var s: f32 = 0.0_f32
+            var t: f32 = 0.0_f32
+            for j in 2 serial {
+              s add= x[8*i + j]
+              t add= s
+            }
+            store y[i] = t
+          }
+        }"""
+    )
+
+    assert [s.name for s in walk(JOIN.run(code).body) if isinstance(s, Accumulate)] == ["s", "t", "s", "t"]
 
 
 def test_a_large_body_is_joined_less_often():

@@ -112,15 +112,15 @@ class Body(StatementWalk, ExpressionWalk[Value]):
         return accesses(body, neighbours, self.paired, self.subgroup)
 
     def read_together(self, alike: Alike) -> None:
-        """Neighbours that all threads of a subgroup read: a piece for each thread."""
+        """Rows that all threads of a subgroup read: a piece for each thread."""
         assert self.lane is not None
-        array, kind = self.arrays[alike.buffer], index.index_kind(alike.index + len(alike.lets))
+        array, kind = self.arrays[alike.buffer], index.index_kind(alike.last + 1)
         # Threads beyond the last piece read that one.
-        last = len(alike.lets) // alike.size - 1
-        is_full = last + 1 == self.writer.module.target.subgroup_threads
+        is_full = alike.threads == self.writer.module.target.subgroup_threads
+        last = alike.threads - 1
         lane = self.lane if is_full else (self.lane.as_dtype(dtypes.i32) < last).choose(self.lane, last)
-        at = (self.size(alike.index, kind) + scalar.resized(lane * alike.size, kind)).id
-        if alike.in_pairs:
+        at = (self.size(alike.index, kind) + _piece(alike, scalar.resized(lane, kind))).id
+        if alike.size == 2:
             values = self.writer.halves(self.writer.load_pair(array, at), array.kind)
         else:
             values = (self.writer.load(array, at),)
@@ -283,6 +283,14 @@ class Body(StatementWalk, ExpressionWalk[Value]):
         """A call of a function that gives `dtype`."""
         id, type = self.functions.id(name), self.writer.module.type(KINDS[dtype])
         return self.value(dtype, self.writer.emit(Op.FunctionCall, type, id, *(a.id for a in args)))
+
+
+def _piece(alike: Alike, lane: Value) -> Value:
+    """How far behind the first element the piece of a thread begins."""
+    if alike.pieces == alike.threads:
+        return lane * alike.size
+    row = lane.emit(Op.UDiv, alike.pieces) * alike.step
+    return row + lane.emit(Op.UMod, alike.pieces) * alike.size if alike.pieces > 1 else row
 
 
 def neighbours(dtype: np.dtype) -> int:
