@@ -25,7 +25,7 @@ from rune import dtypes, tree
 from rune.control.programs import parts
 from rune.core.interpreter import current
 from rune.core.program import Equation, Program, Var
-from rune.core.staging import Stage, StageTracer, stage
+from rune.core.staging import Stage, StageTracer, new_input, stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -79,7 +79,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
     def number(writer: Stage) -> StageTracer:
         if not numbers:  # added on demand: most loops need no counter
-            numbers.append(writer.new_input(NUMBER))
+            numbers.append(new_input(writer, NUMBER))
         return numbers[0]
 
     def flat(*values: Value) -> list[Value]:

@@ -30,7 +30,7 @@ from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes
-from rune.core.staging import FlatFunction, Stage, Staged
+from rune.core.staging import FlatFunction, Stage, Staged, trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, symbol
@@ -176,7 +176,7 @@ def stage_within(function: FlatFunction, types: Sequence[ArrayType], name: str) 
     """The program of `function`, by the rules of the stage around: while a program is lowered, in
     primitives that lower directly."""
     around = current()
-    return (around.inner() if isinstance(around, Stage) else Stage(around)).trace_program(function, types, name)
+    return trace_program(around.inner() if isinstance(around, Stage) else Stage(around), function, types, name)
 
 
 def bind_loop(

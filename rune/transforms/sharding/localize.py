@@ -20,6 +20,7 @@ from rune.core.lower import Host
 from rune.core.manual import Manual
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Equation, Program, Var
+from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
@@ -244,7 +245,7 @@ def localized(
         return [local.at(o, layout) for o, layout in zip(outs, layouts, strict=True)]
 
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
-    local = Manual(current(), axes).trace_program(run, types, program.name).closed()
+    local = trace_program(Manual(current(), axes), run, types, program.name).closed()
     # Nothing is sent for a result that nobody reads.
     return economical(local), tuple(map(spec_of, layouts))
 

@@ -9,6 +9,7 @@ from rune import tree
 from rune.core.axes import Name
 from rune.core.interpreter import Interpreter, current, type_of
 from rune.core.program import Program, Var
+from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -204,7 +205,7 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
         recorders.append(recording)
         return outs
 
-    staged = region_stage.trace_program(recorded, types, function_name(function.function))
+    staged = trace_program(region_stage, recorded, types, function_name(function.function))
     # What a body closes over, and the answers to its effects, every device has whole.
     operands = [*staged.captured, *args, *recorders[-1].inputs.entered]
     leading, following = len(staged.captured), len(recorders[-1].inputs.entered)
