@@ -128,14 +128,14 @@ def _run_loop(*args: Value, consts: int, body: Program, condition: Program | Non
         t += 1
 
 
-def shrunk_loop(wanted: Sequence[bool], equation: Equation) -> Equation:
+def shrunk_loop(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The loop over the state that wanted results and the condition need, and the consts read."""
     params, first = equation.params, 1 + equation.params["consts"]
     body, condition = params["body"], params["condition"]
     of_condition = [False] * (1 + len(equation.operands))
     if condition is not None:
         condition, of_condition = needed_inputs(condition, (True,))
-    state = [w or c for w, c in zip_longest(wanted, of_condition[first:], fillvalue=False)]
+    state = [w or c for w, c in zip_longest(used_results, of_condition[first:], fillvalue=False)]
     while True:
         live_body, needed = needed_inputs(body, state)
         grown = [s or n for s, n in zip(state, needed[first:], strict=True)]

@@ -140,8 +140,8 @@ class Ref:
         raise ArgumentError(f"Ref: cannot compute with a reference ({self.type})", hint="read it: ref[...]")
 
     def __repr__(self) -> str:
-        shown = repr(self.value)
-        return f"Ref{shown.removeprefix('Array')}" if shown.startswith("Array(") else f"Ref({self.type})"
+        value_text = repr(self.value)
+        return f"Ref{value_text.removeprefix('Array')}" if value_text.startswith("Array(") else f"Ref({self.type})"
 
 
 def _require_within(ref: Ref, index: object) -> None:

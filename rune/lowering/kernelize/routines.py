@@ -149,6 +149,7 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
     if _ordered(a, False, definitions) and _ordered(b, True, definitions):
         return None
     equations: list[Equation] = []
+    # An operand in which no index runs on in memory is packed first, if the copy is not larger.
     natural = [walk(side, definitions) for side in (a, b)]
     walks = [
         _packed_walk(side, w, right, equations) if w is not None and is_scattered(w, right) else w
@@ -168,6 +169,7 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
 def _packed_walk(side: Operand, natural: Walk, right: bool, equations: list[Equation]) -> Walk:
     """The operand in row-major order, but for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
+    # A batch axis of step 0 repeats one matrix, which is packed once and has step 0 again.
     repeated = tuple(axis for axis in batch if natural.steps[axis] == 0)
     one = apply(
         equations,

@@ -85,13 +85,13 @@ class Marked:
         """The numbers of the donated leaves; the first leaf of all has number `offset`."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers
-        chosen = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
-        chosen += [v for k, v in kwargs.items() if k in self.donated]
-        return tuple(tree.leaves(chosen))
+        donations = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
+        donations += [v for k, v in kwargs.items() if k in self.donated]
+        return tuple(tree.leaves(donations))
 
-    def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
+    def _positions(self, names: frozenset[int | str], count: int) -> set[int]:
         """The positions, of `count`, whose number from either end is wanted."""
-        return {i for i in range(count) if i in wanted or i - count in wanted}
+        return {i for i in range(count) if i in names or i - count in names}
 
 
 def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, Any]]:
@@ -146,7 +146,7 @@ def _positional(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _require_known(
-    function: Callable[..., object], what: str, wanted: frozenset[int | str], parameters: Parameters
+    function: Callable[..., object], role: str, wanted: frozenset[int | str], parameters: Parameters
 ) -> None:
     """Errors: ArgumentError for an argument that the function cannot take."""
     kinds, names = {p.kind for p in parameters}, {p.name for p in parameters}
@@ -157,10 +157,10 @@ def _require_known(
         else:
             is_known = -count <= where < count or inspect.Parameter.VAR_POSITIONAL in kinds
         if not is_known:
-            shown = ", ".join(p.name for p in parameters)
+            parameter_names = ", ".join(p.name for p in parameters)
             raise ArgumentError(
-                f"jit: cannot take argument {where!r} of {function_name(function)} as {what} "
-                f"(it takes {shown or 'none'})"
+                f"jit: cannot take argument {where!r} of {function_name(function)} as {role} "
+                f"(it takes {parameter_names or 'none'})"
             )
 
 

@@ -80,8 +80,8 @@ class Localize(Interpreter):
             source, cuts = block.source, self._cuts_back(block, layout)
             operands: list[tuple[Block, Layout]] = []
             if cuts is not None and isinstance(source, Computed):
-                wanted = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
-                operands = [(a, at) for a, at in wanted if self.owns(a) and at not in a.copies]
+                operand_layouts = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
+                operands = [(a, at) for a, at in operand_layouts if self.owns(a) and at not in a.copies]
             if operands:
                 pending += operands
                 continue
@@ -133,6 +133,7 @@ class Localize(Interpreter):
         if primitive is branch:
             with use(self.parent):
                 return local_branch(self, args, **params)
+        # A callback runs once on all of the data, not once for each device.
         if isinstance(primitive.lower, Host):
             with use(self.parent):
                 return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
@@ -143,6 +144,7 @@ class Localize(Interpreter):
             return eval_program(program, args)
         with use(self.parent):
             letters = letters_of(primitive, [*map(type_of, args)], params)
+            # No rule says how to cut it: every device gathers the operands and computes everything.
             if letters is None:
                 return self._whole(primitive, args, params)
             blocks = self._by_letters(Computed(primitive, args, params, letters))
@@ -161,8 +163,8 @@ class Localize(Interpreter):
     def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
         """The results of a body that may speak of the mesh again: of the other axes."""
         assert self.parent is not None
-        others = tuple(name for name in self.region.manual if name not in region.manual)
-        inner = Localize(self.parent, Region(region.mesh, others))
+        outer_names = tuple(name for name in self.region.manual if name not in region.manual)
+        inner = Localize(self.parent, Region(region.mesh, outer_names))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
         outs = inner.trace(eval_program, program, blocks)
         return [inner.everything(o) for o in outs]
@@ -190,8 +192,8 @@ class Localize(Interpreter):
         primitive, letters = operation.primitive, operation.letters
         type, layout = results[0]
         params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
-        wanted = _operand_layouts(letters, cuts)
-        operands = [self.at(a, layout) for a, layout in zip(operation.args, wanted, strict=True)]
+        layouts = _operand_layouts(letters, cuts)
+        operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
         united = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
         # What is added to counts once: devices add their parts to zeros first.
         start = operands[0] if united and primitive is scatter_add else None

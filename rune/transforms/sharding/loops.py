@@ -99,8 +99,8 @@ def _are_free(asks: Staged | None, carries: int) -> list[bool]:
     """Which carries a condition does not read."""
     if asks is None:
         return [True] * carries
-    _, read = needed_inputs(asks.program, (True,))
-    return [not r for r in read[len(asks.captured) + 1 :]]
+    _, is_read = needed_inputs(asks.program, (True,))
+    return [not r for r in is_read[len(asks.captured) + 1 :]]
 
 
 def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
