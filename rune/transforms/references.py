@@ -218,8 +218,8 @@ class Frame:
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         self.values = [ref.value for ref in self.refs]
-        for ref, held, home, frame in reversed(self._held):
-            ref.value, ref.home, ref.frame = held, home, frame
+        for ref, content, home, frame in reversed(self._held):
+            ref.value, ref.home, ref.frame = content, home, frame
         put(Frame, self._outer)
         if error is None and self._noted:
             raise Written(tuple(self._noted.values()))

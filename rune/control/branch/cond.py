@@ -182,9 +182,9 @@ def _choose(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    chosen = in_python.branch(number, functions) if in_python.is_asked_for() else None
-    if chosen is not None:
-        return tree.map(opened, chosen(*operands))
+    constant_branch = in_python.branch(number, functions) if in_python.is_asked_for() else None
+    if constant_branch is not None:
+        return tree.map(opened, constant_branch(*operands))
     if not references.are_there():
         return _chosen(name, labels, number, functions, operands)
     functions, operands = beside(functions, operands)

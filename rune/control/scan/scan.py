@@ -214,7 +214,7 @@ def _scanned(
         carry.check_tree(body.carry_tree)
         return traced
 
-    # A carry that comes out wider than it went in (weak, f32 for i32) is traced again at that type.
+    # A weak first value takes the dtype of what comes out, and the body is traced again with that.
     values, traced = settle(trace_body, first)
     types = [type_of(v) for v in values]
     carry.check(types, traced)

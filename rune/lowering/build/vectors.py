@@ -62,7 +62,7 @@ def choose_neighbours(kernel: Kernel, access_bytes: int, points: int) -> Vectors
         return None
     if cost.count(tuple(a.size for a in kernel.domain)) * reads < points * count:
         return None
-    # An access of 128 bits has to begin at a multiple of them, in every array that is walked.
+    # A wide access has to begin at a multiple of its length, in every array that is walked.
     runs = list(_runs(kernel, last, count))
     return Vectors(count, 1) if runs and all(runs) else None
 

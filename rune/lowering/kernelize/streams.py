@@ -218,7 +218,7 @@ class _Former:
             return None
         if not self.fits_between(needed, forming):
             return None
-        # Weights are relative to the maximum, so a stream has one, and nothing that it needs.
+        # Weights are relative to the maximum: a stream has one, which depends on none of its sums.
         if sink.combine == "max":
             return 0 if forming.peak is None and not needed & forming.bits else None
         # The other factor may not depend on this stream's sums, which are known at its end alone.

@@ -91,5 +91,5 @@ def _inlined(program: Program) -> Program:
 
 def inlined(program: Program) -> Program:
     """The program with the equations of jitted functions in place of their calls."""
-    held = any(e.primitive is jit_primitive for e in program.equations)
-    return _inlined(program) if held else program
+    has_calls = any(e.primitive is jit_primitive for e in program.equations)
+    return _inlined(program) if has_calls else program

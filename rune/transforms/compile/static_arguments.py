@@ -146,12 +146,12 @@ def _positional(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _require_known(
-    function: Callable[..., object], role: str, wanted: frozenset[int | str], parameters: Parameters
+    function: Callable[..., object], role: str, static: frozenset[int | str], parameters: Parameters
 ) -> None:
     """Errors: ArgumentError for an argument that the function cannot take."""
     kinds, names = {p.kind for p in parameters}, {p.name for p in parameters}
     count = len(_positional(parameters))
-    for where in wanted:
+    for where in static:
         if isinstance(where, str):
             is_known = where in names or inspect.Parameter.VAR_KEYWORD in kinds
         else:
@@ -164,14 +164,14 @@ def _require_known(
             )
 
 
-def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
+def _with_names(static: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
     """Numbers from the front with their parameters' names beside them, and names with numbers.
 
     A call may pass an argument by position or by name, so each mark holds for both; where there are
     numbers and names, they say all, as in JAX.
     """
-    numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
-    words = {w for w in wanted if isinstance(w, str)}
+    numbers = {n + len(names) if n < 0 else n for n in static if isinstance(n, int)}
+    words = {w for w in static if isinstance(w, str)}
     if numbers and words:
         return frozenset({*numbers, *words})
     known = {names[n] for n in numbers if 0 <= n < len(names)}

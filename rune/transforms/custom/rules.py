@@ -336,8 +336,8 @@ def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
     pending = [(x, 0) for x in holders]
     visited: set[int] = set()
     while pending:
-        held, depth = pending.pop()
-        value = opened(held)
+        item, depth = pending.pop()
+        value = opened(item)
         if isinstance(value, Tracer):
             yield value
         elif depth < LEVELS and id(value) not in visited:

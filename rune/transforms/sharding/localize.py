@@ -278,15 +278,15 @@ def input_specs(program: Program, mesh: Mesh) -> Specs:
 
     An input that anything else reads is wanted whole on every device.
     """
-    wanted: dict[Var, set[PartitionSpec]] = {v: set() for v in program.inputs}
+    specs_of: dict[Var, set[PartitionSpec]] = {v: set() for v in program.inputs}
     for equation in program.equations:
         for atom, spec in zip(equation.operands, _operand_specs(equation), strict=True):
-            if isinstance(atom, Var) and atom in wanted:
-                wanted[atom].add(spec)
+            if isinstance(atom, Var) and atom in specs_of:
+                specs_of[atom].add(spec)
     for atom in program.outputs:
-        if isinstance(atom, Var) and atom in wanted:
-            wanted[atom].add(PartitionSpec())
-    return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in wanted.values())
+        if isinstance(atom, Var) and atom in specs_of:
+            specs_of[atom].add(PartitionSpec())
+    return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in specs_of.values())
 
 
 def _operand_specs(equation: Equation) -> Specs:

@@ -51,8 +51,8 @@ def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
     if not place.committed:
         return
     device = place.device or device_named("cpu:0")
-    there = device.sharding.device_set if isinstance(device, Spread) else {device}
-    if there != set(mesh.in_order):
+    present = device.sharding.device_set if isinstance(device, Spread) else {device}
+    if present != set(mesh.in_order):
         raise DeviceError(
             f"{name}: cannot use {type} on {device.name} with {mesh} (it is committed there)",
             hint="rune.device_put with a NamedSharding of the mesh lays it out there",
