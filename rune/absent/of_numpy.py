@@ -15,7 +15,7 @@ MISSING: Table = {
     "Other classes of arrays: matrices, records, strings, objects, masked arrays.": """
         asmatrix bmat bytes_ matrix poly1d recarray record str_ void
         """,
-    "Dates and times, which are no numbers; compute with integers.": """
+    "Dates and times, which are not numbers; compute with integers.": """
         busday_count busday_offset busdaycalendar datetime64 datetime_as_string datetime_data
         is_busday isnat timedelta64
         """,

@@ -81,8 +81,8 @@ def over_rows(f: Function) -> Function:
 def beside(functions: Sequence[Function], operands: Sequence[object]) -> tuple[list[Function], Sequence[object]]:
     """Branches that close over the references among their operands, and the other operands."""
     leaves, treedef = tree.flatten(tuple(operands))
-    others = [x for x in leaves if not isinstance(x, Ref)]
-    if len(others) == len(leaves):
+    arrays = [x for x in leaves if not isinstance(x, Ref)]
+    if len(arrays) == len(leaves):
         return [*functions], operands
 
     def closed(f: Function) -> Function:
@@ -92,7 +92,7 @@ def beside(functions: Sequence[Function], operands: Sequence[object]) -> tuple[l
 
         return named_as(of_others, f)
 
-    return [*map(closed, functions)], others
+    return [*map(closed, functions)], arrays
 
 
 def branch(owner: str, f: Function, refs: Refs) -> Function:

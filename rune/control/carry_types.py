@@ -84,9 +84,9 @@ class Carry:
         """
         for path, went_in, came_out in zip(paths(self.treedef), init_types, body.out_types):
             if not is_layout(went_in, came_out):
-                place, both = self.place(path), f"{went_in} goes in, {came_out} comes out"
+                place, difference = self.place(path), f"{went_in} goes in, {came_out} comes out"
                 raise TransformError(
-                    f"{self.name}: cannot keep the type of {place} ({both})", hint=_hint(went_in, came_out)
+                    f"{self.name}: cannot keep the type of {place} ({difference})", hint=_hint(went_in, came_out)
                 )
 
     def check_tree(self, out_tree: tree.TreeDef) -> None:

@@ -26,9 +26,9 @@ from rune.ops.family import zeros_of
 from rune.ops.movement import repeat_lane
 
 
-def select_lanes(chosen: Value, yes: Value, no: Value) -> Array:
+def select_lanes(is_active: Value, yes: Value, no: Value) -> Array:
     """`yes` in the chosen lanes, `no` in the others."""
-    return select(broadcast(chosen, shape=type_of(yes).shape, axes=(0,)), yes, no)
+    return select(broadcast(is_active, shape=type_of(yes).shape, axes=(0,)), yes, no)
 
 
 def constant(x: Value) -> Value:
@@ -36,24 +36,24 @@ def constant(x: Value) -> Value:
     return stop_gradient(x) if is_differentiable(x) else x
 
 
-def guarded(chosen: Value, x: Value, batched: bool, size: Size) -> tuple[Value, bool]:
+def guarded(is_active: Value, x: Value, batched: bool, size: Size) -> tuple[Value, bool]:
     """An operand that only the chosen lanes send derivatives to, and whether it has lanes."""
     if not is_differentiable(x):
         return x, batched
     # Without lanes, x would add up the derivatives of all of them.
     lanes = x if batched else repeat_lane(x, size)
-    return select_lanes(chosen, lanes, stop_gradient(lanes)), True
+    return select_lanes(is_active, lanes, stop_gradient(lanes)), True
 
 
-def borrowed(chosen: Value, values: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
+def borrowed(is_active: Value, values: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
     """Operands in which the lanes that are not chosen hold the value of the first chosen one."""
-    if type_of(chosen).shape[0] == 0:
+    if type_of(is_active).shape[0] == 0:
         return list(values)
     # The first lane that is chosen; lane 0 if none is, and then the results are not used.
-    lane = argmax(convert(chosen, dtype=dtypes.i32), axis=0, dtype=dtypes.i32)
+    lane = argmax(convert(is_active, dtype=dtypes.i32), axis=0, dtype=dtypes.i32)
     return [
         # A borrowed value sends no derivative to the lane that it came from.
-        select_lanes(chosen, x, constant(_everywhere(x, lane))) if b else x
+        select_lanes(is_active, x, constant(_everywhere(x, lane))) if b else x
         for x, b in zip(values, batched, strict=True)
     ]
 
@@ -65,5 +65,5 @@ def _everywhere(x: Value, lane: Value) -> Array:
     if not dims.at_most(1, size):  # there may be no lane to read, and a slice needs one
         x = concatenate(x, zeros_of(type.with_shape((1, *shape))), axis=0)
     starts = (lane, *(np.int32(0),) * len(shape))
-    one = dynamic_slice(x, *starts, sizes=(1, *shape))
-    return broadcast(one, shape=(size, *shape), axes=tuple(range(len(shape) + 1)))
+    first_row = dynamic_slice(x, *starts, sizes=(1, *shape))
+    return broadcast(first_row, shape=(size, *shape), axes=tuple(range(len(shape) + 1)))

@@ -35,8 +35,8 @@ def known_number(value: object) -> int | None:
 
 def branch(number: object, functions: Sequence[Function]) -> Function | None:
     """The function that a number chooses, the first or last beyond them; None if it is traced."""
-    chosen = known_number(number)
-    return None if chosen is None else functions[builtins.max(0, builtins.min(chosen, len(functions) - 1))]
+    position = known_number(number)
+    return None if position is None else functions[builtins.max(0, builtins.min(position, len(functions) - 1))]
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair:
@@ -56,5 +56,6 @@ def scan(
     arrays, carry, ys = [as_value(x) for x in rows], init, dict[int, object]()
     for step in order:
         carry, ys[step] = f(carry, tree.unflatten(rows_tree, [take_row(x, step) for x in arrays]))
+    # Rows of a reversed scan stand where their steps stood, so they are sorted by step.
     stacked = tree.map(lambda *values: stack_rows([*map(as_value, values)]), *(ys[n] for n in sorted(ys)))
     return carry, stacked

@@ -256,10 +256,10 @@ def _hoist(known: Program, consts: int, yielded: int) -> tuple[Program, tuple[in
     varies = (*(False,) * consts, *(True,) * (len(known.inputs) - consts))
     split = split_program(known, varies)
     invariant = split.known_outputs[yielded:] if count else ()
-    wanted = [n >= yielded for n, k in enumerate(split.known_outputs) if k]
-    residuals = len(split.known.outputs) - len(wanted)
-    hoisted, read = prune(split.known, [*wanted, *(False,) * residuals])
-    return hoisted, tuple(n for n, r in enumerate(read) if r), invariant
+    used_outputs = [n >= yielded for n, k in enumerate(split.known_outputs) if k]
+    residuals = len(split.known.outputs) - len(used_outputs)
+    hoisted, used_inputs = prune(split.known, [*used_outputs, *(False,) * residuals])
+    return hoisted, tuple(n for n, r in enumerate(used_inputs) if r), invariant
 
 
 def _tidy(program: Program) -> Program:
@@ -342,16 +342,16 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
 
 
 @per_program
-def prune_body(body: Program, counts: Counts, wanted: Flags) -> tuple[Program, Flags, Flags]:
+def prune_body(body: Program, counts: Counts, used_outputs: Flags) -> tuple[Program, Flags, Flags]:
     """The body of the wanted results; which inputs it takes, and which carries it keeps."""
     consts, count = counts
-    rows = wanted[count:]
+    rows = used_outputs[count:]
 
     def step(carries: Flags) -> Flags:
         return needed_inputs(body, (*carries, *rows))[1][consts : consts + count]
 
     # A wanted carry may read another, which must then be carried on as well.
-    carries = fixpoint(wanted[:count], step)
-    pruned, needed = needed_inputs(body, (*carries, *rows))
-    inputs = (*needed[:consts], *carries, *needed[consts + count :])
+    carries = fixpoint(used_outputs[:count], step)
+    pruned, used_inputs = needed_inputs(body, (*carries, *rows))
+    inputs = (*used_inputs[:consts], *carries, *used_inputs[consts + count :])
     return with_inputs_picked(pruned, inputs), inputs, carries

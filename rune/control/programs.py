@@ -85,8 +85,8 @@ def arranged(program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...]
 @per_program
 def with_inputs(program: Program, positions: tuple[int, ...], types: tuple[ArrayType, ...]) -> Program:
     """The program with more inputs, of these types; it reads only those at `positions`."""
-    read = dict(zip(positions, program.inputs, strict=True))
-    inputs = tuple(read[i] if i in read else Var(t) for i, t in enumerate(types))
+    inputs_at = dict(zip(positions, program.inputs, strict=True))
+    inputs = tuple(inputs_at[i] if i in inputs_at else Var(t) for i, t in enumerate(types))
     return replace(program, inputs=inputs)
 
 
@@ -203,6 +203,6 @@ def closed_together(programs: Sequence[Program], sizes: Sequence[Sizes]) -> tupl
     types = (*(type_of(v) for v in leading), *programs[0].input_types)
     aligned, start = [], 0
     for program, values in pairs:
-        read = range(start, start := start + len(values))
-        aligned.append(with_inputs(program, (*read, *range(len(leading), len(types))), types))
+        slots = range(start, start := start + len(values))
+        aligned.append(with_inputs(program, (*slots, *range(len(leading), len(types))), types))
     return tuple(aligned), leading

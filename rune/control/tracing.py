@@ -25,7 +25,7 @@ from rune import dtypes, tree
 from rune.control.programs import parts
 from rune.core.interpreter import current
 from rune.core.program import Equation, Program, Var
-from rune.core.staging import Stage, StageTracer, stage
+from rune.core.staging import Stage, StageTracer, new_input, stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -79,7 +79,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
     def number(writer: Stage) -> StageTracer:
         if not numbers:  # added on demand: most loops need no counter
-            numbers.append(writer.new_input(NUMBER))
+            numbers.append(new_input(writer, NUMBER))
         return numbers[0]
 
     def flat(*values: Value) -> list[Value]:
@@ -155,10 +155,10 @@ def with_inputs_of(traced: Traced, types: Sequence[ArrayType]) -> Traced:
     """
     inputs = list(traced.program.inputs)
     added: list[Equation] = []
-    for i, wanted in enumerate(types, len(traced.captured) + len(traced.counter)):
+    for i, target in enumerate(types, len(traced.captured) + len(traced.counter)):
         var = inputs[i]
-        if var.type != wanted.along(var.type.varying):
-            inputs[i] = Var(wanted.along(var.type.varying))
+        if var.type != target.along(var.type.varying):
+            inputs[i] = Var(target.along(var.type.varying))
             added.append(Equation(convert, (inputs[i],), {"dtype": var.type.dtype, "weak": var.type.weak}, (var,)))
     program = replace(traced.program, inputs=tuple(inputs))
     return replace(traced, program=program.with_equations((*added, *program.equations), program.outputs))
@@ -169,9 +169,9 @@ def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
     program, first = traced.program, len(traced.counter)
     outputs = list(program.outputs)
     added: list[Equation] = []
-    for i, wanted in enumerate(types, first):
-        if outputs[i].type != wanted.along(outputs[i].type.varying):
-            var, params = Var(wanted.along(outputs[i].type.varying)), {"dtype": wanted.dtype, "weak": wanted.weak}
+    for i, target in enumerate(types, first):
+        if outputs[i].type != target.along(outputs[i].type.varying):
+            var, params = Var(target.along(outputs[i].type.varying)), {"dtype": target.dtype, "weak": target.weak}
             added.append(Equation(convert, (outputs[i],), params, (var,)))
             outputs[i] = var
     return program.with_equations((*program.equations, *added), outputs)

@@ -103,8 +103,8 @@ def free_axes(program: Program) -> frozenset[Name]:
         if inner:
             waiting.extend(inner)
         else:
-            done = waiting.pop()
-            _free[done] = frozenset().union(*map(_mentioned, done.equations))
+            axis_call = waiting.pop()
+            _free[axis_call] = frozenset().union(*map(_mentioned, axis_call.equations))
     return _free[program]
 
 
@@ -115,5 +115,5 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
 def mentioned(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
     named = (params["axis_name"],) if isinstance(primitive, Collective) else ()
-    held = (free_axes(c.program) - c.binds for c in calls(primitive, args, params))
-    return frozenset(named).union(*held)
+    inner_axes = (free_axes(c.program) - c.binds for c in calls(primitive, args, params))
+    return frozenset(named).union(*inner_axes)

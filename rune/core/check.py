@@ -53,8 +53,8 @@ def _check(program: Program) -> None:
         _check_use(program, bound, atom, "return")
 
 
-def _fail(program: Program, what: str) -> NoReturn:
-    raise CheckError(f"check: cannot accept {program.name} ({what})\n{program}")
+def _fail(program: Program, problem: str) -> NoReturn:
+    raise CheckError(f"check: cannot accept {program.name} ({problem})\n{program}")
 
 
 def _define(program: Program, bound: set[Var], var: Var) -> None:
@@ -63,10 +63,10 @@ def _define(program: Program, bound: set[Var], var: Var) -> None:
     bound.add(var)
 
 
-def _check_value(program: Program, what: str, type: ArrayType, value: Value) -> None:
+def _check_value(program: Program, role: str, type: ArrayType, value: Value) -> None:
     actual = type_of(value)
     if actual.shape != type.shape or actual.dtype != type.dtype:
-        _fail(program, f"{what} of type {type} holds {actual}")
+        _fail(program, f"{role} of type {type} holds {actual}")
 
 
 def _check_use(program: Program, bound: set[Var], atom: Atom, where: str) -> None:

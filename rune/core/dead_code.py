@@ -38,14 +38,14 @@ def narrowed(equation: Equation, operands: Sequence[bool], results: Sequence[boo
     )
 
 
-def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+def prune(program: Program, used_outputs: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
     """The program with only the used outputs, and which inputs it still takes."""
-    outputs = tuple(pick(program.outputs, used))
+    outputs = tuple(pick(program.outputs, used_outputs))
     body, live = live_equations(program.equations, outputs)
-    needed = tuple(v in live for v in program.inputs)
+    used_inputs = tuple(v in live for v in program.inputs)
     constants = tuple(c for c in program.constants if c[0] in live)
     pruned = replace(program, equations=body, outputs=outputs, constants=constants)
-    return with_inputs_picked(pruned, needed), needed
+    return with_inputs_picked(pruned, used_inputs), used_inputs
 
 
 def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tuple[tuple[Equation, ...], set[Atom]]:
@@ -53,32 +53,32 @@ def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tu
     live = {*outputs}
     backwards: list[Equation] = []
     for equation in reversed(equations):
-        wanted = [v in live for v in equation.results]
-        if not any(wanted) and effect_of(equation) is None:
+        used_results = [v in live for v in equation.results]
+        if not any(used_results) and effect_of(equation) is None:
             continue
-        smaller = equation if all(wanted) else shrunk(equation, tuple(wanted))
+        smaller = equation if all(used_results) else shrunk(equation, tuple(used_results))
         backwards.append(smaller)
         live.update(smaller.operands)
     return tuple(backwards[::-1]), live
 
 
-def needed_inputs(program: Program, wanted: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+def needed_inputs(program: Program, used_outputs: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
     """The program with the wanted outputs and all inputs, and which of the inputs it needs.
 
     An input that no equation reads is needed if a size is known only from its shape.
     """
-    pruned, read = prune(program, wanted)
+    pruned, used_inputs = prune(program, used_outputs)
     same_inputs = replace(pruned, inputs=program.inputs)
     size_inputs = carriers(program.input_types, untold_sizes(pruned))
-    return same_inputs, tuple(r or i in size_inputs for i, r in enumerate(read))
+    return same_inputs, tuple(r or i in size_inputs for i, r in enumerate(used_inputs))
 
 
-def shrunk(equation: Equation, wanted: tuple[bool, ...]) -> Equation:
+def shrunk(equation: Equation, used_results: tuple[bool, ...]) -> Equation:
     """The equation without its unused results, if its primitive can drop them.
 
     One with side effects keeps them all: its effect's token may be a result that nothing reads.
     """
     rule = equation.primitive.dead_code
-    if rule is None or all(wanted) or effect_of(equation) is not None:
+    if rule is None or all(used_results) or effect_of(equation) is not None:
         return equation
-    return rule(wanted, equation)
+    return rule(used_results, equation)

@@ -8,7 +8,7 @@ from typing import Any
 from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
-from rune.core.staging import Stage
+from rune.core.staging import Stage, Staged, trace_program
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, in_copied_context, set_line
@@ -75,6 +75,9 @@ def _evaluate(program: Program, args: Sequence[Value]) -> list[Value]:
 
 def restaged(program: Program, stage: Stage) -> Program:
     """The program staged again: a stage may replace each equation by others, or drop it."""
-    inputs = [stage.new_input(t) for t in program.input_types]
-    staged = stage.trace(lambda: stage.program(eval_program(program, inputs), program.name))
-    return staged.closed()
+    return written_by(stage, program).closed()
+
+
+def written_by(stage: Stage, program: Program) -> Staged:
+    """The program as a stage writes it, and the values from outside that the stage put in."""
+    return trace_program(stage, lambda *xs: eval_program(program, xs), program.input_types, program.name)

@@ -80,12 +80,12 @@ class Graph:
         if dot is None:
             raise FileNotFoundError("graphviz's `dot` is not installed")
         try:
-            done = subprocess.run([dot, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS)
+            process = subprocess.run([dot, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired as error:
             raise TimeoutError(f"graphviz's `dot` took longer than {SECONDS} s") from error
-        if done.returncode:
-            raise OSError(f"graphviz's `dot` failed ({done.stderr.strip()})")
-        return done.stdout[done.stdout.index("<svg") :]
+        if process.returncode:
+            raise OSError(f"graphviz's `dot` failed ({process.stderr.strip()})")
+        return process.stdout[process.stdout.index("<svg") :]
 
     def _repr_html_(self) -> str:
         import html

@@ -78,8 +78,8 @@ def called_once(primitive: Primitive, args: Sequence[object], params: Mapping[st
 
 def subprograms(equation: Equation) -> tuple[Program, ...]:
     """The programs that an equation holds."""
-    held = equation_calls(equation)
-    return tuple(c.program for c in held) if held else ()
+    program_calls = equation_calls(equation)
+    return tuple(c.program for c in program_calls) if program_calls else ()
 
 
 def equation_calls(equation: Equation) -> tuple[Calls, ...]:

@@ -237,8 +237,8 @@ class EquationNames:
         """What the equation does besides giving values, and what the programs in it do."""
         rule = self.primitive.effect
         direct = None if rule is None else rule(**self.params)
-        held = (p.effects for p in _programs(tuple(self.params.values())))
-        return frozenset(() if direct is None else (direct,)).union(*held)
+        effect_sets = (p.effects for p in _programs(tuple(self.params.values())))
+        return frozenset(() if direct is None else (direct,)).union(*effect_sets)
 
     def replace(
         self,

@@ -130,10 +130,10 @@ class _Reader:
         self.at = match.end() if match else self.at
         return match
 
-    def take(self, pattern: re.Pattern[str], what: str) -> str:
+    def take(self, pattern: re.Pattern[str], kind: str) -> str:
         """Read `pattern`, which must come next."""
         match = self.find(pattern)
-        return match.group() if match else self.fail(what, "something else stands here")
+        return match.group() if match else self.fail(kind, "something else stands here")
 
     def accept(self, token: str) -> bool:
         """Read `token` if it is what comes next."""
@@ -152,11 +152,11 @@ class _Reader:
         if self.take(_WORD, expected) != expected:
             self.fail(expected, "another word stands here")
 
-    def fail(self, what: str, why: str) -> NoReturn:
+    def fail(self, text: str, why: str) -> NoReturn:
         """Raise CheckError for the current line."""
         number = self.text.count("\n", 0, self.at) + 1
         line = self.text.split("\n")[number - 1]
-        raise CheckError(f"parse: cannot read {what} ({why})\nline {number}: {line.strip()}")
+        raise CheckError(f"parse: cannot read {text} ({why})\nline {number}: {line.strip()}")
 
     def listed(self, item: Callable[[], T]) -> list[T]:
         """One or more items between commas."""

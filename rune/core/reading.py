@@ -36,10 +36,10 @@ def next_line(lines: Iterator[str]) -> str:
 class reading:
     """Inside the block a text is read: an error that it causes is a CheckError of the parser's."""
 
-    __slots__ = ("what",)
+    __slots__ = ("subject",)
 
-    def __init__(self, what: str):
-        self.what = what
+    def __init__(self, subject: str):
+        self.subject = subject
 
     def __enter__(self) -> None:
         pass
@@ -51,6 +51,6 @@ class reading:
             lines = str(error).splitlines()
             why = f": {lines[0]}" if lines else ""
             raise CheckError(
-                f"parse: cannot read {self.what} ({type(error).__name__}{why})",
+                f"parse: cannot read {self.subject} ({type(error).__name__}{why})",
                 hint="it is not a text that rune printed, or it was changed",
             ) from error

@@ -36,8 +36,8 @@ def effect_of(equation: Equation) -> Effect | None:
     """The effect of an equation and of the programs that it holds."""
     rule = equation.primitive.effect
     direct = None if rule is None else rule(**equation.params)
-    held = subprograms(equation)
-    return strongest((direct, *map(program_effect, held))) if held else direct
+    programs = subprograms(equation)
+    return strongest((direct, *map(program_effect, programs))) if programs else direct
 
 
 def strongest(effects: Iterable[Effect | None]) -> Effect | None:

@@ -189,11 +189,11 @@ def _read(arguments: Arguments, source: SizeSource, known: Sizes) -> Size:
     multiple = length - substitute(source.offset, known)
     if dims.divides(factor, multiple):
         return multiple // factor
-    what = f"with {source.dim} = {length}{_for(source.dim, known)}"
+    reading = f"with {source.dim} = {length}{_for(source.dim, known)}"
     if isinstance(multiple, int):
-        arguments.refuse(f"{what} (no whole {source.name}; {_place(arguments, source)})")
+        arguments.refuse(f"{reading} (no whole {source.name}; {_place(arguments, source)})")
     arguments.refuse(
-        f"{what} ({factor} may not divide {multiple}; {_place(arguments, source)})",
+        f"{reading} ({factor} may not divide {multiple}; {_place(arguments, source)})",
         f"declare a size of its own whose multiple {length} is",
     )
 
@@ -235,18 +235,18 @@ def _for(x: Size, known: Sizes) -> str:
 
 def _check_shape(arguments: Arguments, number: int, shape: Shape, sizes: Sizes) -> None:
     declared = arguments.declared[number]
-    wanted = tuple(substitute(dim, sizes) for dim in declared.shape)
-    if wanted == tuple(shape):
+    expected = tuple(substitute(dim, sizes) for dim in declared.shape)
+    if expected == tuple(shape):
         return
     label = arguments.label(number)
-    if len(wanted) != len(shape):
+    if len(expected) != len(shape):
         arguments.refuse(f"with shape {list(shape)} ({label} is {declared})")
-    axis = next(axis for axis, size in enumerate(wanted) if size != shape[axis])
+    axis = next(axis for axis, size in enumerate(expected) if size != shape[axis])
     dim = declared.shape[axis]
     if isinstance(dim, int):
         arguments.refuse(f"with shape {list(shape)} (axis {axis} of {label}, {declared}, is {dim})")
     arguments.refuse(
-        f"with {dim} = {wanted[axis]}{_for(dim, sizes)} (axis {axis} of {label} is {shape[axis]})",
+        f"with {dim} = {expected[axis]}{_for(dim, sizes)} (axis {axis} of {label} is {shape[axis]})",
         "sizes that may differ need two names in dims, and equal ones the same name",
     )
 

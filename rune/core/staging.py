@@ -70,16 +70,6 @@ class Stage(Interpreter):
         """A stage for a program that an equation of this one holds."""
         return Stage(self)
 
-    def trace_program(self, function: FlatFunction, types: Sequence[ArrayType], name: str) -> Staged:
-        """The program that `function` writes on inputs of these types."""
-        inputs = [self.new_input(t) for t in types]
-        return self.trace(lambda: self.program(list(function(*inputs)), name))
-
-    def new_input(self, type: ArrayType) -> StageTracer:
-        """A tracer for one more input."""
-        self.inputs.append(Var(type))
-        return _tracer[0](self, self.inputs[-1], user_frame())
-
     def owns(self, value: Value) -> TypeGuard[StageTracer]:
         """True for this stage's own tracers."""
         return isinstance(value, StageTracer) and value.interpreter is self
@@ -101,14 +91,6 @@ class Stage(Interpreter):
         return tracers if primitive.multiple_results else tracers[0]
 
     process = write  # a subclass may choose what it writes
-
-    def program(self, outputs: Sequence[Value], name: str) -> Staged:
-        """The program written so far, its captured values leading the inputs."""
-        atoms = tuple(map(self.atom, outputs))
-        captured = self.captures.entries.values()
-        inputs = (*(var for var, _ in captured), *self.inputs)
-        program = Program(inputs, tuple(self.equations), atoms, name=name)
-        return Staged(program, tuple(value for _, value in captured), self.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +151,28 @@ def as_literal(value: Any) -> Literal | None:
 
 def stage(function: FlatFunction, types: Sequence[ArrayType], name: str = "f") -> Staged:
     """The program of `function` on flat arguments of these types; it returns flat results."""
-    return Stage(current()).trace_program(function, types, name)
+    return trace_program(Stage(current()), function, types, name)
+
+
+def trace_program(stage: Stage, function: FlatFunction, types: Sequence[ArrayType], name: str) -> Staged:
+    """The program that `function` writes on a new stage, with inputs of these types."""
+    inputs = [new_input(stage, t) for t in types]
+    return stage.trace(lambda: finish(stage, list(function(*inputs)), name))
+
+
+def new_input(stage: Stage, type: ArrayType) -> StageTracer:
+    """A tracer for one more input."""
+    stage.inputs.append(Var(type))
+    return _tracer[0](stage, stage.inputs[-1], user_frame())
+
+
+def finish(stage: Stage, outputs: Sequence[Value], name: str) -> Staged:
+    """The program that was written, its captured values leading the inputs."""
+    atoms = tuple(map(stage.atom, outputs))
+    captured = stage.captures.entries.values()
+    inputs = (*(var for var, _ in captured), *stage.inputs)
+    program = Program(inputs, tuple(stage.equations), atoms, name=name)
+    return Staged(program, tuple(value for _, value in captured), stage.axes)
 
 
 def is_kept() -> bool:

@@ -51,9 +51,9 @@ def _program(program: Program, numbered: dict[Program, int]) -> Iterator[str]:
     numbers: dict[Var, int] = {}
 
     def bound(variables: Iterable[Var]) -> str:
-        listed = list(variables)
-        numbers.update(zip(listed, range(len(numbers), len(numbers) + len(listed)), strict=True))
-        return ", ".join(_type(v.type) for v in listed)
+        names = list(variables)
+        numbers.update(zip(names, range(len(numbers), len(numbers) + len(names)), strict=True))
+        return ", ".join(_type(v.type) for v in names)
 
     def atom(a: Atom) -> str:
         return _literal(a) if isinstance(a, Literal) else f"%{numbers[a]}"
@@ -74,8 +74,8 @@ def _operation(equation: Equation, numbered: dict[Program, int]) -> str:
         called = equation_program(equation)
         if called is not None:
             return f"call {_value(called, numbered)}"
-    listed = ", ".join(f"{name}={_value(params[name], numbered)}" for name in sorted(params))
-    return f"{primitive.family}.{primitive.name} {{{listed}}}"
+    settings = ", ".join(f"{name}={_value(params[name], numbered)}" for name in sorted(params))
+    return f"{primitive.family}.{primitive.name} {{{settings}}}"
 
 
 def _literal(literal: Literal) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from rune.core.evaluate import eval_program
+from rune.core.evaluate import eval_program, written_by
 from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Rule, Scatter
@@ -104,9 +104,7 @@ class _Decompose(Stage):
         """The program of a loop or branch; itself if this stage has written it."""
         if all(map(self.is_written, program.equations)):
             return program
-        return (
-            self.inner().trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name).program
-        )
+        return written_by(self.inner(), program).program
 
     def is_written(self, equation: Equation) -> bool:
         """Whether the equation is as this stage would write it."""
@@ -197,6 +195,6 @@ def decompose(
     """
 
     stage = _Decompose(None, device, routines, scatters, expansions)
-    staged = stage.trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name)
+    staged = written_by(stage, program)
     assert not staged.captured
     return staged.program

@@ -26,7 +26,7 @@ from rune.core.evaluate import eval_program
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Program, map_programs
-from rune.core.staging import Stage
+from rune.core.staging import Stage, trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, product
@@ -232,8 +232,7 @@ class _Watch(Stage):
 def _staged(wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run) -> Program:
     """The watched program of inputs of these types that `run` writes."""
     stage = _Watch(wanted, sites)
-    inputs = [stage.new_input(t) for t in types]
-    return stage.trace(lambda: stage.program(run(stage, inputs), name)).closed()
+    return trace_program(stage, lambda *inputs: run(stage, inputs), types, name).closed()
 
 
 def _plain(types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Value]], list[Value]]) -> Program:

@@ -243,7 +243,7 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
     device: where the array is to be; where x is, by default.
     copy:   True always copies, False never.
     Errors: ArgumentError if x has no such methods, or where copy=False cannot be kept;
-            DeviceError for memory of devices that rune has not, and for CUDA's if it is not dense.
+            DeviceError for memory of devices that rune lacks, and for CUDA's if it is not dense.
 
     >>> import numpy as np, rune.numpy as rnp
     >>> rnp.from_dlpack(np.arange(3, dtype="f4"))

@@ -33,12 +33,12 @@ def _run_branch(number: Value, *args: Value, branches: tuple[Program, ...]) -> l
     return eval_program(branches[chosen], args)
 
 
-def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _branch_dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The branch of the wanted results, and of the operands that some program then reads."""
-    pruned = [needed_inputs(b, wanted) for b in equation.params["branches"]]
+    pruned = [needed_inputs(b, used_results) for b in equation.params["branches"]]
     live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
     branches = tuple(with_inputs_picked(program, live_inputs) for program, _ in pruned)
-    return narrowed(equation, (True, *live_inputs), wanted, branches=branches)
+    return narrowed(equation, (True, *live_inputs), used_results, branches=branches)
 
 
 def branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...]) -> tuple[Calls, ...]:

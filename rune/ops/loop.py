@@ -30,7 +30,7 @@ from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes
-from rune.core.staging import FlatFunction, Stage, Staged
+from rune.core.staging import FlatFunction, Stage, Staged, trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, symbol
@@ -128,14 +128,14 @@ def _run_loop(*args: Value, consts: int, body: Program, condition: Program | Non
         t += 1
 
 
-def shrunk_loop(wanted: Sequence[bool], equation: Equation) -> Equation:
+def shrunk_loop(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The loop over the state that wanted results and the condition need, and the consts read."""
     params, first = equation.params, 1 + equation.params["consts"]
     body, condition = params["body"], params["condition"]
     of_condition = [False] * (1 + len(equation.operands))
     if condition is not None:
         condition, of_condition = needed_inputs(condition, (True,))
-    state = [w or c for w, c in zip_longest(wanted, of_condition[first:], fillvalue=False)]
+    state = [w or c for w, c in zip_longest(used_results, of_condition[first:], fillvalue=False)]
     while True:
         live_body, needed = needed_inputs(body, state)
         grown = [s or n for s, n in zip(state, needed[first:], strict=True)]
@@ -176,7 +176,7 @@ def stage_within(function: FlatFunction, types: Sequence[ArrayType], name: str) 
     """The program of `function`, by the rules of the stage around: while a program is lowered, in
     primitives that lower directly."""
     around = current()
-    return (around.inner() if isinstance(around, Stage) else Stage(around)).trace_program(function, types, name)
+    return trace_program(around.inner() if isinstance(around, Stage) else Stage(around), function, types, name)
 
 
 def bind_loop(

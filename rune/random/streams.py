@@ -111,6 +111,9 @@ class Taken:
         return Taken(max(self.count, other.count), {**self.names, **other.names})
 
 
+NOTHING = Taken(0, MappingProxyType({}))
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where the keys of a stream come from, as values."""
@@ -165,7 +168,7 @@ class Stream(effects.Handler):
 
     kind: ClassVar[type[effects.Effect[Array]]] = Draw
     origin: Origin  # of its first draw
-    draws: Taken = Taken(0, MappingProxyType({}))
+    draws: Taken = NOTHING
 
     def fold(self, index: int) -> Stream:
         """The stream as lane or step `index` of a transformation sees it, from its beginning.
@@ -175,24 +178,27 @@ class Stream(effects.Handler):
         """
         return Stream(self.origin.at(as_array(index, dtypes.u32)))
 
-    def answer(self, effect: object) -> Any:
+    def answer(self, effect: Draw | effects.Ask | effects.Tell) -> Any:
         """A key, the origin, or nothing for a note."""
-        match effect:
-            case Draw(name=None):
-                origin = self.origin.after(self.draws.count)
-                self.draws = self.draws.then(Taken(1, {}))
-                return origin.next_key()
-            case Draw(name=name) if name is not None:
-                self.draws = self.draws.then(Taken(0, {name: user_frame()}))
-                return self.origin.named_key(name)
-            case effects.Ask():
-                return self.origin.after(self.draws.count)
-            case effects.Tell(note=note):
-                self.draws = self.draws.then(note)
+        answer, note = _answer(effect, self.origin, self.draws.count)
+        self.draws = self.draws.then(note)
+        return answer
 
     def note(self) -> Taken:
         """What has been drawn so far."""
         return self.draws
+
+
+def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: int) -> tuple[Any, Taken]:
+    """The answer of a stream that has made `count` draws from its origin, and what that takes."""
+    match effect:
+        case Draw(name=None):
+            return origin.after(count).next_key(), Taken(1, {})
+        case Draw(name=str() as name):
+            return origin.named_key(name), Taken(0, {name: user_frame()})
+        case effects.Tell(note=note):
+            return None, note
+    return origin.after(count), NOTHING
 
 
 def _position(name: str) -> tuple[Value, Value]:

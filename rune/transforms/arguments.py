@@ -111,8 +111,8 @@ def leaf_path(number: int, treedef: tree.TreeDef) -> str:
     # A call's arguments are the pair (args, kwargs); the path within that pair is left out.
     for path, leaf in tree.leaves_with_path(marked):
         if leaf == number:
-            shown = path[1:] if isinstance(marked, tuple) and len(marked) == 2 else path
-            return tree.keystr(shown)
+            visible_path = path[1:] if isinstance(marked, tuple) and len(marked) == 2 else path
+            return tree.keystr(visible_path)
     return ""
 
 
@@ -185,17 +185,17 @@ def function_name(function: Callable[..., object]) -> str:
     return _NO_LETTERS.sub("_", name).strip("_") or "f"
 
 
-def required_number(name: str, what: str, value: object, least: float = -math.inf, most: float = math.inf) -> Any:
+def required_number(name: str, role: str, value: object, least: float = -math.inf, most: float = math.inf) -> Any:
     """`value`, if it is an array or a number in least…most.
 
     Errors: ArgumentError for any other object, and for a number out of range.
     """
     known = isinstance(value, int | float | np.generic)
     if not known and not hasattr(value, "dtype"):
-        raise ArgumentError(f"{name}: cannot use {what}={value!r} (a number required)")
+        raise ArgumentError(f"{name}: cannot use {role}={value!r} (a number required)")
     if known and not least <= float(value) <= most:
         bounds = f"{least:g}…{most:g}" if most < math.inf else f"at least {least:g}"
-        raise ArgumentError(f"{name}: cannot use {what}={value} ({bounds} required)")
+        raise ArgumentError(f"{name}: cannot use {role}={value} ({bounds} required)")
     return value
 
 

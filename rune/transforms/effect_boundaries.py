@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from rune import effects
 from rune.core.interpreter import Interpreter, type_of, use
-from rune.core.staging import Stage
+from rune.core.staging import Stage, new_input
 from rune.core.values import Value
 
 
@@ -20,7 +20,7 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
     assert isinstance(stage, Stage)
     parent = stage.parent
     assert parent is not None
-    inputs = effects.Inputs(lambda value: stage.new_input(type_of(value)), lambda: use(parent))
+    inputs = effects.Inputs(lambda value: new_input(stage, type_of(value)), lambda: use(parent))
     return effects.Recorder(inputs, index)
 
 

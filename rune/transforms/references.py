@@ -140,8 +140,8 @@ class Ref:
         raise ArgumentError(f"Ref: cannot compute with a reference ({self.type})", hint="read it: ref[...]")
 
     def __repr__(self) -> str:
-        shown = repr(self.value)
-        return f"Ref{shown.removeprefix('Array')}" if shown.startswith("Array(") else f"Ref({self.type})"
+        value_text = repr(self.value)
+        return f"Ref{value_text.removeprefix('Array')}" if value_text.startswith("Array(") else f"Ref({self.type})"
 
 
 def _require_within(ref: Ref, index: object) -> None:
@@ -218,8 +218,8 @@ class Frame:
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         self.values = [ref.value for ref in self.refs]
-        for ref, held, home, frame in reversed(self._held):
-            ref.value, ref.home, ref.frame = held, home, frame
+        for ref, content, home, frame in reversed(self._held):
+            ref.value, ref.home, ref.frame = content, home, frame
         put(Frame, self._outer)
         if error is None and self._noted:
             raise Written(tuple(self._noted.values()))

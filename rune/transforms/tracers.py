@@ -34,15 +34,15 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """The concrete value behind the tracer, if its transformation computes one; else None."""
         return None
 
-    def _refuse(self, error: type[TracerError], what: str, hint: str) -> NoReturn:
+    def _refuse(self, error: type[TracerError], action: str, hint: str) -> NoReturn:
         origin = f"\nthe value was made at {self.frame}" if self.frame else ""
-        raise error(f"tracer: cannot {what} (a traced {self.type} has no value yet){origin}", hint)
+        raise error(f"tracer: cannot {action} (a traced {self.type} has no value yet){origin}", hint)
 
-    def _read(self, error: type[TracerError], what: str, hint: str) -> Any:
+    def _read(self, error: type[TracerError], action: str, hint: str) -> Any:
         # Checked first, because a tracer that outlived its trace has its own error.
         check_live(self)
         value = self.known()
-        return self._refuse(error, what, hint) if value is None else value
+        return self._refuse(error, action, hint) if value is None else value
 
     def __bool__(self) -> bool:
         return bool(

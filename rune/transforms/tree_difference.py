@@ -16,12 +16,12 @@ def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwi
     only_in_a, only_in_b: what to say about the path of a leaf that only one of them has.
     otherwise: with a `{}` for each structure; used if the containers differ and not their leaves.
     """
-    lost, gained = _only_in(a, b), _only_in(b, a)
-    if "" not in (lost, gained):  # neither is a leaf alone
-        if lost is not None:
-            return only_in_a(lost)
-        if gained is not None:
-            return only_in_b(gained)
+    missing, extra = _only_in(a, b), _only_in(b, a)
+    if "" not in (missing, extra):  # neither is a leaf alone
+        if missing is not None:
+            return only_in_a(missing)
+        if extra is not None:
+            return only_in_b(extra)
     return otherwise.format(shown(a), shown(b))
 
 
@@ -38,8 +38,8 @@ def results_differ(expected: TreeDef, actual: TreeDef) -> str:
 
 def _only_in(a: TreeDef, b: TreeDef) -> str | None:
     """The key path of the first leaf that only the first structure has."""
-    others = set(paths(b))
-    return next((path for path in paths(a) if path not in others), None)
+    paths_of_other = set(paths(b))
+    return next((path for path in paths(a) if path not in paths_of_other), None)
 
 
 def paths(treedef: tree.TreeDef) -> list[str]:

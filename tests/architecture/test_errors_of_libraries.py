@@ -1,4 +1,4 @@
-"""A call for each place that raises in scipy, optim, tree, control, dims and transforms.
+"""A call for each place that raises in scipy, optim, tree, control, dims, transforms and sparse.
 
 errors_of_libraries.txt is the golden text. What the calls of test_errors.py or the tests of a
 function already provoke is left out.
@@ -156,7 +156,67 @@ FUNCTIONS: list[tuple[str, str]] = [
     ("a dimension without a name", "rune.dims.symbol('2n')"),
 ]
 
-CALLS = [*LINALG, *SIGNALS, *CALCULUS, *SPACE, *STATISTICS, *OPTIMIZERS, *FUNCTIONS]
+SPARSE: list[tuple[str, str]] = [
+    ("a multiple of a matrix of coordinates by an array", "rune.sparse.COO.fromdense(rnp.eye(2)) * rnp.ones(2)"),
+    ("another permutation of a matrix of coordinates", "rune.sparse.COO.fromdense(rnp.eye(2)).transpose((0, 0))"),
+    ("coordinates of a vector", "rune.sparse.coo_fromdense(x)"),
+    (
+        "sparse arrays whose shapes differ where they meet",
+        "rune.sparse.BCOO.fromdense(rnp.eye(2)) @ rune.sparse.BCOO.fromdense(rnp.eye(3))",
+    ),
+    ("an unknown format of sparse arrays", "rune.sparse.eye(2, sparse_format='magic')"),
+    ("elements of another shape", "rune.sparse.bcoo_extract(rune.sparse.BCOO.fromdense(rnp.eye(2)), rnp.eye(3))"),
+    (
+        "an unknown way with inefficient layouts",
+        "rune.sparse.bcoo_update_layout(rune.sparse.BCOO.fromdense(rnp.eye(2)), n_batch=1, on_inefficient='magic')",
+    ),
+    ("rows of a vector", "rune.sparse.BCSR.from_bcoo(rune.sparse.BCOO.fromdense(x))"),
+    (
+        "a slice beyond a sparse array",
+        "rune.sparse.bcoo_slice(rune.sparse.BCOO.fromdense(rnp.eye(2)), start_indices=(0, 0), limit_indices=(3, 3))",
+    ),
+    (
+        "a sparse part that is too large",
+        "rune.sparse.bcoo_dynamic_slice(rune.sparse.BCOO.fromdense(rnp.eye(2)), (0, 0), (3, 3))",
+    ),
+    (
+        "long axes of a sparse array dropped",
+        "rune.sparse.bcoo_squeeze(rune.sparse.BCOO.fromdense(rnp.eye(2)), dimensions=(0,))",
+    ),
+]
+
+ROOMS: list[tuple[str, str]] = [
+    ("an image resized by an unknown method", "rune.image.resize(rnp.eye(2), (4, 4), 'magic')"),
+    (
+        "an image moved by its nearest pixels",
+        "rune.image.scale_and_translate(rnp.eye(2), (2, 2), (0, 1), rnp.ones(2), rnp.zeros(2), 'nearest')",
+    ),
+    (
+        "an image moved by other axes",
+        "rune.image.scale_and_translate(rnp.eye(2), (2, 2), (0, 1), rnp.ones(3), rnp.zeros(2), 'linear')",
+    ),
+    (
+        "a loop counted from an integer to a float that is traced",
+        "rune.jit(lambda n: rune.lax.fori_loop(0, n, lambda i, v: v, x))(2.5)",
+    ),
+    ("a reference in a reference", "rune.new_ref(rune.new_ref(x))"),
+    ("a reference written by more than it holds", "rune.new_ref(x).__setitem__(..., rnp.ones((2, 3)))"),
+    ("a reference beyond its end", "rune.new_ref(x)[7]"),
+    ("one reference twice", "rune.jit(lambda a, b: a[...] + b[...])(*[rune.new_ref(x)] * 2)"),
+    ("options of another compiler", "rune.jit(lambda v: v, compiler_options={'xla': 1})(x)"),
+    ("an array described without a dtype", "rune.ShapeDtypeStruct((2,), None)"),
+    ("an unknown kind of checks", "rune.checkify.checkify(lambda v: v, errors='magic')(x)"),
+    ("an error that is not one", "rune.checkify.check_error(x)"),
+    ("random bits from a state of another shape", "rune.lax.rng_bit_generator(rnp.zeros(3, 'u4'), (2,))"),
+    (
+        "groups of a ragged product in two axes",
+        "rune.lax.ragged_dot(rnp.eye(3), rnp.ones((2, 3, 2)), rnp.ones((2, 2), 'i4'))",
+    ),
+    ("schedules joined at too many steps", "rune.optim.join_schedules([lambda s: s], [1, 2])"),
+    ("vectors of other lengths drawn", "rune.viz.curves({'loss': (rnp.ones(3), rnp.ones(2))})"),
+]
+
+CALLS = [*LINALG, *SIGNALS, *CALCULUS, *SPACE, *STATISTICS, *OPTIMIZERS, *FUNCTIONS, *SPARSE, *ROOMS]
 
 
 def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequest):

@@ -14,7 +14,7 @@ import numpy as np
 
 from rune import dims, dtypes
 from rune.core.program import Literal, Program
-from rune.core.staging import Stage, Staged
+from rune.core.staging import Stage, trace_program
 from rune.core.types import ArrayType
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
@@ -54,14 +54,12 @@ def number(value: Any, dtype: np.dtype = dtypes.f32) -> np.ndarray:
 
 def program_of(function: Callable[..., Any], *types: ArrayType, name: str = "f") -> Program:
     """The decomposed program of a function of tracers."""
-    stage = Stage(None)
-    inputs = [stage.new_input(t) for t in types]
 
-    def run() -> Staged:
+    def run(*inputs: Any) -> list[Any] | tuple[Any, ...]:
         out = function(*inputs)
-        return stage.program(out if isinstance(out, list | tuple) else [out], name)
+        return out if isinstance(out, list | tuple) else [out]
 
-    staged = stage.trace(run)
+    staged = trace_program(Stage(None), run, types, name)
     assert not staged.captured
     return decompose(staged.program)
 

@@ -13,12 +13,10 @@ Invariant: handles never leave this file and its parts. Nothing is imported befo
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ from rune.backends.cuda import conditions
 from rune.backends.cuda.aside import Aside
 from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
-from rune.backends.cuda.devices import load, release, target_of
+from rune.backends.cuda.devices import INSTALL, load, mismatch, missing, release, target_of
 from rune.backends.cuda.driver import Device, Driver, Event
 from rune.backends.cuda.gate import Gate
 from rune.backends.cuda.kernels import STEPS
@@ -59,52 +57,23 @@ from rune.lowering.plan import Plan
 
 # 2 MiB: small blocks are cut from raw ones of this size (shared/pool.py).
 _SLAB_BYTES = 1 << 21
-_INSTALL = "pip install 'rune-ml[cuda]'"
 _INSTALL_NCCL = "pip install 'rune-ml[nccl]'"
 _loaded = Loaded("cuda")
 
 
-def _library() -> str | None:
-    """The name of the driver's library on this platform."""
-    return {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}.get(sys.platform)
-
-
-def _why_not() -> str | None:
-    """What is missing, found without importing anything."""
-    library = _library()
-    if library is None:
-        return f"there is no CUDA for {sys.platform}"
-    try:
-        # For all to see: a pycuda that was built without a driver does not name the library.
-        ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
-    except OSError:
-        return f"no NVIDIA driver ({library} cannot be loaded); with one: {_INSTALL}"
-    # A parent of a dotted name is imported to look into it, and may be missing itself.
-    for module in ("cuda", "cuda.bindings"):
-        if find_spec(module) is None:
-            return f"{module} is not installed; {_INSTALL}"
-    return None
-
-
 def probe() -> tuple[list[Target], str | None]:
     """The CUDA devices, in the driver's order."""
-    why = _why_not()
+    why = missing()
     if why is not None:
         return [], why
     try:
         _loaded.check()
-        compiler, driver = version(), release(load().get_driver_version())
-        # A driver loads code of its own major version of CUDA and of older ones.
-        if driver[0] < compiler[0]:
-            return [], (
-                f"the driver is of CUDA {driver[0]} and loads no code of NVRTC {compiler[0]}; "
-                f"update it, or pip install nvidia-cuda-nvrtc-cu{driver[0]} "
-                f"'cuda-bindings<{compiler[0]}'"
-            )
-        devices = load().Device
-        targets = [target_of(n, load()) for n in range(devices.count())]
+        why = mismatch(version(), release(load().get_driver_version()))
+        if why is not None:
+            return [], why
+        targets = [target_of(n, load()) for n in range(load().Device.count())]
     except ImportError as error:
-        return [], f"cuda-bindings, NVRTC or pycuda cannot be loaded ({error}); {_INSTALL}"
+        return [], f"cuda-bindings, NVRTC or pycuda cannot be loaded ({error}); {INSTALL}"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"the NVIDIA driver fails ({type(error).__name__}: {error})"
     return targets, None if targets else "the NVIDIA driver has no device"

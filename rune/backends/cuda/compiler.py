@@ -48,7 +48,7 @@ def supported() -> tuple[int, ...]:
 def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
     """What to compile for: machine code "sm_86", or PTX "compute_120".
 
-    Of 9.0 it is "sm_90a", which has what later devices have not: products of warp groups.
+    Of 9.0 it is "sm_90a", which has what later devices lack: products of warp groups.
 
     Errors: DeviceError for a device older than all that is known.
 

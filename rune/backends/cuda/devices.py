@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import sys
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,6 +18,43 @@ from rune.backends.cuda.by_bindings import BindingsDriver, call
 from rune.backends.cuda.driver import Driver
 from rune.lowering.codegen.c.cuda import CUDA_C
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
+
+INSTALL = "pip install 'rune-ml[cuda]'"
+
+
+def _library() -> str | None:
+    """The name of the driver's library on this platform."""
+    return {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}.get(sys.platform)
+
+
+def missing() -> str | None:
+    """Why there can be no device, found without importing anything; None where there may be one."""
+    library = _library()
+    if library is None:
+        return f"there is no CUDA for {sys.platform}"
+    try:
+        # For all to see: a pycuda that was built without a driver does not name the library.
+        ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
+    except OSError:
+        return f"no NVIDIA driver ({library} cannot be loaded); with one: {INSTALL}"
+    # A parent of a dotted name is imported to look into it, and may be missing itself.
+    for module in ("cuda", "cuda.bindings"):
+        if find_spec(module) is None:
+            return f"{module} is not installed; {INSTALL}"
+    return None
+
+
+def mismatch(compiler: tuple[int, int], driver: tuple[int, int]) -> str | None:
+    """Why code of this version of NVRTC does not load; None where it does.
+
+    A driver loads code of its own major version of CUDA and of older ones.
+    """
+    if driver[0] >= compiler[0]:
+        return None
+    return (
+        f"the driver is of CUDA {driver[0]} and loads no code of NVRTC {compiler[0]}; "
+        f"update it, or pip install nvidia-cuda-nvrtc-cu{driver[0]} 'cuda-bindings<{compiler[0]}'"
+    )
 
 
 @functools.cache

@@ -146,15 +146,15 @@ def switch(
     return _choose("switch", names, number, branches, arguments)
 
 
-def _scalar(name: str, what: str, value: object, allowed: frozenset[np.dtype], kind: str) -> Value:
+def _scalar(name: str, role: str, value: object, allowed: frozenset[np.dtype], kind: str) -> Value:
     """The value, if it is an array or number of rank 0 and of an allowed dtype."""
     leaves, treedef = tree.flatten(value)
     if treedef.num_nodes != 1 or not leaves:
-        raise ArgumentError(f"{name}: cannot take {type(value).__name__} as {what}")
+        raise ArgumentError(f"{name}: cannot take {type(value).__name__} as {role}")
     (scalar,) = value_leaves(name, leaves, treedef)
     scalar_type = type_of(scalar)
     if scalar_type.shape or scalar_type.dtype not in allowed:
-        raise ArgumentError(f"{name}: cannot take {scalar_type} as {what} (rank 0, {kind} required)")
+        raise ArgumentError(f"{name}: cannot take {scalar_type} as {role} (rank 0, {kind} required)")
     return scalar
 
 
@@ -182,9 +182,9 @@ def _choose(
     functions: Sequence[Callable[..., object]],
     operands: Sequence[object],
 ) -> Any:
-    chosen = in_python.branch(number, functions) if in_python.is_asked_for() else None
-    if chosen is not None:
-        return tree.map(opened, chosen(*operands))
+    constant_branch = in_python.branch(number, functions) if in_python.is_asked_for() else None
+    if constant_branch is not None:
+        return tree.map(opened, constant_branch(*operands))
     if not references.are_there():
         return _chosen(name, labels, number, functions, operands)
     functions, operands = beside(functions, operands)

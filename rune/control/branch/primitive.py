@@ -89,8 +89,8 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
 
 
 def _interpret(evaluate: Callable[..., list], number: SupportsInt, *operands: Value, branches: Branches):
-    chosen = sorted((0, int(number), len(branches) - 1))[1]
-    return evaluate(branches[chosen], operands)
+    nearest = sorted((0, int(number), len(branches) - 1))[1]
+    return evaluate(branches[nearest], operands)
 
 
 def _bind(number: object, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Value]) -> list[Array]:
@@ -136,11 +136,11 @@ def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[
 
 def _chosen(number: Value, results: Sequence[Sequence[Value]]) -> list[Value]:
     """The results of the branch of that number, or of the nearest."""
-    *others, chosen = results
-    for i, outs in reversed([*enumerate(others)]):
+    *outs_before_last, selection = results
+    for i, outs in reversed([*enumerate(outs_before_last)]):
         is_here = le(number, np.int32(i))
-        chosen = [select(fit(is_here, type_of(x).shape), x, y) for x, y in zip(outs, chosen, strict=True)]
-    return [*chosen]
+        selection = [select(fit(is_here, type_of(x).shape), x, y) for x, y in zip(outs, selection, strict=True)]
+    return [*selection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,7 @@ def _partial(
 @per_program
 def _transpose_branches(first: Program, others: Branches, linear: Flags, nonzero: Flags) -> tuple[Branches, Flags]:
     branches = (first, *others)
+    # All branches have the same results, so an operand has a cotangent if any branch gives it one.
     nonzero_operands = union(*(transpose_program(b, linear, nonzero)[1] for b in branches))
     transposed = (transpose_program(b, linear, nonzero, nonzero_operands)[0] for b in branches)
     return tuple(transposed), nonzero_operands
@@ -239,8 +240,9 @@ def _batch(
     batched: Sequence[bool], size: Size, number: Value, *operands: Value, branches: Branches
 ) -> tuple[Sequence[Value], Sequence[bool]]:
     if batched[0]:
-        sources, chosen = _split_off(branches[0], branches[1:])
-        outs = iter(_every_branch(batched[1:], size, number, operands, chosen))  # without results they may have checks
+        sources, remainders = _split_off(branches[0], branches[1:])
+        # Branches that are left without results run all the same: they may have checks.
+        outs = iter(_every_branch(batched[1:], size, number, operands, remainders))
         results = [next(outs) if n is None else operands[n] for n in sources]
         return results, [n is None or batched[1 + n] for n in sources]
     branch_size = own_size(size, *branches)
@@ -255,8 +257,8 @@ def _split_off(first: Program, others: Branches) -> tuple[tuple[int | None, ...]
     places: list[dict[Atom, int]] = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
     rows = zip(*[[p.get(v) for v in b.outputs] for b, p in zip(branches, places)], strict=True)
     sources = tuple(row[0] if len({*row}) == 1 else None for row in rows)
-    chosen = tuple(n is None for n in sources)
-    return sources, tuple(replace(b, outputs=tuple(pick(b.outputs, chosen))) for b in branches)
+    differs = tuple(n is None for n in sources)
+    return sources, tuple(replace(b, outputs=tuple(pick(b.outputs, differs))) for b in branches)
 
 
 def _every_branch(
@@ -268,11 +270,11 @@ def _every_branch(
     number = max(min(number, np.int32(len(branches) - 1)), np.int32(0))
     outs: Sequence[Value] = []
     for i, b in enumerate(branches):
-        chosen = eq(number, np.int32(i))
+        is_here = eq(number, np.int32(i))
         # On operands that its author never meant, a loop might not end.
         run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
-        results = run(chosen, b, batched, size, operands)
-        outs = [select_lanes(chosen, n, o) for n, o in zip(results, outs)] if i else results
+        results = run(is_here, b, batched, size, operands)
+        outs = [select_lanes(is_here, n, o) for n, o in zip(results, outs)] if i else results
     return outs
 
 
@@ -282,9 +284,9 @@ def _is_loop(equation: Equation) -> bool:
 
 
 def _on_every_lane(
-    chosen: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+    is_here: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    guarded_operands = [guarded(chosen, x, lanes, size) for x, lanes in zip(operands, batched)]
+    guarded_operands = [guarded(is_here, x, lanes, size) for x, lanes in zip(operands, batched)]
     flags = tuple(lanes for _, lanes in guarded_operands)
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, flags, own_size(size, branch), forced)
@@ -292,13 +294,13 @@ def _on_every_lane(
 
 
 def _if_chosen(
-    chosen: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+    is_here: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> Sequence[Value]:
     """The branch, if any lane chose it; the other lanes borrow the operands of one that did."""
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
-    borrowed_operands = borrowed(chosen, operands, batched)
-    any_lane = convert(reduce_or(chosen, axes=(0,)), dtype=dtypes.i32)
+    borrowed_operands = borrowed(is_here, operands, batched)
+    any_lane = convert(reduce_or(is_here, axes=(0,)), dtype=dtypes.i32)
     return _bind(any_lane, (_zeros(rewritten), rewritten), [{}, {}], borrowed_operands)
 
 
@@ -313,17 +315,18 @@ def _zeros(program: Program) -> Program:
 
 
 @per_program
-def _prune_branches(first: Program, others: Branches, wanted: Flags) -> tuple[Branches, Flags]:
-    pruned = [needed_inputs(b, wanted) for b in (first, *others)]
-    needed = union(*(flags for _, flags in pruned))
-    branches = (with_inputs_picked(p, needed) for p, _ in pruned)
-    return tuple(branches), needed
+def _prune_branches(first: Program, others: Branches, used_outputs: Flags) -> tuple[Branches, Flags]:
+    # All branches take the same operands: one that a single branch reads stays an input of all.
+    pruned = [needed_inputs(b, used_outputs) for b in (first, *others)]
+    used_inputs = union(*(flags for _, flags in pruned))
+    branches = (with_inputs_picked(p, used_inputs) for p, _ in pruned)
+    return tuple(branches), used_inputs
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     first, *others = equation.params["branches"]
-    branches, needed = _prune_branches(first, tuple(others), tuple(wanted))
-    return narrowed(equation, (True, *needed), wanted, branches=branches)
+    branches, used_inputs = _prune_branches(first, tuple(others), tuple(used_results))
+    return narrowed(equation, (True, *used_inputs), used_results, branches=branches)
 
 
 def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:

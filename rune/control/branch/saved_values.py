@@ -26,18 +26,18 @@ def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Re
         return Replay(equation, None, equation.results)
     slots, places = slots_for([types_of(saved) for _, _, saved in splits])
     count, operands = len(equation.results), len(branches[0].inputs)
-    forward, again = [], []
+    forward, recomputation = [], []
     for (first, second, saved), branch_slots in zip(splits, places, strict=True):
         forward.append(with_slots(first, count, branch_slots, slots))
         again_types = (*second.input_types[:operands], *slots)
         # Every replayed branch takes all slots, and reads its own.
-        read = (*range(operands), *(operands + i for i in branch_slots))
-        again.append(with_inputs(second, read, again_types))
+        input_positions = (*range(operands), *(operands + i for i in branch_slots))
+        recomputation.append(with_inputs(second, input_positions, again_types))
         assert len(saved) == len(branch_slots)
     slot_vars = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
     return Replay(
         replace(equation, results=(*equation.results, *slot_vars), params={"branches": tuple(forward)}),
-        replace(equation, operands=(*equation.operands, *slot_vars), params={"branches": tuple(again)}),
+        replace(equation, operands=(*equation.operands, *slot_vars), params={"branches": tuple(recomputation)}),
         slot_vars,
     )
 

@@ -142,6 +142,7 @@ def _operator_tangents(
     if not any(nonzero):
         return [None] * len(x)
     program, nonzero_results = jvp_program(operator, nonzero)
+    # The first results are A x itself, which b is already; the tangents stand behind.
     outs = iter(eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :])
     return [next(outs) if is_nonzero else None for is_nonzero in nonzero_results]
 
@@ -170,6 +171,7 @@ def _transpose(
             "custom_linear_solve: cannot transpose (no transpose_solve)",
             hint="pass transpose_solve=, or symmetric=True",
         )
+    # Aᵀ y = x̄ is a linear solve again, with both pairs of programs exchanged.
     filled = [zeros_of(t) if ct is None else ct for ct, t in zip(cts, b, strict=False)]
     outs = linear_solve(
         *known, *filled, consts=consts, operator=transposed[0], program=transposed[1], transposed=(operator, program)
@@ -210,8 +212,8 @@ def _calls(
     *args: object, program: Program, operator: Program, transposed: tuple[Program, ...], **_: object
 ) -> tuple[Calls, ...]:
     """The solution is computed; the operator and the transposed two serve derivatives."""
-    others = (Calls(p, args, Runs.NEVER) for p in (operator, *transposed))
-    return (Calls(program, args, Runs.ONCE), *others)
+    solver_calls = (Calls(p, args, Runs.NEVER) for p in (operator, *transposed))
+    return (Calls(program, args, Runs.ONCE), *solver_calls)
 
 
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:

@@ -107,6 +107,7 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
     odd = _prefixes(combine, pairs, axes)  # those that end at 1, 3, 5, ...
     # A prefix that ends at 2, 4, ... is the one before it, combined with one more slice.
     later = combine(cut(odd, 0, (n - 1) // 2), cut(x, 2, n, 2)) if n > 2 else []
+    # Slice 0 is its own prefix, and nothing stands before it.
     first = cut(x, 0, 1)
     even = [concatenate(f, v, axis=a) for f, v, a in zip(first, later, axes)] if later else first
     return [_interleaved(e, o, a, n) for e, o, a in zip(even, odd, axes)]
@@ -128,6 +129,6 @@ def _interleaved(even: object, odd: object, axis: int, count: int) -> Any:
     if type_of(odd).shape[axis] < shape[axis]:
         odd = concatenate(odd, _slice(even, axis, 0, 1, 1), axis=axis)  # cut off again below
     pair = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-    both = concatenate(reshape(even, shape=pair), reshape(odd, shape=pair), axis=axis + 1)
-    interleaved = reshape(both, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
+    pairs = concatenate(reshape(even, shape=pair), reshape(odd, shape=pair), axis=axis + 1)
+    interleaved = reshape(pairs, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
     return _slice(interleaved, axis, 0, count, 1)

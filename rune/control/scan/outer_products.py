@@ -73,6 +73,8 @@ def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
     producers = {v: e for e in body.equations for v in e.results}
     factor_rows = _Rows(list(rows), set(shared), producers)
     products = tuple(factor_rows.products(t, a) for t, a in zip(totals, next_totals, strict=True))
+    # A total that is deferred is no longer a carry: its factors leave the loop as rows, and one
+    # product behind the loop adds up all steps.
     is_deferred = tuple(p is not None for p in products)
     factors = factor_rows.rows[len(rows) :]
     inputs = (*shared, *state, *omit(totals, is_deferred), *rows)

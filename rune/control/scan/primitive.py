@@ -301,12 +301,12 @@ def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -
 # --- unused results ---------------------------------------------------------------------------
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     params = equation.params
     counts = params["consts"], params["carries"]
-    body, needed_inputs, carries = prune_body(params["body"], counts, tuple(wanted))
+    body, needed_inputs, carries = prune_body(params["body"], counts, tuple(used_results))
     changed = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
-    return narrowed(equation, needed_inputs, (*carries, *wanted[counts[1] :]), **changed)
+    return narrowed(equation, needed_inputs, (*carries, *used_results[counts[1] :]), **changed)
 
 
 def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:

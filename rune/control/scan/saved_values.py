@@ -19,14 +19,14 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | None:
     """The rule of scan. sizes: the values of its body's sizes."""
     params = equation.params
-    forward, again, saved = split_kept(params["body"], keeps)
-    if forward.equations == again.equations:  # nothing inside is saved
+    forward, recomputation, saved = split_kept(params["body"], keeps)
+    if forward.equations == recomputation.equations:  # nothing inside is saved
         return None
-    if not again.equations:  # everything computed inside is saved, so the results are too
+    if not recomputation.equations:  # everything computed inside is saved, so the results are too
         return Replay(equation, None, equation.results)
-    count, carries = len(again.outputs), params["carries"]
+    count, carries = len(recomputation.outputs), params["carries"]
     # A saved value that is also a result is stacked once.
-    result_vars = dict(zip(again.outputs[carries:], equation.results[carries:], strict=True))
+    result_vars = dict(zip(recomputation.outputs[carries:], equation.results[carries:], strict=True))
     extra = [v for v in saved if v not in result_vars]
     rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in extra]
     stacked_vars = {**result_vars, **dict(zip(extra, rows, strict=True))}
@@ -36,13 +36,13 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
         results=(*equation.results, *rows),
         params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
     )
-    is_saved = tuple(i >= carries and a in saved for i, a in enumerate(again.outputs))
+    is_saved = tuple(i >= carries and a in saved for i, a in enumerate(recomputation.outputs))
     # The replayed loop has no results that were saved: they are there already.
     replay = replace(
         equation,
         operands=(*equation.operands, *saved_rows),
         results=tuple(omit(equation.results, is_saved)),
-        params={**params, "body": replace(again, outputs=tuple(omit(again.outputs, is_saved)))},
+        params={**params, "body": replace(recomputation, outputs=tuple(omit(recomputation.outputs, is_saved)))},
     )
     return Replay(saving, replay, tuple(dict.fromkeys(saved_rows)))
 

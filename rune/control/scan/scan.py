@@ -214,10 +214,12 @@ def _scanned(
         carry.check_tree(body.carry_tree)
         return traced
 
+    # A weak first value takes the dtype of what comes out, and the body is traced again with that.
     values, traced = settle(trace_body, first)
     types = [type_of(v) for v in values]
     carry.check(types, traced)
     traced.tell()
+    # The number of the step is carried only if the body asked for it, as a draw without a key does.
     carries = [*traced.counter, *values]
     outs = scan_primitive(
         *traced.captured,

@@ -138,6 +138,7 @@ def calls(*args: Any, step: Program, linear_step: Program, **counts: object) -> 
     grouped = LinearOperands.of(args, counts)
     carry = tuple(None for _ in grouped.checkpoints)
     linear_operands = (*grouped.shared, *grouped.linear_consts, *grouped.linear_carry)
+    # A checkpoint is a row, and residuals come from the other program: neither is an operand.
     residuals = tuple(None for _ in step.outputs[len(carry) :])
     return (
         Calls(step, (*grouped.step_consts, *carry), Runs.LOOP),
@@ -311,10 +312,10 @@ class _Pruned:
 
 
 @per_program
-def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], wanted: Flags) -> _Pruned:
+def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], used_outputs: Flags) -> _Pruned:
     consts, shared, checkpoints, linear_consts = counts
     linear_counts = shared + linear_consts, len(linear.outputs)
-    small_linear, linear_inputs, carries = prune_body(linear, linear_counts, wanted)
+    small_linear, linear_inputs, carries = prune_body(linear, linear_counts, used_outputs)
     need_shared, need_linear_consts, _, residuals = parts(linear_inputs, shared, linear_consts, len(linear.outputs))
     # The step needs to yield only the residuals that are still read.
     small_step, step_inputs, _ = prune_body(step, (consts, checkpoints), (*(False,) * checkpoints, *residuals))
@@ -325,11 +326,11 @@ def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], w
     return _Pruned(small_step, small_linear, needed)
 
 
-def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The equation of those linear carries that the wanted results need."""
     params = equation.params
     counts = LinearOperands.of(equation.operands, params).counts
-    pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(wanted))
+    pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(used_results))
     needed = pruned.needed
     return narrowed(
         equation,

@@ -83,9 +83,10 @@ def _split(loop: Loop, unknown: LoopOperands[bool]) -> SplitBody | None:
     """The body split, or None if the number of steps depends on what is unknown."""
     _, consts, carries = loop.counts
     split = split_body(loop.body, (consts, carries), (*unknown.body_consts, *unknown.carry))
-    _, read = needed_inputs(loop.condition, (True,))
+    _, condition_inputs = needed_inputs(loop.condition, (True,))
+    # A carry that the body makes unknown is unknown to the condition too, from the second step on.
     condition_unknown = (*unknown.condition_consts, *split.carries)
-    return None if any(u and r for u, r in zip(condition_unknown, read)) else split
+    return None if any(u and r for u, r in zip(condition_unknown, condition_inputs)) else split
 
 
 def _run_known(

@@ -267,6 +267,7 @@ def _consts_of_freezing(
 
     A lane that takes no step borrows the last two from a lane that does.
     """
+    # On values of a lane that is done at once, a loop within the body might not end.
     (is_going,) = eval_program(lanes.lane_condition, [*loop.condition_consts, *carry])
     flags = [*batched.body_consts, *lanes.carries]
     lane_values = borrowed(is_going, [*loop.body_consts, *carry], flags)
@@ -359,25 +360,25 @@ class _Pruned:
 
 
 @per_program
-def _pruned(body: Program, condition: Program, counts: tuple[int, int, int], wanted: Flags) -> _Pruned:
+def _pruned(body: Program, condition: Program, counts: tuple[int, int, int], used_outputs: Flags) -> _Pruned:
     condition_consts, consts, count = counts
-    small_condition, read = needed_inputs(condition, (True,))
+    small_condition, condition_inputs_read = needed_inputs(condition, (True,))
     # The condition decides when to stop, so the carries that it reads are wanted too.
-    carries = tuple(w or r for w, r in zip(wanted, read[condition_consts:]))
+    carries = tuple(w or r for w, r in zip(used_outputs, condition_inputs_read[condition_consts:]))
     small_body, body_inputs, carries = prune_body(body, (consts, count), carries)
-    condition_inputs = (*read[:condition_consts], *carries)
+    condition_inputs = (*condition_inputs_read[:condition_consts], *carries)
     return _Pruned(
         with_inputs_picked(small_condition, condition_inputs),
         small_body,
-        LoopOperands(list(read[:condition_consts]), list(body_inputs[:consts]), list(carries)),
+        LoopOperands(list(condition_inputs_read[:condition_consts]), list(body_inputs[:consts]), list(carries)),
     )
 
 
-def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The loop over the carries that wanted results and the condition need."""
     params = equation.params
     counts = params["condition_consts"], params["body_consts"], len(equation.results)
-    pruned = _pruned(params["body"], params["condition"], counts, tuple(wanted))
+    pruned = _pruned(params["body"], params["condition"], counts, tuple(used_results))
     needed = pruned.needed
     return narrowed(
         equation,

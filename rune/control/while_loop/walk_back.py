@@ -105,6 +105,7 @@ def transpose(
     linear_step: Program = params["linear_step"]
     counts = len(types.shared) + len(types.linear_consts), len(types.linear_carry)
     residuals = len(linear_step.inputs) - sum(counts)
+    # Shared values and residuals are known here: the step is linear in its consts and its carry.
     linear_inputs = (
         *(False,) * len(types.shared),
         *(True,) * (len(types.linear_consts) + len(types.linear_carry)),
@@ -119,8 +120,8 @@ def transpose(
     carry_cts, const_cts = parts(first_cts, sum(step.carries))
     # Linear consts and the linear carry are the last operands.
     operand_cts = [*scatter(const_cts, step.consts), *scatter(carry_cts, step.carries)]
-    others = len(operands) - len(operand_cts)
-    return [None] * others + [ct if linear else None for ct, linear in zip(operand_cts, is_linear[others:])]
+    leading = len(operands) - len(operand_cts)
+    return [None] * leading + [ct if linear else None for ct, linear in zip(operand_cts, is_linear[leading:])]
 
 
 def _walk(
@@ -171,6 +172,7 @@ def _walk_body(
         number, stack, carry = sub(state.remaining, ONE), None, []
         if state.stack is not None:
             stack, carry = _carry_before(while_, next_carry_of, number, inputs, state.stack, capacity)
+        # A step whose residuals do not depend on the carry has no checkpoints, and needs no stack.
         residuals = eval_program(residuals_of, [*inputs.step_consts, *carry])
         cts = eval_program(transposed_step, [*inputs.shared, *state.cts, *residuals])
         return _WalkState(number, stack, cts).flat()

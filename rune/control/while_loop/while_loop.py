@@ -296,8 +296,8 @@ def _of_one_dtype(lower: Value, upper: Value) -> list[Value]:
     types = type_of(lower), type_of(upper)
     kinds = dtypes.INTEGER, dtypes.FLOATING
     if not any(all(not t.shape and t.dtype in kind for t in types) for kind in kinds):
-        asked = "two integers or two floats of rank 0 required"
-        raise ArgumentError(f"fori_loop: cannot count from {types[0]} to {types[1]} ({asked})")
+        requirement = "two integers or two floats of rank 0 required"
+        raise ArgumentError(f"fori_loop: cannot count from {types[0]} to {types[1]} ({requirement})")
     return promoted("fori_loop", lower, upper)
 
 

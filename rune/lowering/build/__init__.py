@@ -128,6 +128,7 @@ def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
 def _default_walk(flat: Kernel, target: Target) -> Schedule:
     """The default without the threads that share a point, which depend on what it does."""
     choice, item = choices(target), _widest(flat)
+    # The first form that the kernel fits is taken, so the most particular ones come first.
     squares = choose_squares(flat, choice.square_side, choice.square_lanes)
     if squares is not None:
         return Schedule(squares=squares)
@@ -135,6 +136,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         return turning
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)
     vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
+    # A GPU's threads are its lanes: in place of vectors of columns, each reads neighbours at once.
     if vectors is None and choice.access_bytes:
         vectors = choose_neighbours(flat, choice.access_bytes, target.cores * choice.full_threads // 2)
     if vectors is not None:
@@ -164,6 +166,7 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     if schedule.rows is not None:
         flat = in_rows(flat, schedule.rows)
     point = loops.body(flat.body, loops.row_sizes(flat.body), stored)
+    # Neighbours of one thread load first and compute later, so that their accesses can join.
     if schedule.vectors is not None and schedule.vectors.lanes == 1:
         point = list(apart(point, {a.name for a in flat.domain} | names_bound(point)))
     return list(flat.domain), point

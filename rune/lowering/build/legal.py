@@ -195,6 +195,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if tile is None or tile.apart or schedule.share is not None:
         yield stage, "it needs a tile that is not apart, and points that threads do not share"
         return
+    # What is against the tile itself is said once, by the tile.
     subgroup = _threads(schedule.units)
     if next(_to_tile(kernel, tile, subgroup), None) is not None:
         return
@@ -215,6 +216,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if stage.twice and (schedule.units or cut % stage.depth != 0):
         yield stage, f"units have two panels anyway, and other rounds are whole, not {stage.depth} of {cut}"
         return
+    # A group has stage.rows x stage.columns tiles, each multiplied by a thread or by a subgroup.
     threads = stage.rows * stage.columns * subgroup
     if not 2 <= threads <= most:
         yield stage, f"{threads} threads are not within 2 to {most}, as on {target.name}"
@@ -273,6 +275,7 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
 
 
 def _depth(stage: Stage, dot: Reduce) -> Size:
+    # Axes of the sum behind the staged one are whole in each panel, and multiply its depth.
     behind = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
     return prod((stage.depth, *(a.size for a in itertools.islice(behind, 1, None))))
 
@@ -286,6 +289,7 @@ def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduc
     if units.buffers < LEAST_BUFFERS:
         yield units, f"there are {LEAST_BUFFERS} buffers at least"
     rows = next(a.size for a in kernel.domain if a.name == tile.row_axis)
+    # Groups abreast walk the same columns, so rows of groups have to come in whole bundles.
     groups = -(-rows // max(1, tile.rows * stage.rows))
     if units.abreast < 1 or (units.abreast > 1 and not (isinstance(groups, int) and groups % units.abreast == 0)):
         yield units, f"{units.abreast} do not divide {groups} rows of groups"

@@ -35,6 +35,7 @@ def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
         return None
     (reduce,), axis = reduces, kernel.domain[-1]
     columns = cost.count(tuple(a.size for a in reduce.axes))
+    # A long row keeps its lanes busy alone, and a dot has tiles for this.
     is_long = columns > MOST_COLUMNS or reduce.contract or not copies_alone(kernel)
     if is_long or not isinstance(axis.size, int) or axis.size % ROWS:
         return None

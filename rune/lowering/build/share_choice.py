@@ -153,6 +153,7 @@ def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
         if isinstance(loop, For) and loop.kind is Kind.VECTOR
         for index in _indices(loop.body)
     ]
+    # Rows: the loop takes neighbouring elements. Columns: neighbouring points do.
     along = any(_is_next(inner) and not _is_near(outer) for inner, outer in steps)
     across = any(isinstance(outer, int) and outer == columns and not _is_near(inner) for inner, outer in steps)
     if along == across:

@@ -75,6 +75,7 @@ def combined(lets: Sequence[Let], sums: Mapping[str, str], team: Team) -> tuple[
 
     sums: how parts are combined, by the name of the thread's own
     """
+    # About the root of the count: two short rounds of additions instead of one long chain.
     first = 1 << (team.count.bit_length() - 1) // 2 if team.count > FEW else team.count
     memory, stores, middle, results = [], list[Stmt](), list[Stmt](), list[Stmt]()
     for let in lets:

@@ -49,6 +49,7 @@ def choose_units(flat: Kernel, target: Target) -> Schedule | None:
     candidates = [c for m in merges for c in _candidates(flat, m, target)]
     if has_teams(factor_dtype(dot), target):
         candidates += [c for m in merges for c in team_candidates(flat, m, target)]
+    # The check costs more than the estimate: candidates are checked best first, until one passes.
     ranked = sorted(candidates, key=lambda c: c[0])
     return next((s for _, s in ranked if is_legal(flat, s, target) and _is_fed(flat, s)), None)
 

@@ -56,11 +56,13 @@ def choose_neighbours(kernel: Kernel, access_bytes: int, points: int) -> Vectors
     last = kernel.domain[-1]
     item = max(b.type.dtype.itemsize for b in (*kernel.inputs, *kernel.outputs))
     count = min(MOST_NEIGHBOURS, access_bytes // item)
+    # A point that adds up many elements is work enough alone; a small one is not.
     reads = max((cost.count(tuple(a.size for a in inner_axes(s))) for s in kernel.body), default=1)
     if count < 2 or not isinstance(last.size, int) or last.size % count:
         return None
     if cost.count(tuple(a.size for a in kernel.domain)) * reads < points * count:
         return None
+    # A wide access has to begin at a multiple of its length, in every array that is walked.
     runs = list(_runs(kernel, last, count))
     return Vectors(count, 1) if runs and all(runs) else None
 

@@ -81,7 +81,7 @@ class Interval:
     """Which members of a level touched each element of a storage since the last barrier.
 
     For each element, the last writer, the only reader and the only one that changed it atomically;
-    None until there is one. Reads alone are no race: they wait until somebody writes.
+    None until there is one. Reads alone are not a race: they wait until somebody writes.
     """
 
     writer: np.ndarray | None = None

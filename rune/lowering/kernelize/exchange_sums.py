@@ -108,6 +108,7 @@ class _Exchange:
         if not is_static(products) or products > cost.SUM_COLUMNS:
             return None
         axes = _operand_axes(equation, places)
+        # sum_j w[i,j] (a[i] · b[j]) is a[i] · sum_j w[i,j] b[j] only where a does not vary along j.
         for b in (0, 1):
             free = free_axes(equation.operands[b].type.ndim, contracting[b], batch[b])
             if [axes[b][n] for n in free] == [along]:

@@ -238,6 +238,7 @@ def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
             return "a stream has other columns"
         if any(inner[q] for q in places if state.roots[q].kind is Kind.MAP and (q, m) in state.aligned):
             return "a stream keeps no rows but its sums"
+    # A sum has no columns at all, so whoever reads it may have any; columns are read one for one.
     for q, r in _edges(state, first, second):
         if tuple(state.aligned[q, r][k] for k in inner[q]) != (inner[r] if inner[q] else ()):
             return "the sums of a stream are not read column by column"
@@ -270,6 +271,7 @@ def _is_stream(state: Fusion, group: Group) -> bool:
 
 def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
     """The axes of both domains that walk in step along every edge between them."""
+    # None until the first edge: agreeing with nothing yet is not the same as agreeing on no axis.
     pairs: dict[int, int] | None = None
     for q, r in _edges(state, first, second):
         aligned, here = state.aligned[q, r], {}
@@ -300,6 +302,8 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
     if any(r.kind is Kind.DOT for r in roots):
         return "a dot keeps its whole domain"
     places = _places(first, 0, pairs) | _places(second, 1, pairs)
+    # Axes that are not common run inside each point. Where an outer one does and the innermost does
+    # not, a point walks down a column; its neighbours walk beside it, which suits sums alone.
     columns = any(_is_strided(state.roots[m], places[m]) for m in members)
     if columns and (not any(r.kind is Kind.REDUCE for r in roots) or _needs_rows(state, places)):
         return "one would walk through the other's columns"

@@ -99,6 +99,7 @@ def is_computed_where_read(
             if not isinstance(operand, Var) or not operand.type.shape:
                 continue
             maker = definitions.get(operand)
+            # A value in memory costs a load wherever it is read, however it was computed.
             if maker is None or operand in stored:
                 loads.add(operand)
             elif maker not in visited:

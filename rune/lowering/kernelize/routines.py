@@ -156,6 +156,7 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
     if all(is_ordered) or (None in natural and not any(r and not o for r, o in zip(reads, is_ordered, strict=True))):
         return None
     equations: list[Equation] = []
+    # An operand in which no index runs on in memory is packed first, if the copy is not larger.
     lhs, right = (
         w if w is not None and read else _packed_walk(side, w, right, equations)
         for w, read, (side, right) in zip(natural, reads, sides, strict=True)
@@ -171,6 +172,7 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
 def _packed_walk(side: Operand, natural: Walk | None, right: bool, equations: list[Equation]) -> Walk:
     """The operand in row-major order, but for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
+    # A batch axis of step 0 repeats one matrix, which is packed once and has step 0 again.
     repeated = tuple(axis for axis in batch if natural is not None and natural.steps[axis] == 0)
     one = apply(
         equations,

@@ -218,8 +218,10 @@ class _Former:
             return None
         if not self.fits_between(needed, forming):
             return None
+        # Weights are relative to the maximum: a stream has one, which depends on none of its sums.
         if sink.combine == "max":
             return 0 if forming.peak is None and not needed & forming.bits else None
+        # The other factor may not depend on this stream's sums, which are known at its end alone.
         others = [a for n, a in enumerate(sink.equation.operands) if n != sink.operand]
         if any(self.depends.get(a, 0) & forming.bits for a in others if isinstance(a, Var)):
             return None
@@ -373,6 +375,7 @@ class Degrees:
     def combined(self, equation: Equation, forms: Sequence[Form]) -> Form | None:
         """The form of an operation."""
         primitive = equation.primitive
+        # exp(x - m) is where the degree comes from: when m grows by d, it shrinks by exp(-d).
         if primitive is exp:
             return Form(1, bounded=True) if forms[0].is_shift else None
         if any(f.is_shift for f in forms):
@@ -383,6 +386,7 @@ class Degrees:
             return Form(forms[0].degree) if not self.needs_peak(equation.operands[1]) else None
         if primitive is neg:
             return forms[0]
+        # Terms of different degrees would need different corrections, and a sum has only one.
         if primitive in (add, sub):
             return Form(forms[0].degree) if forms[0].degree == forms[1].degree else None
         if primitive is select and not self.needs_peak(equation.operands[0]):

@@ -33,7 +33,7 @@ from rune.core.higher import subprograms
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Position, Reduction, Routine, Scatter, View
 from rune.core.program import Atom, Equation, Program, Var, map_programs
-from rune.core.staging import Stage, Staged
+from rune.core.staging import Stage, trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import MissingRule
@@ -80,9 +80,9 @@ def _split_between(border: Border, program: Program) -> Program:
         return program
     stage = Stage(None)
     types = [t for v in program.inputs for t in border.types(v.type)]
-    inputs = iter([stage.new_input(t) for t in types])
 
-    def run() -> Staged:
+    def run(*numbers: Value) -> list[Value]:
+        inputs = iter(numbers)
         env: dict[Var, Value | Parts] = {v: border.enter(v.type, inputs) for v in program.inputs}
         for equation in program.equations:
             before = len(stage.equations)
@@ -90,10 +90,9 @@ def _split_between(border: Border, program: Program) -> Program:
             # New equations keep the user's line, for errors and profiles.
             for k in range(before, len(stage.equations)):
                 stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
-        outputs = border.leave(_read(env, atom) for atom in program.outputs)
-        return stage.program(outputs, program.name)
+        return border.leave(_read(env, atom) for atom in program.outputs)
 
-    staged = stage.trace(run)
+    staged = trace_program(stage, run, types, program.name)
     assert not staged.captured
     return staged.program
 

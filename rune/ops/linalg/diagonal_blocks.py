@@ -109,7 +109,7 @@ def _diagonal_of_blocks(inverses: Value, n: Size) -> Array:
 
 
 def _within_range(a: Value, b: Value) -> tuple[Value, Value]:
-    """Both with rows times a power of two where the diagonal's reciprocal is no usual number."""
+    """Both, with rows scaled by a power of two where the diagonal has no normal reciprocal."""
     on = diagonal(a)
     size = absolute(on)
     if type_of(on).dtype in dtypes.COMPLEX:

@@ -73,9 +73,9 @@ def pmap(
     Array([0.2, 0.2], f32[2], cpu:0)
     """
     static = as_set(static_broadcasted_argnums, None)
-    there = None if backend is None else devices_of(backend)
+    backend_devices = None if backend is None else devices_of(backend)
     for device in map(device_of, devices or ()):
-        if there is not None and device not in there:
+        if backend_devices is not None and device not in backend_devices:
             raise ArgumentError(f"pmap: cannot use {device.name} (not a device of backend={backend!r})")
     name = _Unnamed() if axis_name is None else axis_name
 
@@ -92,7 +92,7 @@ def pmap(
 
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
         lanes = lanes_of(axes, [args[i] for i in dynamic], kwargs, axis_size)
-        return _dealt_out(one, lanes, out_axes, name, devices, there)
+        return _dealt_out(one, lanes, out_axes, name, devices, backend_devices)
 
     named(all_lanes, fun, "pmap")
     return jit(all_lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
@@ -104,21 +104,21 @@ def _dealt_out(
     out_axes: object,
     name: Name,
     devices: Sequence[str | Device] | None,
-    there: Sequence[Device] | None,
+    backend_devices: Sequence[Device] | None,
 ) -> R:
     """The results of all lanes, as many on each device as on the others."""
-    chosen = _devices_for(lanes.size, devices, there)
-    axis, share = LaneAxis(name, len(chosen)), lanes.size // len(chosen)
+    lane_devices = _devices_for(lanes.size, devices, backend_devices)
+    axis, share = LaneAxis(name, len(lane_devices)), lanes.size // len(lane_devices)
 
     def on_one_device(*leaves: Value) -> R:
         return on_lanes(function, replace(lanes, leaves=leaves, size=share), out_axes, axis, are_different=True)
 
-    if len(chosen) == 1 and devices is None and there is None:
+    if len(lane_devices) == 1 and devices is None and backend_devices is None:
         return on_one_device(*lanes.leaves)
     in_specs = tuple(_cut_at(axis, name) for axis in lanes.axes)
     out_specs = tree.map(lambda axis: _cut_at(axis, name), out_axes, is_leaf=lambda x: x is None)
     over_mesh = shard_map(
-        on_one_device, mesh=Mesh(chosen, name), in_specs=in_specs, out_specs=out_specs, check_vma=False
+        on_one_device, mesh=Mesh(lane_devices, name), in_specs=in_specs, out_specs=out_specs, check_vma=False
     )
     return over_mesh(*lanes.leaves)
 
@@ -129,18 +129,19 @@ def _cut_at(axis: int | None, name: Name) -> PartitionSpec:
 
 
 def _devices_for(
-    lanes: Size, devices: Sequence[str | Device] | None, there: Sequence[Device] | None
+    lanes: Size, devices: Sequence[str | Device] | None, backend_devices: Sequence[Device] | None
 ) -> tuple[Device, ...]:
     """The devices that share the lanes: those named, or the first of those that are there.
 
     Errors: ArgumentError if some would have more lanes than others.
     """
-    chosen = tuple(map(device_of, devices)) if devices is not None else tuple(there or default_devices())
+    every = map(device_of, devices) if devices is not None else backend_devices or default_devices()
+    lane_devices = tuple(every)
     if devices is None and isinstance(lanes, int) and lanes:
-        chosen = chosen[:lanes]
-    if lanes % len(chosen) != 0:
+        lane_devices = lane_devices[:lanes]
+    if lanes % len(lane_devices) != 0:
         raise ArgumentError(
-            f"pmap: cannot deal {lanes} lanes out to {len(chosen)} devices (as many for each required)",
-            hint=f"pass devices=, or lanes up to a multiple of {len(chosen)}",
+            f"pmap: cannot deal {lanes} lanes out to {len(lane_devices)} devices (as many for each required)",
+            hint=f"pass devices=, or lanes up to a multiple of {len(lane_devices)}",
         )
-    return chosen
+    return lane_devices

@@ -127,14 +127,15 @@ class Lanes:
 def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, object], axis_size: Size | None) -> Lanes:
     """The lanes of these arguments. Errors: as of `vmap`."""
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
-    wanted = _spread_axes(in_axes, tuple(args), kwargs)
-    objects = {i: x for i, (x, a) in enumerate(zip(leaves, wanted, strict=True)) if a is None and _is_passed_on(x)}
+    leaf_axes = _spread_axes(in_axes, tuple(args), kwargs)
+    objects = {i: x for i, (x, a) in enumerate(zip(leaves, leaf_axes, strict=True)) if a is None and _is_passed_on(x)}
+    # An object without lanes reaches the function as it is; a number holds its place meanwhile.
     stand_ins = [0.0 if i in objects else x for i, x in enumerate(leaves)] if objects else leaves
     stand_ins, voids = _without_voids(stand_ins)
     values = [x for i, x in enumerate(array_leaves("vmap", stand_ins, treedef)) if i not in objects]
     voids = frozenset(i - sum(k < i for k in objects) for i in voids)
-    wanted = [a for i, a in enumerate(wanted) if i not in objects]
-    where = [_checked_axis(x, a) for x, a in zip(values, wanted, strict=True)]
+    leaf_axes = [a for i, a in enumerate(leaf_axes) if i not in objects]
+    where = [_checked_axis(x, a) for x, a in zip(values, leaf_axes, strict=True)]
     return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects, voids)
 
 
@@ -180,8 +181,8 @@ def on_lanes(
     leading = [x if a is None else move_axis(x, a, 0) for x, a in zip(lanes.leaves, lanes.axes, strict=True)]
     outs, is_batched = batch_flat(flat, lanes.size, leading, [a is not None for a in lanes.axes], axis)
     # The tree of results is known now that `flat` has run.
-    wanted = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
-    placed = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
+    result_axes = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
+    placed = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, result_axes, strict=True)]
     return tree.unflatten(out_tree[0], _with_voids(placed, out_voids[0]))
 
 

@@ -187,30 +187,30 @@ class SplitCheckpoint:
 def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> SplitCheckpoint:
     """Partial evaluation of a program that saves the known values which the policy chooses."""
     split = split_program(program, unknown)
-    forward, again, saved_values = split_kept(split.known, lambda e: _is_saved(e, policy))
-    count, inputs = sum(split.known_outputs), again.inputs[: len(forward.inputs)]
-    # The residuals of the unknown part: known inputs, or values that `again` computes from these
-    # and from the saved ones. Only what that computation reads is an operand.
-    computed = iter(again.outputs[count:])
+    forward, recomputation, saved_values = split_kept(split.known, lambda e: _is_saved(e, policy))
+    count, inputs = sum(split.known_outputs), recomputation.inputs[: len(forward.inputs)]
+    # The residuals of the unknown part: known inputs, or values that `recomputation` computes from
+    # these and from the saved ones. Only what that computation reads is an operand.
+    computed = iter(recomputation.outputs[count:])
     residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
-    again, read = prune(replace(again, outputs=tuple(residuals)), [True] * len(residuals))
+    recomputation, read = prune(replace(recomputation, outputs=tuple(residuals)), [True] * len(residuals))
     read_inputs, read_saved = read[: len(inputs)], read[len(inputs) :]
     unknown_part = split.unknown
     recomputed = replace(
-        again,
-        inputs=(*again.inputs, *unknown_part.inputs[len(residuals) :]),
+        recomputation,
+        inputs=(*recomputation.inputs, *unknown_part.inputs[len(residuals) :]),
         outputs=unknown_part.outputs,
         name=f"{program.name}_again",
     )
     replaced: dict[Var, Atom] = dict(zip(unknown_part.inputs, residuals, strict=False))
-    recomputed = substitute(recomputed, replaced, (*again.equations, *unknown_part.equations))
+    recomputed = substitute(recomputed, replaced, (*recomputation.equations, *unknown_part.equations))
     saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
     outputs = (*forward.outputs[:count], *saved_outputs)
     known = replace(forward, outputs=outputs, name=f"{program.name}_known")
     # Callers pass every known input, so all of them stay, used or not.
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
     numbers = tuple(i for i, r in enumerate(read_inputs) if r)
-    return SplitCheckpoint(known, recomputed, numbers, split.known_outputs, bool(again.equations))
+    return SplitCheckpoint(known, recomputed, numbers, split.known_outputs, bool(recomputation.equations))
 
 
 def _is_saved(equation: Equation, policy: Policy) -> bool:

@@ -52,11 +52,11 @@ class Simple:
     1.3817732334136963
     """
 
-    what: str
+    choice: str
 
     def __call__(self, primitive: Primitive, *types: ArrayType, **params: object) -> bool:
         """Whether the results of this operation may be saved."""
-        return _SIMPLE[self.what](primitive, params)
+        return _SIMPLE[self.choice](primitive, params)
 
 
 _BY_NAME: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {

@@ -32,13 +32,13 @@ Keeps = Callable[[Equation], bool]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """An equation split: `forward` also yields the saved values, from which `again` computes.
+    """An equation split: `forward` also yields the saved values, and `recomputation` reads them.
 
-    Results that are saved themselves are not computed by `again`; it is None if all are saved.
+    It computes no result that is saved itself, and is None if all are saved.
     """
 
     forward: Equation
-    again: Equation | None
+    recomputation: Equation | None
     saved_values: tuple[Var, ...]
 
 
@@ -46,7 +46,7 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
     """inputs -> outputs, saved;   inputs, saved -> outputs;   and the saved variables."""
     flat = inlined(program)
     forward: list[Equation] = []
-    again: list[Equation] = []
+    recomputation: list[Equation] = []
     saved_values: list[Var] = []
     for equation in flat.equations:
         primitive = equation.primitive
@@ -56,14 +56,14 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
             saved_values += equation.results
         elif rule is not None and (replay := rule(equation, keeps)) is not None:
             forward.append(replay.forward)
-            again += [replay.again] if replay.again else []
+            recomputation += [replay.recomputation] if replay.recomputation else []
             saved_values += replay.saved_values
         else:
             forward.append(equation)
-            again.append(equation)
+            recomputation.append(equation)
     # Either side may contain unused equations, which dead-code elimination removes.
     first = flat.with_equations(forward, (*flat.outputs, *saved_values))
-    second = replace(flat, inputs=(*flat.inputs, *saved_values), equations=tuple(again))
+    second = replace(flat, inputs=(*flat.inputs, *saved_values), equations=tuple(recomputation))
     return first, second, tuple(saved_values)
 
 
@@ -91,5 +91,5 @@ def _inlined(program: Program) -> Program:
 
 def inlined(program: Program) -> Program:
     """The program with the equations of jitted functions in place of their calls."""
-    held = any(e.primitive is jit_primitive for e in program.equations)
-    return _inlined(program) if held else program
+    has_calls = any(e.primitive is jit_primitive for e in program.equations)
+    return _inlined(program) if has_calls else program

@@ -67,18 +67,18 @@ def _note(primitive: Primitive, keys: Value, place: Place) -> None:
 
 
 def _use(keys: np.ndarray, place: Place) -> None:
-    used: dict[tuple[np.dtype, int], Place] = config.used_keys()
+    uses: dict[tuple[np.dtype, int], Place] = config.used_keys()
     for number in _as_numbers(keys):
         # The dtype is part of the identity: keys of different generators may have equal words.
-        first = used.get((keys.dtype, number))
-        used[keys.dtype, number] = place
+        first = uses.get((keys.dtype, number))
+        uses[keys.dtype, number] = place
         # A finished lane of a while loop is still computed with its old key, and the result is
         # dropped.
         if first is None or (place.repeats is not None and first.repeats is place.repeats):
             continue
-        shown = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
+        key_text = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
         raise KeyReuseError(
-            f"key: cannot use a key twice ({shown}; first used at {first.frame})",
+            f"key: cannot use a key twice ({key_text}; first used at {first.frame})",
             hint="first, second = rune.random.split(key); use each of them once",
             frame=place.frame,
         )
@@ -113,23 +113,23 @@ def _equation_uses_keys(equation: Equation) -> bool:
 @per_program
 def _needed(program: Program) -> frozenset[Var]:
     """The variables whose values are needed to know which keys are used."""
-    needed: set[Atom] = set()
+    read_atoms: set[Atom] = set()
     for equation in reversed(program.equations):
         called = equation_program(equation)
         # Backwards: a value is needed if a later equation needs it.
-        if any(v in needed for v in equation.results):
-            needed.update(equation.operands)
+        if any(v in read_atoms for v in equation.results):
+            read_atoms.update(equation.operands)
         elif not _equation_uses_keys(equation):
             continue
         elif equation.primitive in NOTED:
-            needed.add(equation.operands[0])
+            read_atoms.add(equation.operands[0])
         elif called is None:
-            needed.update(equation.operands)
+            read_atoms.update(equation.operands)
         else:
             inside = _needed(called)
             pairs = zip(equation.operands, called.inputs, strict=True)
-            needed.update(a for a, v in pairs if v in inside)
-    return frozenset(a for a in needed if isinstance(a, Var))
+            read_atoms.update(a for a, v in pairs if v in inside)
+    return frozenset(a for a in read_atoms if isinstance(a, Var))
 
 
 class _Walk:

@@ -77,8 +77,8 @@ def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
         # A row-major position can be split into indices only if the sizes are known.
         is_static = len(shape) == site.type.ndim
         where = list(map(int, np.unravel_index(index, shape))) if is_static else index
-        shown = next((n for n, r in enumerate(results) if _has(site.kind, r)), None)
-        raise _number_error(site.kind, site.operation, site.type, where, shown, None if shown is not None else MASKED)
+        number = next((n for n, r in enumerate(results) if _has(site.kind, r)), None)
+        raise _number_error(site.kind, site.operation, site.type, where, number, None if number is not None else MASKED)
     raise BoundsError(
         f"{site.operation}: found index {index} out of bounds (axis {site.axis} of {site.type})",
         hint="without checks it is clamped when read, and dropped when written",

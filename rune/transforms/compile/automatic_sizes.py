@@ -156,9 +156,9 @@ class Automatic:
         alike = [t for t in (*family.call_types, key[1]) if _ones(t) == _ones(key[1])]
         classes: dict[tuple[Size, ...], list[Axis]] = {}
         for axis in _axes(key[1]):
-            met = tuple(_size(types, axis) for types in alike)
-            if len({*met} - {0}) > 2 and met[-1] > 0 and _label(axis, key[0]) not in self._exact:
-                classes.setdefault(met, []).append(axis)
+            sizes_there = tuple(_size(types, axis) for types in alike)
+            if len({*sizes_there} - {0}) > 2 and sizes_there[-1] > 0 and _label(axis, key[0]) not in self._exact:
+                classes.setdefault(sizes_there, []).append(axis)
         return {a: name for axes, name in zip(classes.values(), _all_names()) for a in axes}
 
     def withdraw(self, key: Key, error: Exception) -> None:
@@ -213,14 +213,14 @@ def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Trace
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         # A question that the sizes leave open narrows the ranges for the next attempt.
         try:
-            traced, asked = watched(traces.make, with_types(key, types))
+            traced, questions = watched(traces.make, with_types(key, types))
         except DimensionError as error:
             narrower = _narrower(ranges, sizes, values, error)
             if narrower is None or not attempts_left:
                 raise
             ranges = narrower
             continue
-        form = Form(types, _differences(asked, sizes))
+        form = Form(types, _differences(questions, sizes))
         _check_results(form, traced, key, family, traces)
         return form, traced
     raise AssertionError("unreachable: the last attempt raises")
@@ -260,12 +260,12 @@ def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
     return fact if dims.evaluate(fact, values) >= 0 else -1 - fact
 
 
-def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]:
+def _differences(questions: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]:
     """The sizes that must not be 0 for the answers to be right."""
     differences: dict[Size, None] = {}
     symbols = {dims.as_symbol(dim) for dim in sizes.values()}
     # A comparison with a fraction has one answer for all sizes.
-    for size, other in asked:
+    for size, other in questions:
         number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
         if number is not None and dims.symbols(size - number) <= symbols:
             differences[size - number] = None
@@ -282,9 +282,9 @@ def _check_results(form: Form, entry: Entry, key: Key, family: Family, traces: T
         trace, exact_trace = entry[0], exact[0]
         form_types = tuple(type_with_sizes(t, sizes) for t in trace.out_types)
         if form_types != exact_trace.out_types or trace.out_tree != exact_trace.out_tree:
-            shown, wanted = (", ".join(map(str, ts)) for ts in (form_types, exact_trace.out_types))
+            form_text, exact_text = (", ".join(map(str, ts)) for ts in (form_types, exact_trace.out_types))
             at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-            why = f"{shown} for {at}, where {wanted} was found before"
+            why = f"{form_text} for {at}, where {exact_text} was found before"
             raise DimensionError(f"jit: cannot trust the results ({why})")
 
 

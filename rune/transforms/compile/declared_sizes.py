@@ -244,9 +244,9 @@ def _check_fit(action: str, declared: tuple[ArrayType, ...], types: Sequence[Arr
     missing = dims.symbols_within(*(d for t in declared for d in t.shape)).keys()
     missing = missing - {s.name for s in sources}
     if missing:
-        shown = ", ".join(str(t) for t in declared if t.is_symbolic)
+        type_texts = ", ".join(str(t) for t in declared if t.is_symbolic)
         raise ArgumentError(
-            f"{action} (the axes of {shown} do not tell {', '.join(sorted(missing))})",
+            f"{action} (the axes of {type_texts} do not tell {', '.join(sorted(missing))})",
             hint="an axis tells a size n if it is n, or a*n + b with a and b known",
         )
     arguments = Arguments(action, declared, [t.shape for t in types], lambda k: f"argument{leaf_path(k, treedef)}")

@@ -31,12 +31,13 @@ def is_exact_equation(equation: Equation) -> bool:
     """The same of one equation."""
     primitive, types = equation.primitive, [a.type.dtype for a in (*equation.operands, *equation.results)]
     if isinstance(primitive, HigherOrder):
-        held = subprograms(equation)
-        return bool(held) and all(map(is_exact, held))
+        inner_programs = subprograms(equation)
+        return bool(inner_programs) and all(map(is_exact, inner_programs))
     if primitive not in _PLAIN:
         return False
     if primitive.family in _MOVES or primitive.name in _PLACES:
         return True
     if primitive.family in _ROUNDS_ONCE or primitive.name in _BY_NAME:
         return _REAL.issuperset(types)
+    # In integers every order of a sum has the same bits.
     return primitive.name in _INTEGERS_ALONE and dtypes.INTEGER.issuperset(types)

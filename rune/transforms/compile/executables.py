@@ -102,9 +102,9 @@ def lowered_by(
 ) -> Lowered:
     """Every stage, by these schedules, else winners of searches if these count, else defaults."""
     stages, stored = late_modules.compiler().stages, late_modules.winners().stored(device.target)
-    reproducible, asked = config.current().reproducible, dict(schedules)
+    reproducible, choices = config.current().reproducible, dict(schedules)
     return stages(
-        program, device.target, donated, schedules=asked, stored=stored, check=check, reproducible=reproducible
+        program, device.target, donated, schedules=choices, stored=stored, check=check, reproducible=reproducible
     )
 
 

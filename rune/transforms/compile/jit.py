@@ -113,8 +113,8 @@ class Jitted(Generic[P, R]):
         if key[1].disable_jit or references.are_there():
             return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container since.
-        read = args if treedef is None else tree.unflatten(treedef, leaves)
-        full, full_tree = tree.flatten((read, kwargs))
+        call_args = args if treedef is None else tree.unflatten(treedef, leaves)
+        full, full_tree = tree.flatten((call_args, kwargs))
         traced, leaves = self._find(full, full_tree, ())
         if not (traced.serves_one_call or traced.needs or traced.axes):
             if len(self._plain) >= automatic_sizes.KEPT:
@@ -232,11 +232,11 @@ class Jitted(Generic[P, R]):
         dynamic_leaves, treedef = tree.flatten(dynamic)
         if treedef != traced.key[0] or [*map(id, dynamic_leaves)] != [*map(id, leaves)]:
             return
-        read, named = with_statics(tree.unflatten(treedef, dynamic_leaves), statics)
-        named = {name: named[name] for name in kwargs}
+        positional, keywords = with_statics(tree.unflatten(treedef, dynamic_leaves), statics)
+        keywords = {name: keywords[name] for name in kwargs}
         description = late_modules.native_calls().described(
-            read,
-            named,
+            positional,
+            keywords,
             self.marked.static_test(len(args)),
             traced.captured,
             ran[0],
@@ -404,9 +404,9 @@ class Jitted(Generic[P, R]):
         is_plain = self._is_plain(traced, place)
         if place.device is None and is_plain:
             traced.on_cpu = compiled(traced.program, device_for(None), traced.donated, self.schedules)
-        now = place if is_plain and type(place.device) is Device and not traced.donated else None
-        before, traced.place = traced.place, now
-        if (before and before.device) is not (now and now.device):
+        native_place = place if is_plain and type(place.device) is Device and not traced.donated else None
+        before, traced.place = traced.place, native_place
+        if (before and before.device) is not (native_place and native_place.device):
             traced.descriptions = 0  # those of calls elsewhere
 
     def _is_plain(self, traced: Traced, place: Place) -> bool:

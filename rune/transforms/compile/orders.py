@@ -110,13 +110,13 @@ def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> C
     """The same of what reduces axes: those of rows, or those that rows lie along."""
     is_reduced = [i in axes for i, d in enumerate(x.shape) if d != 1]
     result = tuple(d for i, d in enumerate(x.shape) if i not in axes)
-    count, others = math.prod(x.shape[i] for i in axes), math.prod(result)
+    count, remainder = math.prod(x.shape[i] for i in axes), math.prod(result)
     if is_reduced == sorted(is_reduced) and count <= (MOST_IN_A_ROW if primitive is ops.reduce_sum else MOST_STEPS):
         reduce_rows = _sums_of_rows if primitive is ops.reduce_sum else partial(_one_by_one, ops.mul, axis=1)
-        return lambda x: ops.reshape(reduce_rows(ops.reshape(x, shape=(others, count))), shape=result)
+        return lambda x: ops.reshape(reduce_rows(ops.reshape(x, shape=(remainder, count))), shape=result)
     if is_reduced == sorted(is_reduced, reverse=True) and count <= MOST_STEPS:
         reduce_columns = _sums_of_columns if primitive is ops.reduce_sum else partial(_one_by_one, ops.mul, axis=0)
-        return lambda x: ops.reshape(reduce_columns(ops.reshape(x, shape=(count, others))), shape=result)
+        return lambda x: ops.reshape(reduce_columns(ops.reshape(x, shape=(count, remainder))), shape=result)
     return None
 
 

@@ -127,8 +127,8 @@ class _Inline(Stage):
         called, device = called_once(primitive, args, params), params.get("device")
         if device is not None and called is not None:
             return self.moved(eval_program(called, self.moved(args, device)), device)
-        held = (c.program for c in calls(primitive, args, params))
-        within = frozenset().union(*map(devices_within, held))
+        inner_programs = (c.program for c in calls(primitive, args, params))
+        within = frozenset().union(*map(devices_within, inner_programs))
         if not within:
             return self.write(primitive, args, params)
         if primitive.lower is None and called is not None:
@@ -176,9 +176,9 @@ class _Placed:
             if device is not None and isinstance(atom, Var):
                 operand_on.setdefault(device, atom)
         if len(operand_on) > 1:
-            shown = ", ".join(f"{var.type} on {device}" for device, var in operand_on.items())
+            operand_texts = ", ".join(f"{var.type} on {device}" for device, var in operand_on.items())
             raise DeviceError(
-                f"{equation.primitive}: cannot combine arrays on different devices ({shown})",
+                f"{equation.primitive}: cannot combine arrays on different devices ({operand_texts})",
                 hint="move one with rune.device_put",
                 frame=equation.frame,
             )
@@ -322,8 +322,8 @@ def _lines(partition: Partition) -> Iterator[str]:
     numbers: defaultdict[Var, int] = defaultdict(itertools.count().__next__)
 
     def names(atoms: Iterable[Atom]) -> str:
-        shown = (f"%{numbers[a]}" if isinstance(a, Var) else str(a.value) for a in atoms)
-        return ", ".join(shown)
+        texts = (f"%{numbers[a]}" if isinstance(a, Var) else str(a.value) for a in atoms)
+        return ", ".join(texts)
 
     names(v for v, _ in (*partition.inputs, *partition.constants))
     yield f"partition {partition.name} at home on {partition.home} {{"

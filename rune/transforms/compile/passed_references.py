@@ -119,8 +119,8 @@ class Passing:
         Errors: ArgumentError for two ways to one reference.
         """
         refs, (result, changed, changed_around) = self._with_values(self.call, args, kwargs)
-        for held, values in ((refs, changed), (self.around, changed_around)):
-            write_all([held[k] for k in values], [*values.values()])
+        for references, values in ((refs, changed), (self.around, changed_around)):
+            write_all([references[k] for k in values], [*values.values()])
         return result
 
     def trace(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:

@@ -63,6 +63,7 @@ def pieces_of(program: Program) -> list[Part]:
     parts: dict[int, list[Equation]] = defaultdict(list)
     for equation in program.equations:
         rank = max([ranks.get(a, 0) for a in equation.operands if isinstance(a, Var)], default=0)
+        # The earliest rank behind its operands whose parity says who computes it.
         rank += rank % 2 if equation in compiled else 1 - rank % 2
         ranks.update((v, rank) for v in equation.results)
         parts[rank].append(equation)
@@ -72,7 +73,7 @@ def pieces_of(program: Program) -> list[Part]:
         if rank % 2 or (len(equations) < LEAST and len(ordered) > 1):
             pieces += equations
         else:
-            behind = [e for _, others in ordered[number + 1 :] for e in others]
+            behind = [e for _, later_equations in ordered[number + 1 :] for e in later_equations]
             pieces.append(_piece(program, equations, behind))
     return pieces
 
@@ -83,13 +84,14 @@ def _compiled_equations(program: Program) -> set[Equation]:
     That has to lie in C order, and to depend on an input: constants are computed once.
     """
     plain, varying = contiguous_values(program), _varying_values(program)
-    others, read = set[Equation](), set[Var]()
+    skipped_equations, read = set[Equation](), set[Var]()
+    # Last to first: whether code may compute a value depends on who reads it.
     for equation in reversed(program.equations):
         is_exact = is_exact_equation(equation) or has_known_order(equation, plain)
         if not is_exact or any(v in read and not (v in plain and v in varying) for v in equation.results):
-            others.add(equation)
+            skipped_equations.add(equation)
             read.update(a for a in equation.operands if isinstance(a, Var))
-    return set(program.equations) - others
+    return set(program.equations) - skipped_equations
 
 
 def _varying_values(program: Program) -> set[Var]:
@@ -105,8 +107,8 @@ def _piece(program: Program, equations: Sequence[Equation], behind: Sequence[Equ
     """These equations as a program: of what they read, what is read after them."""
     results = dict.fromkeys(v for e in equations for v in e.results)
     operands = dict.fromkeys(a for e in equations for a in e.operands if isinstance(a, Var) and a not in results)
-    wanted = {*program.outputs, *(a for e in behind for a in e.operands)}
-    return Program(tuple(operands), tuple(equations), tuple(v for v in results if v in wanted), name=program.name)
+    later_atoms = {*program.outputs, *(a for e in behind for a in e.operands)}
+    return Program(tuple(operands), tuple(equations), tuple(v for v in results if v in later_atoms), name=program.name)
 
 
 def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:

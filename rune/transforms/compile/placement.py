@@ -70,9 +70,9 @@ def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
     types: dict[str, ArrayType] = {}
     for array in committed:
         types.setdefault(array.device.name, array.type)
-    shown = ", ".join(f"{type} on {device}" for device, type in types.items())
+    type_texts = ", ".join(f"{type} on {device}" for device, type in types.items())
     return DeviceError(
-        f"{name}: cannot combine arrays on different devices ({shown})",
+        f"{name}: cannot combine arrays on different devices ({type_texts})",
         hint="each is committed to its device; move one with rune.device_put, or jit(device=...)",
     )
 
@@ -110,9 +110,9 @@ def device_put(
     return placed
 
 
-def _flags(what: str, prefix: object, values: object) -> Any:
+def _flags(role: str, prefix: object, values: object) -> Any:
     """A tree of True, False or None like the values."""
-    flags = spread_prefix("device_put", what, prefix, values, (bool,))
+    flags = spread_prefix("device_put", role, prefix, values, (bool,))
     return tree.unflatten(tree.structure(values), [_Flag(f) for f in flags])
 
 
@@ -141,14 +141,14 @@ def _is_moved(placed: Value, value: Value) -> bool:
     return arrays and placed.place.device is not value.place.device  # type: ignore[union-attr]
 
 
-def wheres(name: str, what: str, prefix: object, values: object) -> list[Where | None]:
+def wheres(name: str, role: str, prefix: object, values: object) -> list[Where | None]:
     """Where a tree prefix says that each leaf of the values is to be.
 
     name, what: the operation, and its argument that says so
     Errors:     ArgumentError if it does not fit the values, for a mesh alone, and for a spec alone
                 or one of an AbstractMesh where no mesh is in force.
     """
-    places = spread_prefix(name, what, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
+    places = spread_prefix(name, role, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
     for where in places:
         if isinstance(where, Mesh):
             raise ArgumentError(
@@ -158,7 +158,7 @@ def wheres(name: str, what: str, prefix: object, values: object) -> list[Where |
     return [on_devices(name, where) if isinstance(where, PartitionSpec | NamedSharding) else where for where in places]
 
 
-def put_each(name: str, what: str, values: X, places: Sequence[Where | None]) -> X:
+def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) -> X:
     """A tree with each leaf at its place.
 
     what:   what the tree is, `argument[0]`
@@ -170,7 +170,7 @@ def put_each(name: str, what: str, values: X, places: Sequence[Where | None]) ->
         try:
             placed.append(_put(value, where))
         except ShapeError as error:
-            restate(error, name, at(type_of(value), what + key_path(number, treedef)))
+            restate(error, name, at(type_of(value), role + key_path(number, treedef)))
             raise
     return tree.unflatten(treedef, placed)
 

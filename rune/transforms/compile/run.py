@@ -141,25 +141,25 @@ def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
     spreads = (p.device.sharding.mesh for p in places if isinstance(p.device, Spread))
     mesh = next(iter((*meshes_within(program), *spreads)))
     in_specs = tuple(
-        _spec_on(mesh, t, place, wanted)
-        for t, place, wanted in zip(program.input_types, places, input_specs(program, mesh), strict=True)
+        _spec_on(mesh, t, place, spec)
+        for t, place, spec in zip(program.input_types, places, input_specs(program, mesh), strict=True)
     )
     everywhere = Region(mesh, mesh.axis_names)
     local, out_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
     return OnMesh(mesh, local, in_specs, out_specs)
 
 
-def _spec_on(mesh: Mesh, type: ArrayType, place: Place, wanted: PartitionSpec) -> PartitionSpec:
+def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> PartitionSpec:
     """How an argument is cut: as it is, if it is on this mesh; else as the program wants it.
 
     Errors: DeviceError for an array that is committed to other devices.
     """
     if not place.committed:
-        return wanted
+        return spec
     if isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
         return place.device.sharding.spec
     require_there("jit", type, place, mesh)
-    return wanted
+    return spec
 
 
 def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:

@@ -45,34 +45,34 @@ def run_segments(
     types = [type_of(a) for a in args]
     sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
     # Keyed by variable and device, because a value may be on several devices at once.
-    held: dict[tuple[object, str], Array] = {}
+    env: dict[tuple[object, str], Array] = {}
     start_values = [*zip(parts.inputs, args, strict=True)]
     start_values += [((var, parts.home), value) for var, value in parts.constants]
     for (var, name), value in start_values:
         device = on(name)
         # A result may be the argument itself, so it must not be memory that the user can write to.
         value = unshared(value)
-        held[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
+        env[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
     for step, spent in zip(parts.steps, parts.spent, strict=True):
         match step:
             case Transfer(value=value, source=source, target=target):
-                array = held[value, source]
-                held[value, target] = put(array.numpy(), array.type, committed_to(on(target)))
+                array = env[value, source]
+                env[value, target] = put(array.numpy(), array.type, committed_to(on(target)))
             case Segment(device=name):
                 # A segment's inputs may not determine all sizes of the whole program.
                 closed_program, witnesses = with_witnesses(step.program, sizes)
-                inputs = [held[var, name] for var in step.program.inputs]
+                inputs = [env[var, name] for var in step.program.inputs]
                 outs = run(closed_program, [*witnesses, *inputs], committed_to(on(name)))
-                held.update(zip(((v, name) for v in step.results), outs, strict=True))
+                env.update(zip(((v, name) for v in step.results), outs, strict=True))
         for copy in spent:
-            held.pop(copy, None)
-    return [_result(r, held, place) for r in parts.results]
+            env.pop(copy, None)
+    return [_result(r, env, place) for r in parts.results]
 
 
-def _result(result: Result, held: Mapping[tuple[object, str], Array], place: Place) -> Array:
+def _result(result: Result, env: Mapping[tuple[object, str], Array], place: Place) -> Array:
     """An output of the program; a free one is at home."""
     where = committed_to(on(result.device)) if result.committed else place
     if isinstance(result.atom, Literal):
         return put(np.asarray(result.atom.value), result.atom.type, where)
-    array = held[result.atom, result.device]
+    array = env[result.atom, result.device]
     return Array(array.buffer, array.type, where)

@@ -89,8 +89,8 @@ class MemoryAnalysis:
     @property
     def peak_memory_in_bytes(self) -> int:
         """All that is held at once: arguments, results and intermediate values [bytes]."""
-        held = self.argument_size_in_bytes + self.output_size_in_bytes + self.temp_size_in_bytes
-        return held - self.alias_size_in_bytes
+        total_bytes = self.argument_size_in_bytes + self.output_size_in_bytes + self.temp_size_in_bytes
+        return total_bytes - self.alias_size_in_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

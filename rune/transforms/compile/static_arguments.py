@@ -85,13 +85,13 @@ class Marked:
         """The numbers of the donated leaves; the first leaf of all has number `offset`."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers
-        chosen = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
-        chosen += [v for k, v in kwargs.items() if k in self.donated]
-        return tuple(tree.leaves(chosen))
+        donations = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
+        donations += [v for k, v in kwargs.items() if k in self.donated]
+        return tuple(tree.leaves(donations))
 
-    def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
+    def _positions(self, names: frozenset[int | str], count: int) -> set[int]:
         """The positions, of `count`, whose number from either end is wanted."""
-        return {i for i in range(count) if i in wanted or i - count in wanted}
+        return {i for i in range(count) if i in names or i - count in names}
 
 
 def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, Any]]:
@@ -146,32 +146,32 @@ def _positional(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _require_known(
-    function: Callable[..., object], what: str, wanted: frozenset[int | str], parameters: Parameters
+    function: Callable[..., object], role: str, static: frozenset[int | str], parameters: Parameters
 ) -> None:
     """Errors: ArgumentError for an argument that the function cannot take."""
     kinds, names = {p.kind for p in parameters}, {p.name for p in parameters}
     count = len(_positional(parameters))
-    for where in wanted:
+    for where in static:
         if isinstance(where, str):
             is_known = where in names or inspect.Parameter.VAR_KEYWORD in kinds
         else:
             is_known = -count <= where < count or inspect.Parameter.VAR_POSITIONAL in kinds
         if not is_known:
-            shown = ", ".join(p.name for p in parameters)
+            parameter_names = ", ".join(p.name for p in parameters)
             raise ArgumentError(
-                f"jit: cannot take argument {where!r} of {function_name(function)} as {what} "
-                f"(it takes {shown or 'none'})"
+                f"jit: cannot take argument {where!r} of {function_name(function)} as {role} "
+                f"(it takes {parameter_names or 'none'})"
             )
 
 
-def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
+def _with_names(static: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
     """Numbers from the front with their parameters' names beside them, and names with numbers.
 
     A call may pass an argument by position or by name, so each mark holds for both; where there are
     numbers and names, they say all, as in JAX.
     """
-    numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
-    words = {w for w in wanted if isinstance(w, str)}
+    numbers = {n + len(names) if n < 0 else n for n in static if isinstance(n, int)}
+    words = {w for w in static if isinstance(w, str)}
     if numbers and words:
         return frozenset({*numbers, *words})
     known = {names[n] for n in numbers if 0 <= n < len(names)}

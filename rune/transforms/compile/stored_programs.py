@@ -24,8 +24,8 @@ def key_of(program: Program, device: Device, donated: tuple[int, ...]) -> bytes 
         return None
     if os.environ.get(DUMP) or disk_cache.schedules(make=False) is not None:
         return None
-    # Where files are, and what is told and counted, is no matter of the code.
+    # Where files are, and what is told and counted, does not concern the code.
     settings = replace(config.current(), cache_dir=None, log_compiles=False, compiled_bytes=0)
     words = program_words(program), value_words(settings), value_words(device.target), value_words(donated)
-    said = [w for w in words if w is not None]
-    return disk_cache.key_of("program", *said) if len(said) == len(words) else None
+    known_words = [w for w in words if w is not None]
+    return disk_cache.key_of("program", *known_words) if len(known_words) == len(words) else None

@@ -139,11 +139,11 @@ def _specialised(
 
 def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:
     leaves, treedef = tree.flatten((args, kwargs))
-    others = [None if type(x) is Array else x for x in leaves]
+    static_leaves = [None if type(x) is Array else x for x in leaves]
     places = [k for k, x in enumerate(leaves) if type(x) is Array]
 
     def of_arrays(*arrays: object) -> R:
-        filled = list(others)
+        filled = list(static_leaves)
         for place, array in zip(places, arrays, strict=True):
             filled[place] = array
         positional, named = tree.unflatten(treedef, filled)
@@ -180,6 +180,7 @@ def _in_pieces(traced: Traced) -> Specialised[R] | None:
         by_pieces = by_functions if line is None else _on_buffers(line, traced)
 
     def call(*arrays: Array) -> R:
+        # Pieces were compiled for C order; NumPy's functions read views of any.
         is_plain = all([x.buffer.flags.c_contiguous for x in arrays])
         return by_pieces(*arrays) if is_plain else by_functions(*arrays)
 

@@ -111,9 +111,9 @@ class Traces:
 
     def forget(self, traced: Traced) -> None:
         """Drop one trace."""
-        others = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
-        if others:
-            self.by_key[traced.key] = others
+        remaining = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
+        if remaining:
+            self.by_key[traced.key] = remaining
         self.forget_calls()
 
     def clear(self) -> None:

@@ -69,9 +69,11 @@ def _check(
 ) -> None:
     expected = [tangent_type(t) for t in lin_types]
     if in_tree != lin_tree or not all(map(is_layout, transposed.output_types, expected)):
-        shown = ", ".join(map(str, transposed.output_types))
-        wanted = ", ".join(map(str, expected))
-        raise TransformError(f"{KIND}: cannot use the transpose of {name} (it gives {shown}, and {wanted} is required)")
+        actual = ", ".join(map(str, transposed.output_types))
+        required = ", ".join(map(str, expected))
+        raise TransformError(
+            f"{KIND}: cannot use the transpose of {name} (it gives {actual}, and {required} is required)"
+        )
 
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:

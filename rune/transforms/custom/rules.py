@@ -123,9 +123,9 @@ class Arguments:
         """The arguments to differentiate."""
         return tree.unflatten(self.treedef, leaves)
 
-    def all(self, chosen: Sequence[object]) -> list[object]:
+    def all(self, active: Sequence[object]) -> list[object]:
         """All arguments in their places; `chosen` are those to differentiate."""
-        args = list(chosen)
+        args = list(active)
         for position, value in self.statics:
             args.insert(position, value)
         return args
@@ -174,10 +174,10 @@ class CustomFunction(Generic[P, R]):
         """The arguments of a call, with keywords and defaults put in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
-        chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
-        dynamic = references.as_nodes(tuple(x for i, x in enumerate(full) if i not in chosen))
+        positions = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
+        dynamic = references.as_nodes(tuple(x for i, x in enumerate(full) if i not in positions))
         leaves, treedef = tree.flatten(dynamic)
-        statics = tuple((i, full[i]) for i in sorted(chosen))
+        statics = tuple((i, full[i]) for i in sorted(positions))
         return Arguments(array_leaves(self.kind, leaves, treedef), treedef, statics)
 
     def flat(self, arguments: Arguments) -> Flat:
@@ -336,8 +336,8 @@ def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
     pending = [(x, 0) for x in holders]
     visited: set[int] = set()
     while pending:
-        held, depth = pending.pop()
-        value = opened(held)
+        item, depth = pending.pop()
+        value = opened(item)
         if isinstance(value, Tracer):
             yield value
         elif depth < LEVELS and id(value) not in visited:
@@ -374,9 +374,9 @@ def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: 
     """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
     if len(types) != len(expected) or not all(map(is_layout, types, expected)):
-        shown, wanted = (", ".join(map(str, ts)) for ts in (types, expected))
+        actual_text, expected_text = (", ".join(map(str, ts)) for ts in (types, expected))
         raise TransformError(
-            f"{kind}: cannot use the rule of {name} (its results are {shown}, the function's {wanted})"
+            f"{kind}: cannot use the rule of {name} (its results are {actual_text}, the function's {expected_text})"
         )
 
 

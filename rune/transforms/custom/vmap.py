@@ -160,8 +160,8 @@ class _JvpRule:
         return [*outs, *filled], [*out_batched, *(b for *_, b in pairs)]
 
 
-def _with_lanes(value: Value, wanted: bool, size: Size) -> Any:
-    return repeat_lane(value, size) if wanted else value
+def _with_lanes(value: Value, needs_lanes: bool, size: Size) -> Any:
+    return repeat_lane(value, size) if needs_lanes else value
 
 
 # --- the primitive ------------------------------------------------------------------------------

@@ -85,10 +85,10 @@ def grad(
     >>> rune.grad(rune.grad(lambda x: x ** 3))(2.0)
     Array(12., f32*[], cpu:0)
     """
-    both = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    value_and_gradient_of = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def gradient(*args: object, **kwargs: object) -> Any:
-        value, derivative = both(*args, **kwargs)
+        value, derivative = value_and_gradient_of(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
     return named(gradient, fun, "grad")
@@ -135,8 +135,8 @@ def value_and_grad(
     >>> rune.value_and_grad(lambda x: rnp.sum(x ** 2))(rnp.arange(3.0))
     (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
     """
-    both = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
-    return named(both, fun, "value_and_grad")
+    value_and_gradient_of = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    return named(value_and_gradient_of, fun, "value_and_grad")
 
 
 def _value_and_gradient(

@@ -16,7 +16,7 @@ from rune.array import Array
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import current
 from rune.core.program import Program
-from rune.core.staging import Staged, stage
+from rune.core.staging import Staged, finish, new_input, stage
 from rune.core.values import Value
 from rune.ops.family import zeros_like, zeros_of
 from rune.records import dataclass
@@ -80,7 +80,8 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
         partial = Partial(current())
         known_values = iter(known)
         args = [
-            partial.new_input(v.type) if u else next(known_values) for v, u in zip(program.inputs, unknown, strict=True)
+            new_input(partial, t) if u else next(known_values)
+            for t, u in zip(program.input_types, unknown, strict=True)
         ]
 
         def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
@@ -89,7 +90,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
             is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, free, strict=True))
             unknown_outs = [o for o, k in zip(outs, is_known, strict=True) if not k]
             known_outs = [o for o, k in zip(outs, is_known, strict=True) if k]
-            return partial.program(unknown_outs, f"{program.name}_unknown"), is_known, known_outs
+            return finish(partial, unknown_outs, f"{program.name}_unknown"), is_known, known_outs
 
         staged, is_known, known_outs = partial.trace(evaluate)
         linear = linear_map(staged, ())

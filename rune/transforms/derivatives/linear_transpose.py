@@ -55,8 +55,8 @@ def linear_transpose(
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
         cts = cotangents_of(NAME, out_types, out_tree, cotangent)
-        read = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
-        pulled = backward(linear, known, read)
+        nonzero_cts = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
+        pulled = backward(linear, known, nonzero_cts)
         return tree.unflatten(treedef, map(filled_as, types, pulled))
 
     return transposed
@@ -86,18 +86,18 @@ def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, .
     _require_linear(program, [i >= captured for i in range(len(program.inputs))])
     mask = tuple(i >= captured for i in range(len(program.inputs)))
     # The derivative of a linear function is the function itself, written in linear equations only.
-    both, nonzero = jvp_program(program, mask)
-    wanted = [False] * len(program.outputs) + [True] * sum(nonzero)
+    jvp, nonzero = jvp_program(program, mask)
+    tangents_alone = [False] * len(program.outputs) + [True] * sum(nonzero)
     # If primals are still read once the outputs are pruned, the derivative depends on them.
-    tangents, live_inputs = prune(both, wanted)
+    tangents, live_inputs = prune(jvp, tangents_alone)
     count = len(program.inputs)
     if any(live_inputs[captured:count]):
         raise TransformError(
             f"{NAME}: cannot transpose {program.name} (it is not linear: its derivative depends on the argument)",
             frame=_culprit(program, captured),
         )
-    inputs = (*both.inputs[:captured], *both.inputs[count:])
-    return Program(inputs, tangents.equations, tangents.outputs, both.constants), nonzero
+    inputs = (*jvp.inputs[:captured], *jvp.inputs[count:])
+    return Program(inputs, tangents.equations, tangents.outputs, jvp.constants), nonzero
 
 
 def _require_linear(program: Program, linear: Sequence[bool]) -> None:

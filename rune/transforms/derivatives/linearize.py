@@ -18,7 +18,7 @@ from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
-from rune.core.staging import Stage, Staged
+from rune.core.staging import Stage, Staged, finish, new_input
 from rune.core.values import Value
 from rune.records import dataclass
 from rune.transforms.derivatives.jvp import jvp_flat
@@ -113,11 +113,11 @@ def linearize_flat(
     """Outputs, and the linear map from the tangents of the active arguments."""
     # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.
     partial = Partial(current())
-    tangents = [partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)]
+    tangents = [new_input(partial, type_of(p)) if a else None for p, a in zip(primals, active, strict=True)]
 
     def run() -> tuple[list[Value], Staged, tuple[bool, ...]]:
         outs, out_tangents = jvp_flat(function, primals, tangents)
-        staged = partial.program([t for t in out_tangents if t is not None], "linear")
+        staged = finish(partial, [t for t in out_tangents if t is not None], "linear")
         return outs, staged, tuple(t is not None for t in out_tangents)
 
     outs, staged, nonzero = partial.trace(run)

@@ -74,9 +74,9 @@ def is_array(value: object) -> bool:
     return (hasattr(value, "dtype") and hasattr(value, "shape")) or dtypes.scalar_type(value) is not None
 
 
-def no_array(name: str, what: str, value: object) -> TransformError:
+def no_array(name: str, role: str, value: object) -> TransformError:
     """The error for a tangent or cotangent that is not an array."""
-    return TransformError(f"{name}: cannot use {type(value).__name__} as a {what} (an array required)")
+    return TransformError(f"{name}: cannot use {type(value).__name__} as a {role} (an array required)")
 
 
 def filled(primal: Value, tangent: Value | None) -> Value:

@@ -91,7 +91,7 @@ def pull_back(linear: LinearMap, cotangents: Sequence[Value | None], types: Sequ
     """Cotangents of primals of these types, for those of all outputs (None: zero)."""
     # The linear program takes the residuals first, which are known, then the tangents.
     known = dict(zip(linear.program.inputs, linear.residuals, strict=False))
-    read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
-    in_cts = iter(backward(linear.program, known, read))
+    nonzero_cotangents = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
+    in_cts = iter(backward(linear.program, known, nonzero_cotangents))
     # It has tangents of differentiable leaves alone; integers get float0.
     return [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in types]

@@ -119,8 +119,8 @@ def _stopped(frame: FrameType, operands: list[object]) -> Stopped:
     # Of a module, all variables are globals, which are looked up when they are asked for.
     variables = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     leaves, treedef = tree.flatten(tuple(variables.values()))
-    shown = tuple(_leaf(x, operands) for x in leaves)
-    return Stopped(code.co_filename, frame.f_lineno, code.co_name, tuple(variables), shown, treedef, frame.f_globals)
+    values = tuple(_leaf(x, operands) for x in leaves)
+    return Stopped(code.co_filename, frame.f_lineno, code.co_name, tuple(variables), values, treedef, frame.f_globals)
 
 
 def _leaf(leaf: object, operands: list[object]) -> object:

@@ -93,27 +93,27 @@ def _differences(key: Key, known: Collection[Key]) -> list[str]:
     return min((list(_between(old, key)) for old in reversed([*known])), key=len)
 
 
-def _between(before: Key, now: Key) -> Iterator[str]:
+def _between(before: Key, key: Key) -> Iterator[str]:
     """The differences, part by part."""
-    if before[0] != now[0]:
-        yield _of_trees(before[0], now[0])
+    if before[0] != key[0]:
+        yield _of_trees(before[0], key[0])
     else:
-        for number, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
+        for number, (old, new) in enumerate(zip(before[1], key[1], strict=True)):
             for change in _of_types(old, new):
-                yield f"argument{leaf_path(number, now[0])}: {change}"
-    yield from _of_values("static argument", _statics(before[2]), _statics(now[2]))
-    yield from _of_values("setting", _settings(before[3]), _settings(now[3]))
+                yield f"argument{leaf_path(number, key[0])}: {change}"
+    yield from _of_values("static argument", _statics(before[2]), _statics(key[2]))
+    yield from _of_values("setting", _settings(before[3]), _settings(key[3]))
 
 
 def _of_trees(old: TreeDef, new: TreeDef) -> str:
     before, now = (dict.fromkeys(paths(treedef)) for treedef in (old, new))
-    lost = next((path for path in before if path not in now), None)
+    missing = next((path for path in before if path not in now), None)
     gained = next((path for path in now if path not in before), None)
-    if lost is None and gained is None:
+    if missing is None and gained is None:
         return f"the arguments are {shown(old)} before, {shown(new)} now"
-    if lost is None or gained is None:
-        return f"{_argument(lost)} is gone" if gained is None else f"{_argument(gained)} is new"
-    return f"{_argument(lost)} before, {_argument(gained)} now"
+    if missing is None or gained is None:
+        return f"{_argument(missing)} is gone" if gained is None else f"{_argument(gained)} is new"
+    return f"{_argument(missing)} before, {_argument(gained)} now"
 
 
 def _argument(path: str | None) -> str:
@@ -143,9 +143,9 @@ def _settings(config: Config) -> dict[str, object]:
     return {f.name: getattr(config, f.name) for f in fields(config)}
 
 
-def _of_values(what: str, old: Mapping[Any, object], new: Mapping[Any, object]) -> Iterator[str]:
+def _of_values(role: str, old: Mapping[Any, object], new: Mapping[Any, object]) -> Iterator[str]:
     for where in {**old, **new}:
         before, now = old.get(where, _ABSENT), new.get(where, _ABSENT)
         if type(before) is not type(now) or before != now:
-            shown = ("absent" if x is _ABSENT else repr(x) for x in (before, now))
-            yield "{} {}: {} before, {} now".format(what, where, *shown)
+            texts = ("absent" if x is _ABSENT else repr(x) for x in (before, now))
+            yield "{} {}: {} before, {} now".format(role, where, *texts)

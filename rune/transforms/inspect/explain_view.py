@@ -95,7 +95,7 @@ def _count(size: Size) -> str:
 
 def _figures(costs: Costs, seconds: Mapping[str, float]) -> str:
     spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in seconds.items())
-    shown = [
+    figures = [
         (_count(costs.launches), "kernel" if costs.launches == 1 else "kernels", "started in one run"),
         (_count(costs.calls + costs.copies), "calls and copies", "of routines, of values"),
         (_bytes(costs.bytes_moved), "read and written", f"{costs.bytes_moved} bytes"),
@@ -103,7 +103,7 @@ def _figures(costs: Costs, seconds: Mapping[str, float]) -> str:
         (_bytes(costs.arena_bytes), "arena", f"{costs.live_peak_bytes} bytes alive at once"),
         (f"{1e3 * sum(seconds.values()):.0f} ms", "to compile", spent),
     ]
-    spans = (f'<span title="{html.escape(t)}"><b>{n}</b> {what}</span>' for n, what, t in shown)
+    spans = (f'<span title="{html.escape(t)}"><b>{n}</b> {unit}</span>' for n, unit, t in figures)
     return f'<div class="figures">{"".join(spans)}</div>'
 
 

@@ -237,7 +237,7 @@ class MeshExplanation:
 
 
 def _cuts(
-    what: str, types: tuple[ArrayType, ...], specs: tuple[PartitionSpec, ...], blocks: tuple[ArrayType, ...]
+    role: str, types: tuple[ArrayType, ...], specs: tuple[PartitionSpec, ...], blocks: tuple[ArrayType, ...]
 ) -> Iterator[str]:
     for number, (type, spec, block) in enumerate(zip(types, specs, blocks, strict=True)):
-        yield f"{what} {number}: {type} by {spec!r}, {block} on each device"
+        yield f"{role} {number}: {type} by {spec!r}, {block} on each device"

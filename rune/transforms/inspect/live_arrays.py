@@ -27,8 +27,8 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     True
     """
     alive = [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
-    wanted = platform_name(platform)
-    return alive if wanted is None else [x for x in alive if x.device.target.backend == wanted]
+    backend = platform_name(platform)
+    return alive if backend is None else [x for x in alive if x.device.target.backend == backend]
 
 
 @dataclass(frozen=True, slots=True)

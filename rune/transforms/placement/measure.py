@@ -84,8 +84,8 @@ def devices_of(name: str, devices: object) -> tuple[Device, ...]:
         raise ArgumentError(f"{name}: cannot use {type(devices).__name__} as devices (a list of them required)")
     machines = tuple(map(device_of, (devices,) if isinstance(devices, str | Device) else devices))
     if not machines or len(set(machines)) < len(machines):
-        shown = ", ".join(d.name for d in machines) or "none"
-        raise ArgumentError(f"{name}: cannot use these devices: {shown} (each once, and at least one)")
+        device_names = ", ".join(d.name for d in machines) or "none"
+        raise ArgumentError(f"{name}: cannot use these devices: {device_names} (each once, and at least one)")
     return machines
 
 

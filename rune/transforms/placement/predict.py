@@ -123,7 +123,7 @@ class Prediction:
         yield f"predicted {time_text(self.seconds)}, bound by {self.bound}"
         rows = list(self._rows())
         width = max(len(time_text(seconds)) for seconds, _ in rows)
-        yield from (f"{time_text(seconds):>{width + 2}}  {what}" for seconds, what in rows)
+        yield from (f"{time_text(seconds):>{width + 2}}  {label}" for seconds, label in rows)
 
     def _rows(self) -> Iterator[tuple[float, str]]:
         """What follows on what, with its seconds."""

@@ -68,8 +68,8 @@ class Candidate:
         return PartitionSpec(*(names.get(axis) for axis in range(ndim))) if names else PartitionSpec()
 
     def _cuts(self) -> Iterator[tuple[Cuts, str]]:
-        both = ((self.batch, DATA), (self.model, MODEL))
-        return ((cuts, name) for cuts, name in both if name in self.mesh.axis_names)
+        axes = ((self.batch, DATA), (self.model, MODEL))
+        return ((cuts, name) for cuts, name in axes if name in self.mesh.axis_names)
 
     @cached_property
     def local(self) -> Program:

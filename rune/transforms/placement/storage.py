@@ -45,8 +45,8 @@ def covering(machines: Sequence[Device]) -> Measurements | None:
         return exact
     names = {d.name for d in machines}
     with _lock:
-        others = [m for m in _known.values() if names <= set(m.devices)]
-    return others[-1] if others else load(every)
+        larger = [m for m in _known.values() if names <= set(m.devices)]
+    return larger[-1] if larger else load(every)
 
 
 def forget() -> None:

@@ -156,14 +156,14 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
     return batch
 
 
-def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The equation with a program of the wanted results alone, and the operands that this takes."""
-    smaller, needed = of_results(equation.params["program"], tuple(wanted))
-    return narrowed(equation, needed, wanted, program=smaller)
+    smaller, used_inputs = of_results(equation.params["program"], tuple(used_results))
+    return narrowed(equation, used_inputs, used_results, program=smaller)
 
 
 @per_program
-def of_results(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
+def of_results(program: Program, used_outputs: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
     """The program of the wanted results alone, and which inputs it needs."""
-    pruned, needed = needed_inputs(program, wanted)
-    return with_inputs_picked(pruned, needed), needed
+    pruned, used_inputs = needed_inputs(program, used_outputs)
+    return with_inputs_picked(pruned, used_inputs), used_inputs

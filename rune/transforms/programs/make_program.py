@@ -11,7 +11,7 @@ from rune.core.interpreter import Axis, Interpreter, current
 from rune.core.parse import parse
 from rune.core.primitive import Primitive
 from rune.core.program import OpenProgram, Program
-from rune.core.staging import Stage
+from rune.core.staging import Stage, trace_program
 from rune.core.values import Value
 from rune.transforms import references
 from rune.transforms.arguments import function_name, require_callable, value_leaves
@@ -99,7 +99,7 @@ def program_maker(
             return [*value_leaves("make_program", outs, out_tree), *written]
 
         around = NamedAxes(current(), axes) if axes else current()
-        staged = kind(around).trace_program(flat, types, function_name(function))
+        staged = trace_program(kind(around), flat, types, function_name(function))
         program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
         if not return_shape:
             return program

@@ -38,6 +38,7 @@ def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] 
         equations.append(_changed(equation, operands, params, tuple(map(resolve, equation.results))))
     results = tuple(map(resolve, program.outputs))
     raised = _raised(results, outputs or axes_of(results), equations)
+    # The same program where nothing differs, so that memos of it are found again.
     same = all(map(_is, equations, program.equations)) and all(map(_is, raised, program.outputs))
     if same and len(equations) == len(program.equations) and all(variables[v] is v for v in program.inputs):
         return program
@@ -60,10 +61,10 @@ def _changed(equation: Equation, operands: tuple[Atom, ...], params: Params, res
     return replace(equation, operands=operands, params=params, results=results)
 
 
-def _raised(atoms: Sequence[Atom], wanted: Sequence[Axes], equations: list[Equation]) -> tuple[Atom, ...]:
+def _raised(atoms: Sequence[Atom], target_axes: Sequence[Axes], equations: list[Equation]) -> tuple[Atom, ...]:
     """The atoms by equations behind the others, so that each varies along the wanted axes, too."""
     outputs = []
-    for atom, axes in zip(atoms, wanted, strict=True):
+    for atom, axes in zip(atoms, target_axes, strict=True):
         for name in sorted(axes - atom.type.varying, key=str):
             result = Var(atom.type.strong().along(atom.type.varying | {name}))
             equations.append(Equation(pvary, (atom,), {"axis_name": name}, (result,)))
@@ -78,6 +79,7 @@ def loop_of(body: Program, consts: Sequence[Axes], carry: Sequence[Axes], rows: 
     while True:
         program = typed(body, (*consts, *carry, *rows))
         results = axes_of(program.outputs)
+        # Axes are only ever added, so this ends after as many rounds as there are axes.
         joint = tuple(a | b for a, b in zip(carry, results, strict=False))
         if joint == carry:
             return typed(body, (*consts, *carry, *rows), (*carry, *results[count:]))

@@ -163,24 +163,26 @@ class _LocalParts:
         blocks = sharding.addressable_devices_indices_map(counts).values()
         return cls(counts, tuple(tuple(sorted({b[axis].start or 0 for b in blocks})) for axis in range(ndim)))
 
-    def global_shape(self, local: Sequence[int], wanted: Sequence[int | None] | None) -> tuple[int, ...]:
+    def global_shape(self, local: Sequence[int], declared: Sequence[int | None] | None) -> tuple[int, ...]:
         """The shape of the whole array. Errors: ShapeError."""
-        sizes = (None,) * len(local) if wanted is None else tuple(wanted)
+        sizes = (None,) * len(local) if declared is None else tuple(declared)
         if len(sizes) != len(local):
             raise ShapeError(f"make_array: cannot make {list(sizes)} of {list(local)} (another number of axes)")
         return tuple(self._size(axis, *pair) for axis, pair in enumerate(zip(local, sizes, strict=True)))
 
-    def _size(self, axis: int, local: int, wanted: int | None) -> int:
+    def _size(self, axis: int, local: int, declared: int | None) -> int:
         """The size of an axis, from how much of it this process has."""
-        count, here = self.counts[axis], len(self.numbers[axis])
-        blocks = None if local % here else local // here * count
-        size = blocks if wanted is None else wanted
+        count, local_blocks = self.counts[axis], len(self.numbers[axis])
+        blocks = None if local % local_blocks else local // local_blocks * count
+        size = blocks if declared is None else declared
         if size is not None and size in (local, blocks):
             return size
-        expected = f"{here} equal blocks" if wanted is None else f"{wanted * here // count} or {wanted} rows"
+        rows = f"{local_blocks} equal blocks"
+        if declared is not None:
+            rows = f"{declared * local_blocks // count} or {declared} rows"
         raise ShapeError(
-            f"make_array: cannot use {local} rows along axis {axis} in this process ({expected} expected, "
-            f"since it has {here} of the {count} blocks)"
+            f"make_array: cannot use {local} rows along axis {axis} in this process ({rows} expected, "
+            f"since it has {local_blocks} of the {count} blocks)"
         )
 
     def within(self, block: Sequence[slice], shape: Sequence[int], local: Sequence[int]) -> tuple[slice, ...]:

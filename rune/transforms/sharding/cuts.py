@@ -29,8 +29,8 @@ def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
     for operand in order:
         for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
-            used = {name for others in cuts.values() for name in others}
-            if letter is not None and names and letter not in cuts and not used & set(names):
+            names_used = {name for others in cuts.values() for name in others}
+            if letter is not None and names and letter not in cuts and not names_used & set(names):
                 cuts[letter] = _dividing(names, letters.parts.get(letter, 0), region)
     return cuts
 

@@ -33,8 +33,8 @@ def laid_out(
         places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
         placed = list(args)
         for n in dynamic:
-            here = [next(places) for _ in tree.leaves(args[n])]
-            placed[n] = put_each("jit", f"argument[{n}]", args[n], here)
+            leaf_places = [next(places) for _ in tree.leaves(args[n])]
+            placed[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places)
         results = function(*placed, **kwargs)
         return put_each("jit", "result", results, wheres("jit", "out_shardings", out_shardings, results))
 

@@ -118,6 +118,7 @@ def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
     free_a = [x for n, x in enumerate(a) if n not in (*contracted_a, *batch_a)]
     free_b = [x for n, x in enumerate(b) if n not in (*contracted_b, *batch_b)]
     result = (*(a[n] for n in batch_a), *free_a, *free_b)
+    # Where a contracted axis is cut, each device has a part of the sum, which psum completes.
     return Letters((tuple(a), tuple(b)), (result,), {a[n]: psum for n in contracted_a})
 
 
@@ -126,6 +127,8 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
 
     So is one whose outer part is that of an operand's axis, or is all of one.
     """
+    # The rule is asked for one element with symbolic indices: where each of them is read shows
+    # which axes correspond.
     indices = [_index(n, size) for n, size in enumerate(result.shape)]
     source: Source = rule(tuple(indices), *types, **params)
     reads, conditions = _reads(source.pieces)
@@ -137,6 +140,7 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
     for letter, size in enumerate(result.shape):
         for unit in _units(size, types):
             axes = _shared_axes(indices[letter], size, unit, reads, conditions, types)
+            # One index that no operand has can be cut anywhere; a bundle has to be that of an axis.
             if axes is None or (unit > 1 and not axes):
                 continue
             letters[letter] = letter
@@ -171,6 +175,7 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
     united: dict[int, Collective] = {}
     for letter, size in enumerate(types[updates].shape):
         axes = _shared_axes(indices[letter], size, 1, reads, conditions, types)
+        # Updates that overwrite cannot be united: which device came last would be chance.
         if axes is None or (0 not in axes and unite is None):
             continue
         for operand, axis in axes.items():

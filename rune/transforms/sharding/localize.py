@@ -20,6 +20,7 @@ from rune.core.lower import Host
 from rune.core.manual import Manual
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Equation, Program, Var
+from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
@@ -79,8 +80,8 @@ class Localize(Interpreter):
             source, cuts = block.source, self._cuts_back(block, layout)
             operands: list[tuple[Block, Layout]] = []
             if cuts is not None and isinstance(source, Computed):
-                wanted = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
-                operands = [(a, at) for a, at in wanted if self.owns(a) and at not in a.copies]
+                operand_layouts = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
+                operands = [(a, at) for a, at in operand_layouts if self.owns(a) and at not in a.copies]
             if operands:
                 pending += operands
                 continue
@@ -132,6 +133,7 @@ class Localize(Interpreter):
         if primitive is branch:
             with use(self.parent):
                 return local_branch(self, args, **params)
+        # A callback runs once on all of the data, not once for each device.
         if isinstance(primitive.lower, Host):
             with use(self.parent):
                 return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
@@ -142,6 +144,7 @@ class Localize(Interpreter):
             return eval_program(program, args)
         with use(self.parent):
             letters = letters_of(primitive, [*map(type_of, args)], params)
+            # No rule says how to cut it: every device gathers the operands and computes everything.
             if letters is None:
                 return self._whole(primitive, args, params)
             blocks = self._by_letters(Computed(primitive, args, params, letters))
@@ -160,8 +163,8 @@ class Localize(Interpreter):
     def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
         """The results of a body that may speak of the mesh again: of the other axes."""
         assert self.parent is not None
-        others = tuple(name for name in self.region.manual if name not in region.manual)
-        inner = Localize(self.parent, Region(region.mesh, others))
+        outer_names = tuple(name for name in self.region.manual if name not in region.manual)
+        inner = Localize(self.parent, Region(region.mesh, outer_names))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
         outs = inner.trace(eval_program, program, blocks)
         return [inner.everything(o) for o in outs]
@@ -189,8 +192,8 @@ class Localize(Interpreter):
         primitive, letters = operation.primitive, operation.letters
         type, layout = results[0]
         params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
-        wanted = _operand_layouts(letters, cuts)
-        operands = [self.at(a, layout) for a, layout in zip(operation.args, wanted, strict=True)]
+        layouts = _operand_layouts(letters, cuts)
+        operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
         united = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
         # What is added to counts once: devices add their parts to zeros first.
         start = operands[0] if united and primitive is scatter_add else None
@@ -244,7 +247,7 @@ def localized(
         return [local.at(o, layout) for o, layout in zip(outs, layouts, strict=True)]
 
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
-    local = Manual(current(), axes).trace_program(run, types, program.name).closed()
+    local = trace_program(Manual(current(), axes), run, types, program.name).closed()
     # Nothing is sent for a result that nobody reads.
     return economical(local), tuple(map(spec_of, layouts))
 
@@ -275,15 +278,15 @@ def input_specs(program: Program, mesh: Mesh) -> Specs:
 
     An input that anything else reads is wanted whole on every device.
     """
-    wanted: dict[Var, set[PartitionSpec]] = {v: set() for v in program.inputs}
+    specs_of: dict[Var, set[PartitionSpec]] = {v: set() for v in program.inputs}
     for equation in program.equations:
         for atom, spec in zip(equation.operands, _operand_specs(equation), strict=True):
-            if isinstance(atom, Var) and atom in wanted:
-                wanted[atom].add(spec)
+            if isinstance(atom, Var) and atom in specs_of:
+                specs_of[atom].add(spec)
     for atom in program.outputs:
-        if isinstance(atom, Var) and atom in wanted:
-            wanted[atom].add(PartitionSpec())
-    return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in wanted.values())
+        if isinstance(atom, Var) and atom in specs_of:
+            specs_of[atom].add(PartitionSpec())
+    return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in specs_of.values())
 
 
 def _operand_specs(equation: Equation) -> Specs:

@@ -99,8 +99,8 @@ def _are_free(asks: Staged | None, carries: int) -> list[bool]:
     """Which carries a condition does not read."""
     if asks is None:
         return [True] * carries
-    _, read = needed_inputs(asks.program, (True,))
-    return [not r for r in read[len(asks.captured) + 1 :]]
+    _, is_read = needed_inputs(asks.program, (True,))
+    return [not r for r in is_read[len(asks.captured) + 1 :]]
 
 
 def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
@@ -123,11 +123,11 @@ def _local(
     shared: Sequence[Value],
     types: Sequence[ArrayType],
     layouts: Sequence[Layout],
-    wanted: Sequence[Layout] | None = None,
+    out_layouts: Sequence[Layout] | None = None,
 ) -> tuple[Staged, list[Layout]]:
     """A program of (step, consts, values) for blocks of the values, and how its results come out.
 
-    wanted: the layouts of the results that the program yields; None for those of the values.
+    out_layouts: of the results that the program yields; None for those of the values.
     """
     results: list[Layout] = []
 
@@ -137,7 +137,7 @@ def _local(
         reads = [_from_outside(outside, inside, x) for x in shared]
         outs = inside.trace(eval_program, program, [step, *reads, *carried])
         results.extend(inside.split(o)[1] for o in outs)
-        return [inside.at(o, layout) for o, layout in zip(outs, wanted or layouts, strict=True)]
+        return [inside.at(o, layout) for o, layout in zip(outs, out_layouts or layouts, strict=True)]
 
     block_types = [outside.region.block(t, spec_of(layout)) for t, layout in zip(types, layouts, strict=True)]
     return economical_stage(stage_within(run, [COUNTER, *block_types], program.name)), results

@@ -9,6 +9,7 @@ from rune.array import Array, Place, committed_to
 from rune.core.interpreter import Axis, current
 from rune.core.manual import Manual
 from rune.core.program import Program
+from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.sharding import NamedSharding, PartitionSpec
@@ -54,4 +55,4 @@ def _program(type: ArrayType, source: NamedSharding, target: NamedSharding) -> P
         return [resharded(block, source.mesh, *layouts)]
 
     block_type = type.with_shape(source.shard_shape(type.shape))
-    return Manual(current(), axes).trace_program(run, [block_type], "device_put").closed()
+    return trace_program(Manual(current(), axes), run, [block_type], "device_put").closed()

@@ -123,6 +123,7 @@ def _jvp(
 ) -> tuple[list[Array], list[Array | None]]:
     region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
     has_tangent = tuple(t is not None for t in tangents)
+    # Rules of collectives ask for the axes of the mesh, which exist inside the region alone.
     rewritten, nonzero = Inside(region).trace(jvp_program, params["program"], has_tangent)
     outs = bind(
         region,
@@ -205,6 +206,8 @@ def _transpose(
     nonzero = tuple(ct is not None for ct in cts)
     rewritten, out_nonzero = Inside(region).trace(transpose_program, program, tuple(linear), nonzero)
     known, linear_specs = [not lin for lin in linear], _chosen(_chosen(in_specs, linear), out_nonzero)
+    # Without types nobody knows which results are the same everywhere. Devices with a copy each
+    # take a share of its cotangent, and what they give back for a copied input is added up.
     if not region.is_typed:
         cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
         rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
@@ -254,18 +257,18 @@ def _behind(batched: Sequence[bool], specs: Specs) -> Specs:
     return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched, strict=True))
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     in_specs, out_specs = equation.params["in_specs"], equation.params["out_specs"]
-    smaller, needed = call_rules.of_results(equation.params["program"], tuple(wanted))
+    smaller, used_inputs = call_rules.of_results(equation.params["program"], tuple(used_results))
     return replace(
         equation,
-        operands=_chosen(equation.operands, needed),
-        results=_chosen(equation.results, wanted),
+        operands=_chosen(equation.operands, used_inputs),
+        results=_chosen(equation.results, used_results),
         params={
             **equation.params,
             "program": smaller,
-            "in_specs": _chosen(in_specs, needed),
-            "out_specs": _chosen(out_specs, wanted),
+            "in_specs": _chosen(in_specs, used_inputs),
+            "out_specs": _chosen(out_specs, used_results),
         },
     )
 

@@ -20,11 +20,11 @@ from rune.sharding.memory import Spread
 _OF_SHARDING = re.compile(r"NamedSharding: cannot cut (axis \d+ of )?(?:\[[^\]]*\] )?(.*)", re.DOTALL)
 
 
-def restate(error: RuneError, name: str, shown: str) -> None:
+def restate(error: RuneError, name: str, call_text: str) -> None:
     """Say an error of a sharding for an operation, of an array that is shown so; others stay."""
     match = _OF_SHARDING.match(error.message)
     if match is not None:
-        error.restate(f"{name}: cannot cut {match[1] or ''}{shown} {match[2]}")
+        error.restate(f"{name}: cannot cut {match[1] or ''}{call_text} {match[2]}")
 
 
 def at(type: object, place: str) -> str:
@@ -32,7 +32,7 @@ def at(type: object, place: str) -> str:
     return f"{type} at {place}" if place else str(type)
 
 
-def spread_prefix(name: str, what: str, prefix: object, values: object, leaves: Sequence[type]) -> list:
+def spread_prefix(name: str, role: str, prefix: object, values: object, leaves: Sequence[type]) -> list:
     """For each leaf of `values` what a prefix says. `what` is the name of the argument that it is.
 
     leaves: the classes of leaves; None is a leaf too
@@ -42,7 +42,7 @@ def spread_prefix(name: str, what: str, prefix: object, values: object, leaves: 
         return tree.broadcast_prefix(prefix, values, is_leaf=lambda x: x is None or isinstance(x, tuple(leaves)))
     except ArgumentError as error:
         _, _, why = error.message.partition("with its prefix ")
-        error.restate(f"{name}: cannot match {what} with the values {why}")
+        error.restate(f"{name}: cannot match {role} with the values {why}")
         raise
 
 
@@ -51,8 +51,8 @@ def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
     if not place.committed:
         return
     device = place.device or device_named("cpu:0")
-    there = device.sharding.device_set if isinstance(device, Spread) else {device}
-    if there != set(mesh.in_order):
+    present = device.sharding.device_set if isinstance(device, Spread) else {device}
+    if present != set(mesh.in_order):
         raise DeviceError(
             f"{name}: cannot use {type} on {device.name} with {mesh} (it is committed there)",
             hint="rune.device_put with a NamedSharding of the mesh lays it out there",

@@ -45,8 +45,8 @@ def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layou
     """The layout where other cuts axes further, but for the fixed ones: that needs no exchange."""
     cuts = list(layout)
     for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
-        used = {name for n, names_there in enumerate(cuts) if n != axis for name in names_there}
-        if axis not in fixed and further[: len(names)] == names and not used.intersection(further):
+        names_used = {name for n, names_there in enumerate(cuts) if n != axis for name in names_there}
+        if axis not in fixed and further[: len(names)] == names and not names_used.intersection(further):
             cuts[axis] = further
     return tuple(cuts)
 

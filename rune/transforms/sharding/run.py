@@ -155,9 +155,9 @@ def _blocks_of(value: Value, devices: Spread) -> Buffers:
     """The block of each device."""
     if type(value) is not Array:
         return devices.backend.share(np.array(value, type_of(value).dtype)).local
-    there = value.place.device
-    if there is not devices and isinstance(there, Spread):
-        if _are_alike(there.sharding, devices.sharding, value.type.ndim):
+    device = value.place.device
+    if device is not devices and isinstance(device, Spread):
+        if _are_alike(device.sharding, devices.sharding, value.type.ndim):
             return value.buffer.local
     return value.buffer_on(devices).local
 

@@ -32,8 +32,8 @@ def economical(program: Program) -> Program:
 def economical_stage(staged: Staged) -> Staged:
     """The same of a program that a loop or branch holds, and what it has to capture for that."""
     program = economical(staged.program)
-    _, needed = needed_inputs(program, [True] * len(program.outputs))
-    inputs = zip(program.inputs, staged.captured, needed, strict=False)
+    _, used_inputs = needed_inputs(program, [True] * len(program.outputs))
+    inputs = zip(program.inputs, staged.captured, used_inputs, strict=False)
     captured = [(v, value) for v, value, is_needed in inputs if is_needed]
     own_inputs = program.inputs[len(staged.captured) :]
     smaller = replace(program, inputs=(*(v for v, _ in captured), *own_inputs))

@@ -9,6 +9,7 @@ from rune import tree
 from rune.core.axes import Name
 from rune.core.interpreter import Interpreter, current, type_of
 from rune.core.program import Program, Var
+from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -99,6 +100,7 @@ def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> 
             "shard_map: cannot find a mesh (none is given, and no shard_map is around)",
             hint="rune.sharding.set_mesh says the mesh for a block",
         )
+    # Inside another shard_map its axes are gone: each of these devices has one place on them.
     taken_axes = around.manual if around is not None and around.mesh == mesh else ()
     names = ((axis_names,) if isinstance(axis_names, str) else tuple(axis_names)) or tuple(
         name for name in mesh.axis_names if name not in taken_axes
@@ -204,7 +206,7 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
         recorders.append(recording)
         return outs
 
-    staged = region_stage.trace_program(recorded, types, function_name(function.function))
+    staged = trace_program(region_stage, recorded, types, function_name(function.function))
     # What a body closes over, and the answers to its effects, every device has whole.
     operands = [*staged.captured, *args, *recorders[-1].inputs.entered]
     leading, following = len(staged.captured), len(recorders[-1].inputs.entered)
@@ -224,15 +226,15 @@ def _block_type(function: Flat, region: Region, number: int, type: ArrayType, sp
 def _check_results(region: Region, program: Program, out_specs: Specs, out_tree: tree.TreeDef) -> None:
     """Errors: ArgumentError for axes that the mesh lacks, ShapeError for more than a result has."""
     for number, (type, spec) in enumerate(zip(program.output_types, out_specs, strict=True)):
-        shown = at(type, f"result{key_path(number, out_tree)}")
+        type_text = at(type, f"result{key_path(number, out_tree)}")
         try:
             NamedSharding(region.mesh, spec)
         except ArgumentError as error:
-            restate(error, "shard_map", shown)
+            restate(error, "shard_map", type_text)
             raise
         if len(spec) > type.ndim:
             raise ShapeError(
-                f"shard_map: cannot put {shown} together as {spec!r} says ({len(spec)} axes required)",
+                f"shard_map: cannot put {type_text} together as {spec!r} says ({len(spec)} axes required)",
                 hint="a result without axes is made one of a row for each device by [None]",
             )
 

@@ -123,9 +123,9 @@ def search(
     baseline = prepare(default)
     duels: list[Duel] = []
     losers: list[Loser] = []
-    others = [s for s in dict.fromkeys(space) if s != default]
+    candidates = [s for s in dict.fromkeys(space) if s != default]
     tried = 0
-    for schedule in _in_turn(default, others, duels, seed, first):
+    for schedule in _in_turn(default, candidates, duels, seed, first):
         if budget.clock() >= until:
             break
         _try(schedule, prepare, baseline, duels, losers)
@@ -133,14 +133,14 @@ def search(
         tell(tried, min([1.0, *(d.estimate for d in duels)]))
     until = start + budget.seconds
     last = _halved(duels, losers, baseline, budget.clock, until)
-    is_complete = tried == len(others)
+    is_complete = tried == len(candidates)
     if last is not None:
         last = _rounds(Duel(last.schedule, last.run), baseline, VERDICT_ROUNDS, budget.clock, until)
         is_complete &= len(last.pairs) == VERDICT_ROUNDS
         if not _wins(last):
             losers.append(Loser(last.schedule, f"not surely faster, {_times(last)}"))
             last = None
-    counts = len(others), tried, tuple(losers), is_complete
+    counts = len(candidates), tried, tuple(losers), is_complete
     if last is None:
         seconds = median(baseline() for _ in range(ROUNDS[0]))
         return Outcome(default, default, 1.0, seconds, seconds, *counts)
@@ -152,10 +152,10 @@ def search(
 
 
 def _in_turn(
-    default: Schedule, others: Sequence[Schedule], duels: Sequence[Duel], seed: int, first: Sequence[Schedule]
+    default: Schedule, candidates: Sequence[Schedule], duels: Sequence[Duel], seed: int, first: Sequence[Schedule]
 ) -> Iterator[Schedule]:
     """The others: the first, neighbours of the best so far and of the default, all by chance."""
-    untried = dict.fromkeys(others)
+    untried = dict.fromkeys(candidates)
     for schedule in first:
         if schedule in untried:
             del untried[schedule]

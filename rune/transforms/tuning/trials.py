@@ -106,8 +106,8 @@ class Trials:
         return self._timer(timed, self.sample.runs)
 
     def _require_fit(self, sample: Sample, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
-        for name, wanted, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
-            if not agrees(wanted, actual):
+        for name, target, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
+            if not agrees(target, actual):
                 raise Dropped(f"disagrees, {name.name} by {schedule} on arguments of seed {self.seed}")
         if seconds > DEADLINE * sample.seconds + DEADLINE_S:
             raise Dropped(f"beyond its deadline, {seconds / sample.seconds:.0f} times the default")
@@ -138,17 +138,17 @@ class Trials:
         return tuple(np.array(self.device.backend.copy_out(buffer, type)) for buffer, type in copies)
 
 
-def agrees(wanted: np.ndarray, actual: np.ndarray) -> bool:
+def agrees(expected: np.ndarray, actual: np.ndarray) -> bool:
     """Whether two results are the same but for the order of sums.
 
     >>> a, b = np.float32([1, np.inf]), np.float32([1.00001, np.inf])
     >>> agrees(a, b), agrees(np.int32([1]), np.int32([2]))
     (True, False)
     """
-    if wanted.dtype not in dtypes.FLOATING:
-        return np.array_equal(wanted, actual)
-    tolerance = math.sqrt(float(ml_dtypes.finfo(wanted.dtype).eps))
-    a, b = wanted.astype(np.float64), actual.astype(np.float64)
+    if expected.dtype not in dtypes.FLOATING:
+        return np.array_equal(expected, actual)
+    tolerance = math.sqrt(float(ml_dtypes.finfo(expected.dtype).eps))
+    a, b = expected.astype(np.float64), actual.astype(np.float64)
     return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * _scale(a), equal_nan=True))
 
 

@@ -102,12 +102,12 @@ def tune(
 
 def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: Device, schedules: Schedules) -> None:
     """Search the kernels of a program that is about to be compiled, as the settings ask for it."""
-    wanted = config.current().search
+    search = config.current().search
     known = program.derived.setdefault(search_first, {})
-    if (device, wanted) not in known:
-        budget = math.inf if wanted == "full" else float(wanted)
+    if (device, search) not in known:
+        budget = math.inf if search == "full" else float(search)
         search_program(program, shapes, device, schedules, budget, False, _line())
-        known[device, wanted] = True
+        known[device, search] = True
 
 
 def search_program(
@@ -123,8 +123,8 @@ def search_program(
     lowered = stages(program, device.target, reproducible=config.current().reproducible)
     types = [*shapes, *(v.type.shape for v, _ in program.constants)]
     sizes = size_values(lowered.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
-    asked = dict(schedules)
-    kernels = [k for k in lowered.kernels.kernels.values() if k.name not in asked and has_schedules(k)]
+    choices = dict(schedules)
+    kernels = [k for k in lowered.kernels.kernels.values() if k.name not in choices and has_schedules(k)]
     tuned = []
     with _lock:
         for number, kernel in enumerate(kernels):
@@ -158,8 +158,8 @@ def _tuned(
         limits = Budget(budget, perf_counter)
         outcome = search(default, space, trials.prepare, limits, SEED, partial(tell, len(space)), first)
     except (OutOfMemory, Dropped, DimensionError) as error:
-        what = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
-        note = f"{what}: {_first_line(error)}"
+        reason = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
+        note = f"{reason}: {_first_line(error)}"
         if known is None:
             winners.store(kernel, device.target, Winner(str(default), 1.0, 0.0, note))
         return TunedKernel.untried(kernel.name, default, note)

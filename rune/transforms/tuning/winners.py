@@ -34,7 +34,7 @@ class Winner:
     """What a search ended with. `ratio`: of its time to the default's, 1 for the default itself.
 
     budget: seconds that the search had; infinite where it has tried everything
-    note:   why it has not; or nothing
+    note:   why it has not tried everything; empty if it has
     """
 
     schedule: str

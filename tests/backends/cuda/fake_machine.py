@@ -174,7 +174,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "full_version", lambda: "13.5.37")
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
-    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "load", lambda: machine.driver)
     targets, why = cuda.probe()
     assert why is None

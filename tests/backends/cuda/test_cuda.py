@@ -20,7 +20,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import cuda
-from rune.backends.cuda import by_bindings
+from rune.backends.cuda import by_bindings, devices
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.backends.cuda.staging import SIZES
 from rune.backends.shared import forks
@@ -276,8 +276,8 @@ def test_a_forked_process_is_refused(device: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_without_a_driver_nothing_is_imported_and_the_reason_is_said():
     program = (
-        "import sys; from rune.backends import cuda; cuda._library = lambda: 'libabsent.so.1';"
-        "print(cuda.probe()); print([m for m in sys.modules if m.split('.')[0] in "
+        "import sys; from rune.backends.cuda import devices; devices._library = lambda: 'libabsent.so.1';"
+        "from rune.backends import cuda; print(cuda.probe()); print([m for m in sys.modules if m.split('.')[0] in "
         "('pycuda', 'cuda')])"
     )
     command = [sys.executable, "-W", "error", "-c", program]
@@ -292,16 +292,16 @@ def test_without_a_driver_nothing_is_imported_and_the_reason_is_said():
 
 
 def test_a_driver_without_its_python_packages_is_a_reason(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cuda, "_library", lambda: None)
+    monkeypatch.setattr(devices, "_library", lambda: None)
     assert "there is no CUDA for" in str(cuda.probe()[1])
 
-    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: 1 / 0)
     assert cuda.probe() == ([], "the NVIDIA driver fails (ZeroDivisionError: division by zero)")
 
 
 def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda):
-    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "load", lambda: fake.driver)
     monkeypatch.setattr(by_bindings, "bindings", lambda: fake.bindings)
@@ -315,7 +315,7 @@ def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: Fa
 
 def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch):
     old = FakeCuda(NO_CONDITIONALS)
-    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "load", lambda: old.driver)
 

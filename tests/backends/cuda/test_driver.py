@@ -44,15 +44,15 @@ def test_cuda_bindings_serve_where_pycuda_is_not_installed(monkeypatch: pytest.M
 
 
 def test_a_machine_without_pycuda_is_no_reason_against_cuda(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cuda, "find_spec", lambda name: None if name == "pycuda" else name)
-    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda *arguments: None)
-    monkeypatch.setattr(cuda, "_library", lambda: "libcuda.so.1")
+    monkeypatch.setattr(devices, "find_spec", lambda name: None if name == "pycuda" else name)
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda *arguments: None)
+    monkeypatch.setattr(devices, "_library", lambda: "libcuda.so.1")
 
-    assert cuda._why_not() is None
+    assert devices.missing() is None
 
 
 def test_devices_are_listed_without_pycuda(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda):
-    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 0))
     monkeypatch.setattr(cuda, "load", by_bindings.BindingsDriver)
 

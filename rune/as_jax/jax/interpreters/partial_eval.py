@@ -12,7 +12,7 @@ from rune import absent
 from rune.core.dead_code import prune
 from rune.core.interpreter import current, type_of
 from rune.core.program import OpenProgram, Program
-from rune.core.staging import Staged, stage
+from rune.core.staging import Staged, finish, new_input, stage
 from rune.core.types import ArrayType
 from rune.transforms.arguments import unshared
 from rune.transforms.derivatives.linearize import Partial
@@ -61,12 +61,12 @@ def trace_to_jaxpr_nounits(
     and the values of those inputs.
     """
     partial = Partial(current())
-    args = [partial.new_input(v.aval) if v.aval is not None else unshared(v.const) for v in values]
+    args = [new_input(partial, v.aval) if v.aval is not None else unshared(v.const) for v in values]
 
     def run() -> tuple[Staged, list[PartialVal]]:
         outs = list(map(unshared, function.call_wrapped(*args)))
         unknown = [instantiate or partial.owns(o) for o in outs]
-        staged = partial.program([o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
+        staged = finish(partial, [o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
         return staged, [
             PartialVal.unknown(type_of(o)) if u else PartialVal.known(o) for o, u in zip(outs, unknown, strict=True)
         ]

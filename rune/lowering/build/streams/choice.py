@@ -38,6 +38,7 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
     shapes = [shape for shape in SHAPES if shape[2] * shape[3] <= target.threads_per_workgroup]
     tiles = [Tile(axis, *shape) for shape in shapes if shape[0] < 2 * rows]
     fitting = [_staged(t, kernel, stream) for t in tiles if _sums(t, stream) <= MOST_SUMS]
+    # Half the memory where there is much of it: a second group then hides the waits of the first.
     room = target.shared_bytes // 2 if target.shared_bytes > GROUP_BYTES else target.shared_bytes
     for tile in fitting:
         if _bytes(tile, stream) <= room:

@@ -47,6 +47,7 @@ def _dots(frame: Frame, dot: Reduce, points: Sequence[Sequence[Place]]) -> Itera
             yield Var(f"{place.names[dot.name]}_acc", const(0, dot.dtype))
     assert isinstance(dot.value, Op)
     panels = [frame.panels.of_dots.get((dot.name, operand)) for operand in dot.value.args]
+    # One operand has to be staged by row and the other by key; anything else reads memory directly.
     sides = {p in frame.panels.rows for p in panels}
     if isinstance(frame.tile, UnitTile):
         yield from unit_dots(frame, dot, points)

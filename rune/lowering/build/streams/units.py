@@ -71,10 +71,12 @@ def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
     wide_sums = [s for s in stream.sums if s.columns]
     if not dots or len(panels.of_dots) != 2 * len(dots) or len(panels.of_sums) != len(wide_sums):
         return None
+    # Units multiply halves: f32 operands count where they were converted from one just before.
     narrow = {p: _narrowed(p) for p in (*panels.rows, *panels.of_keys)}
     halves = {None if p is None else p.value.dtype for p in narrow.values()}
     halves |= {None if w is None else w.dtype for w in map(_half, (s.weight for s in wide_sums))}
     lengths = [*(p.elements for p in narrow if p in panels.rows), *map(columns_of, wide_sums)]
+    # Every panel and every weight has to have the one format that the units multiply.
     if len(halves) != 1 or None in halves or any(n % matrices.DEPTH for n in (*lengths, tile.keys)):
         return None
     (dtype,) = halves
