@@ -2,7 +2,7 @@
 
 A renderer says what a node becomes; T is what an expression becomes: text, or a value of a
 function in the making. One that has accesses of several elements says which statements of a body
-they stand for. LLVM's renderer, which threads what it knows of lanes, walks by itself.
+they stand for.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _write(body: Body, code: KernelCode, lanes: Layout) -> None:
             assert lanes.transposed is not None
             tile_range(body, grid, lanes.transposed, begin, end)
         case Unit.ROW:
-            body.writer.count_up(begin, end, 1, lambda row: body.run(grid[-1:], body.at_row(grid[:-1], row)))
+            body.writer.count_up(begin, end, 1, lambda row: body.run((grid[-1],), body.at_row(grid[:-1], row)))
         case Unit.POINT:
             _points(body, grid, begin, end)
 
