@@ -35,7 +35,7 @@ import rune.numpy as rnp
 from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.routines import Code, define
 from rune.backends.shared import call_list
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 KERNELS = (1, 10, 100)
 BURST = 4  # calls in a row: drivers of software devices hardly begin to compute beside the host

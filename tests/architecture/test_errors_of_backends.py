@@ -22,7 +22,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.lowering import passes, plan_text
 from rune.lowering.codegen.llvm import scalar as llvm_scalar
-from rune.lowering.codegen.llvm import types as llvm_types
+from rune.lowering.codegen.llvm.ir import types as llvm_types
 from rune.lowering.codegen.spirv import scalar as spirv_scalar
 from rune.lowering.codegen.target import Native
 from rune.lowering.codegen.wgsl import expr as wgsl_expr

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rune.backends.cpu.host_abi import HEAD, MISCOUNTED, Abi
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 

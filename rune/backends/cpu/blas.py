@@ -18,7 +18,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.cpu import compiler
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"

@@ -18,7 +18,7 @@ import numpy as np
 from rune.backends.cpu.host_abi import address_of
 from rune.backends.cpu.routines import Code, clock_ns, define
 from rune.backends.shared.callbacks import is_callback
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.plan import Branch, Loop, Plan, Step, all_steps
 from rune.profiling import Moment, moment
 

@@ -13,7 +13,7 @@ from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
 from rune.backends.cpu.gemm.pieces import Product
 from rune.backends.cpu.watch import Watch
 from rune.dims import Size
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.kernelize.walks import SIZES, digits_of
 from rune.lowering.plan import Call, Plan, Slot, all_steps
 

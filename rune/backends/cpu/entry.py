@@ -26,7 +26,7 @@ from rune.backends.cpu.host_abi import MISCOUNTED, Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen.llvm import index as llvm_index
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.plan import Plan
 
 
@@ -46,10 +46,8 @@ def prepare(plan: Plan, abi: Abi) -> str:
 
 def _text(name: str, function: _Entry) -> str:
     function.write()
-    writer = function.writer
-    head = [f"define ptr @{name}(ptr %self, ptr %argv, i64 %count) #0 {{", "entry:", *writer.entry]
-    lines = [*head, "  br label %start", "start:", *writer.lines]
-    return "\n".join([*_tables(function.plan.arguments), *lines, "}"])
+    text = function.writer.definition(f"ptr @{name}(ptr %self, ptr %argv, i64 %count)")
+    return "\n".join([*_tables(function.plan.arguments), text])
 
 
 def _tables(types: tuple[ArrayType, ...]) -> list[str]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rune.backends.cpu.crew.messages import Talk
 from rune.backends.cpu.host import Host
-from rune.lowering.codegen.llvm.names import identifier
+from rune.lowering.codegen.llvm.ir.names import identifier
+from rune.lowering.codegen.llvm.ir.text import Writer
 from rune.lowering.codegen.llvm.render import Rendered
-from rune.lowering.codegen.llvm.text import Writer
 from rune.lowering.plan import Plan
 from rune.records import dataclass
 
@@ -40,6 +40,5 @@ class Module:
 
     def add(self, head: str, writer: Writer) -> None:
         """Add a function that has been written."""
-        lines = [f"define {head} #0 {{", "entry:", *writer.entry, "  br label %start"]
-        self.functions.append("\n".join([*lines, "start:", *writer.lines, "}"]))
+        self.functions.append(writer.definition(head))
         self.declared |= writer.declared

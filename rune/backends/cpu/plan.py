@@ -23,7 +23,7 @@ from rune.backends.cpu.libraries import DOT, STRIDED_DOT
 from rune.backends.cpu.module import Module, task_name
 from rune.backends.cpu.scratch import Scratch, behind
 from rune.dims import Size
-from rune.lowering.codegen.llvm.names import identifier
+from rune.lowering.codegen.llvm.ir.names import identifier
 from rune.lowering.codegen.llvm.render import Rendered, render
 from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.plan import Branch, Call, Loop, Plan, all_steps

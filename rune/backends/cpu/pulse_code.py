@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from rune.backends.cpu.routines import Code, define, monotonic_ns
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 MOST_STEPS = 1 << 40
 BRIEF_NS, LONG_NS = 25_000_000, 100_000_000  # between two calls, the steps stay as many

@@ -16,7 +16,7 @@ import functools
 from rune.backends.cpu import compiler
 from rune.backends.cpu.host_abi import address_of
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 
 @functools.cache

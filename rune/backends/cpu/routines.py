@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from rune.lowering.codegen.llvm.text import Number, Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Number, Value, Writer
 from rune.records import dataclass
 
 _BYTES = {"i32": 4, "i64": 8}

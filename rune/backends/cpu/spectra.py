@@ -21,7 +21,7 @@ from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.host_calls import AsComplex, LibraryCall
 from rune.lowering.plan import Plan, Step, all_steps
 from rune.ops.linalg.dense import NUMBERS

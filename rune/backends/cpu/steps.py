@@ -35,9 +35,9 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import index as llvm_index
-from rune.lowering.codegen.llvm.names import identifier
+from rune.lowering.codegen.llvm.ir.names import identifier
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.render import Rendered
-from rune.lowering.codegen.llvm.text import Value, Writer
 from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 BITS = 20  # of the number of a piece in the ticket

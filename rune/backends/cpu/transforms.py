@@ -13,7 +13,7 @@ from rune.backends.cpu.fft import forms
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import shape_for
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.lowering.steps import is_inverse, transform_sizes
 

@@ -15,7 +15,7 @@ from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import in_memory, read
 from rune.backends.cpu.gemm.shape import WATCHED_OPERATIONS
 from rune.dims import Size
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.records import dataclass
 
 

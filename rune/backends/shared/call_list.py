@@ -27,7 +27,7 @@ from dataclasses import field
 
 from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _MOST_ARGUMENTS = 9

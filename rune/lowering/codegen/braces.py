@@ -20,8 +20,9 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 
 from rune.dims import Size
+from rune.lowering.codegen.accesses import AccessWalk
 from rune.lowering.codegen.infix import ascii_name, bare, index_text, unfolded
-from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
+from rune.lowering.codegen.walk import ExpressionWalk
 from rune.lowering.kernel.expr import Const, Expr, Load
 from rune.lowering.kernel.nodes import For, Function, If, KernelCode, Kind
 from rune.lowering.kernel.rewrite import Body, perfect_nest
@@ -96,7 +97,7 @@ E = TypeVar("E", bound=Expressions)
 
 
 @dataclass(slots=True)
-class Statements(StatementWalk, Generic[E]):
+class Statements(AccessWalk, Generic[E]):
     """The lines of a kernel in the making. A language adds how each statement reads.
 
     reserved, prefixes: identifiers that no name of a kernel may be, or begin with

@@ -1,21 +1,17 @@
 """The walk over kernel code that renderers share: which method answers for which node.
 
 A renderer says what a node becomes; T is what an expression becomes: text, or a value of a
-function in the making. One that has accesses of several elements says which statements of a body
-they stand for. LLVM's renderer, which threads what it knows of lanes, walks by itself.
+function in the making. accesses.py adds accesses of several elements.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from rune.dims import Size
-from rune.lowering.codegen.runs import LoadRun, StoreRun
-from rune.lowering.codegen.subgroups import Alike, Piece, Statement
 from rune.lowering.codegen.units import refuse_unit
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.nodes import (
@@ -28,6 +24,7 @@ from rune.lowering.kernel.nodes import (
     If,
     Let,
     MatrixProduct,
+    Stmt,
     Store,
     Var,
 )
@@ -101,15 +98,11 @@ class StatementWalk(ABC):
 
     def body(self, body: Body) -> None:
         """Write statements in order."""
-        for access in self.accesses(body):
-            self.stmt(access)
+        for stmt in body:
+            self.stmt(stmt)
 
-    def accesses(self, body: Body) -> Iterable[Statement]:
-        """The statements, those that one access does together as one."""
-        return body
-
-    def stmt(self, stmt: Statement) -> None:
-        """Write one statement, or one access for several."""
+    def stmt(self, stmt: Stmt) -> None:
+        """Write one statement."""
         match stmt:
             case Let(name=name, value=value):
                 self.let(name, value)
@@ -133,14 +126,6 @@ class StatementWalk(ABC):
                 self.fetch(stmt)
             case MatrixProduct():
                 self.multiply(stmt)
-            case LoadRun():
-                self.load_run(stmt)
-            case StoreRun():
-                self.store_run(stmt)
-            case Alike():
-                self.read_together(stmt)
-            case Piece():
-                self.take(stmt)
 
     @property
     @abstractmethod
@@ -190,21 +175,3 @@ class StatementWalk(ABC):
     def multiply(self, stmt: MatrixProduct) -> None:
         """Multiply matrices."""
         refuse_unit(stmt, self.language)
-
-    # Only where `accesses` gives them:
-
-    def load_run(self, run: LoadRun) -> None:
-        """Read neighbours by one access."""
-        raise NotImplementedError
-
-    def store_run(self, run: StoreRun) -> None:
-        """Write neighbours by one access."""
-        raise NotImplementedError
-
-    def read_together(self, alike: Alike) -> None:
-        """Have each thread of a subgroup read a piece of what all of them want."""
-        raise NotImplementedError
-
-    def take(self, piece: Piece) -> None:
-        """Bind a scalar to what a thread of the subgroup has read."""
-        raise NotImplementedError

@@ -1,1 +1,7 @@
-"""Vector lanes of processors: which loops run in them, how many there are, what is transposed."""
+"""Vector lanes of processors: which loops run in them, and how; what cores share of a grid.
+
+choose    which loops              width       how many lanes there are
+access    steps in memory          rounds      sums, masks and the end of a loop in lanes
+division  what cores share         transposed  what goes by tiles
+layout    all of this for a kernel, before it is rendered
+"""

@@ -16,7 +16,6 @@ Not done:  scratch inside a vectorised loop, one copy for each lane.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Set
 
 from rune import dims
@@ -24,6 +23,7 @@ from rune.dims import Size
 from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import expressions, mentions, names_assigned, names_bound, names_used, walk, walk_expr
+from rune.lowering.lanes.access import access_cost
 from rune.lowering.scalar.table import ROWS
 from rune.records import dataclass
 
@@ -90,13 +90,6 @@ def instructions(expr: Expr) -> float:
     return sum(ROWS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
 
 
-def straight_cost(loop: For) -> float:
-    """What one iteration costs; infinite where it is more than a row of simple statements."""
-    if any(isinstance(s, (For, If)) for s in loop.body):
-        return math.inf
-    return sum(instructions(e) for s in loop.body for e in expressions(s))
-
-
 def _distinct(expr: Expr) -> Iterator[Expr]:
     # By identity: expressions share parts, which the writer computes once.
     yielded_ids: set[int] = set()
@@ -135,18 +128,6 @@ def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: i
         elif isinstance(part, Op):
             total += ROWS[part.name].instructions
     return total
-
-
-def access_cost(index: Size, var: str, varying: frozenset[str], lanes: int) -> float:
-    """1 where the lanes read one element or neighbours, else one for each lane."""
-    if not mentions(index, varying) or is_contiguous(index, var, varying):
-        return 1.0
-    return float(lanes)
-
-
-def is_contiguous(index: Size, var: str, varying: frozenset[str]) -> bool:
-    """Whether lane k reads the element k after that of lane 0."""
-    return not mentions(index, varying - {var}) and dims.coefficient(index, var) == 1
 
 
 def varying_names(loop: For) -> frozenset[str]:
@@ -240,15 +221,4 @@ def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Itera
                     yield part.indices[0]
 
 
-__all__ = [
-    "Choice",
-    "access_cost",
-    "choose",
-    "instructions",
-    "is_contiguous",
-    "is_vectorisable",
-    "reads_any",
-    "straight_cost",
-    "trip_count",
-    "varying_names",
-]
+__all__ = ["Choice", "choose", "instructions", "is_vectorisable", "reads_any", "trip_count", "varying_names"]

@@ -31,6 +31,10 @@ class Transposed:
     loads: tuple[Load, ...]
     constants: tuple[Let, ...]
 
+    def others(self, grid: Sequence[For]) -> list[For]:
+        """The axes that no tile lies along."""
+        return [loop for loop in grid if loop not in (self.axis, self.last)]
+
 
 def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
     """The loads to copy by tiles, or None if none gain by it."""

@@ -11,7 +11,8 @@ import pytest
 
 from rune import dtypes
 from rune.lowering.codegen.llvm import functions as llvm_functions
-from rune.lowering.codegen.llvm.functions import Context, Written
+from rune.lowering.codegen.llvm.functions import Written
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.scalar import powers
 from rune.lowering.scalar.number import Number
 from tests.lowering.codegen.llvm_run import MACHINES, apply, elementwise, op, run
@@ -27,8 +28,8 @@ def in_place(monkeypatch: pytest.MonkeyPatch):
         def operation(name, dtype, args, operand):
             if name != "sub":
                 return usual(name, dtype, args, operand)
-            context = Context([])
-            result: Number = write(*(Written(a, operand, context) for a in args))
+            masks: list[Value] = []
+            result: Number = write(*(Written(a, operand, masks) for a in args))
             assert isinstance(result, Written)
             return result.value
 

@@ -1,13 +1,18 @@
-"""Which loops run in vector lanes: what may, what may not, and which of several is chosen."""
+"""Which loops run in vector lanes, and how: steps in memory, rounds of a loop, shares of a grid."""
 
 from __future__ import annotations
 
 import pytest
 
+from rune.dims import symbol
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.text import parse
+from rune.lowering.lanes.access import step_of
 from rune.lowering.lanes.choose import choose, is_vectorisable
+from rune.lowering.lanes.division import Division, Unit
+from rune.lowering.lanes.layout import layout
+from rune.lowering.lanes.rounds import rounds_of
 
 
 def loops(code: KernelCode) -> dict[str, For]:
@@ -141,3 +146,84 @@ def test_of_a_grid_the_last_loop_alone_runs_in_lanes():
         }"""
 
     assert chosen(text) == {"j"}
+
+
+LANE, OTHER, SIZE = symbol("i", 0, 63), symbol("p", 0, 63), symbol("n")
+
+
+@pytest.mark.parametrize(
+    ("index", "step"),
+    [
+        (SIZE + 3, 0),
+        (LANE + SIZE, 1),
+        (2 * LANE + SIZE, 2),
+        (4 * LANE, 4),
+        (5 * LANE, None),
+        (-LANE, None),
+        (SIZE * LANE, None),
+        (LANE // 2, None),
+    ],
+    ids=str,
+)
+def test_the_step_between_lanes_is_that_of_the_variable_that_counts_them(index, step):
+    assert step_of(index, "i", frozenset({"i"})) == step
+
+
+def test_what_else_differs_between_lanes_has_no_step():
+    assert step_of(LANE + OTHER, "i", frozenset({"i", "p"})) is None
+    assert step_of(LANE + OTHER, "i", frozenset({"i"})) == 1
+
+
+@pytest.mark.parametrize(
+    ("statements", "names", "vectors"),
+    [
+        (["s add= x[j]"], ["s"], 4),
+        (["s add= exp(x[j])"], ["s"], 1),
+        (["store y[j] = x[j]"], [], 1),
+        (["var t: f32 = x[j]", "t add= 1.0_f32", "store y[j] = t"], [], 1),
+    ],
+    ids=str,
+)
+def test_short_sums_of_vars_from_outside_are_held_in_several_vectors(statements, names, vectors):
+    rounds = rounds_of(serial(*statements))
+
+    assert [s.name for s in rounds.sums] == names
+    assert rounds.vectors == vectors
+
+
+def test_long_bodies_without_branches_are_heavy():
+    assert rounds_of(serial("store y[j] = exp(exp(x[j]))")).is_heavy
+    assert not rounds_of(serial("store y[j] = x[j]")).is_heavy
+    assert not rounds_of(serial("if x[j] > 0.0_f32 {", "store y[j] = exp(exp(x[j]))", "}")).is_heavy
+
+
+@pytest.mark.parametrize(
+    ("extents", "expected"),
+    [
+        ((), Division(Unit.GRID, 1)),
+        ((100,), Division(Unit.LINE, 100, 16)),
+        ((3, 100), Division(Unit.ROW, 3)),
+        ((3, 5, 2047), Division(Unit.ROW, 15)),
+        ((3, 2048), Division(Unit.POINT, 6144, 16)),
+    ],
+    ids=str,
+)
+def test_cores_share_rows_unless_these_are_long(extents, expected):
+    names = "ijk"[: len(extents)]
+    heads = "".join(f"for {v} in {n} grid {{ " for v, n in zip(names, extents, strict=True))
+    index = "0"
+    for v, n in zip(names, extents, strict=True):
+        index = f"({index})*{n} + {v}" if index != "0" else v
+    code = parse(f"code f(y: write f32[40000]) {{ {heads} store y[{index}] = 1.0_f32 {'} ' * len(extents)} }}")
+
+    assert layout(code, 64).division == expected
+
+
+def test_cores_share_rows_of_tiles_where_an_array_is_transposed():
+    code = parse("""
+        code f(x: read f32[4000], y: write f32[4000]) {
+          for i in 40 grid { for j in 100 grid { store y[100*i + j] = x[40*j + i] } }
+        }""")
+
+    # 40 rows are three times 16, the last of them partly.
+    assert layout(code, 64).division == Division(Unit.TILES, 3)

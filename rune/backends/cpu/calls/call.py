@@ -17,7 +17,7 @@ from functools import partial
 
 from rune.backends.cpu.calls.process import Process, is_null, item, null, true
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _MOST_COPIED = 256  # arguments that go to the general way over the stack

@@ -18,7 +18,7 @@ import numpy as np
 
 from rune.backends.cpu.calls.process import Process, false, is_null, item, null, true
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _NODE_WORDS = ("fetch", "parent", "key", "check", "expected", "extra")  # in describe.py's order

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rune.backends.cpu.routines import Code
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 

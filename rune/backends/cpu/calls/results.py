@@ -20,7 +20,7 @@ from functools import partial
 
 from rune.backends.cpu.calls.process import Process, is_null, item, null, true
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 _RESULT_WORDS = 5  # type, maker, table of the memory, lender: its node + 1 or 0, its leaf
 _BUILD_WORDS = 3  # operation, length, keys

@@ -19,7 +19,7 @@ from functools import partial
 from rune.backends.cpu.crew.records import DISAGREE, GROUP, MESSAGE, SEAT, STUCK, TABLE
 from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, false, get, lock, put, true, unlock, wait, word
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 
 def functions(spin: Spin) -> list[str]:

@@ -23,7 +23,7 @@ from rune.backends.cpu.crew.records import GROUP, SEAT, STUCK, TABLE, THREAD
 from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, moved, put, true, unlock, wait, word
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _DECLARED = """

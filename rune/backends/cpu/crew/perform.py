@@ -12,7 +12,7 @@ from functools import partial
 from rune.backends.cpu.crew.records import MESSAGE, MOVE
 from rune.backends.cpu.crew.words import entry, false, get, moved
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 COPY, ZERO, SUM, SHARE = range(4)  # kinds of moves
 PIECE_BYTES = 1 << 14  # of a sum that is copied to the other places while it is in the first cache

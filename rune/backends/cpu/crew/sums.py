@@ -18,7 +18,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.cpu import compiler
 from rune.backends.cpu.routines import Code, define
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 _FLOATS = {dtypes.f32: "float", dtypes.f64: "double"}
 _PARTS = {dtypes.c64: "float", dtypes.c128: "double"}  # a sum of numbers is one of their parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 Pair = tuple[Value, Value]
 WRITTEN_OUT = (2, 3, 4, 5, 8)

@@ -27,7 +27,7 @@ from rune.backends.cpu.fft.butterflies import WRITTEN_OUT
 from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import LINE_BYTES, Maker, maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.fourier.lengths import prime_factors
 from rune.records import dataclass
 

@@ -31,7 +31,7 @@ from rune.backends.cpu.fft.stages import declarations, prime_function, stage_fun
 from rune.backends.cpu.gemm.library import SCALARS
 from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _ARRAYS = "real imag out_real out_imag scratch"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 
 def squares_function(shape: Shape) -> str:

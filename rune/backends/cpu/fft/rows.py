@@ -27,7 +27,7 @@ from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.gemm.tile import block_count, maker
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.complex_numbers import PART
 from rune.records import dataclass
 

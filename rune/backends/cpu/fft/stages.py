@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from rune.backends.cpu.fft.butterflies import Pair, add, subtract, times, transformed
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.names import suffix
+from rune.lowering.codegen.llvm.ir.text import Value
 
 PARAMETERS = "ptr %fr, ptr %fi, i64 %fs, ptr %tr, ptr %ti, i64 %ts, ptr %turns, i64 %runs, i64 %done"
 

@@ -22,7 +22,7 @@ from operator import mul
 from rune.backends.cpu.gemm.panels import pack_function
 from rune.backends.cpu.gemm.shape import ROWS, WATCHED_OPERATIONS, Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker, widest
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 DEPTH = 512  # of p in one block
 HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH

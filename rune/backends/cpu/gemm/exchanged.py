@@ -18,7 +18,7 @@ from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.packing import role_of, word
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, least, maker, multiply, zeros
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 BLOCKS = 4  # of depth, whose sums are added before they are turned
 TURNING = 2  # elements that are packed in the time in which one of C is turned and put

@@ -17,8 +17,8 @@ from functools import partial
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.names import suffix
+from rune.lowering.codegen.llvm.ir.text import Value
 
 DIGITS = 8  # at most, of one index
 WORDS = 1 + 2 * DIGITS  # of one role

@@ -10,7 +10,7 @@ from functools import partial
 
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, each_panel, least, maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 
 def pack_function(shape: Shape) -> str:

@@ -18,7 +18,7 @@ from rune.backends.cpu.gemm.panels import (
 )
 from rune.backends.cpu.gemm.shape import ROWS, Shape
 from rune.backends.cpu.gemm.tile import tile_function
-from rune.lowering.codegen.llvm.names import suffix
+from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.records import dataclass
 
 

@@ -19,8 +19,8 @@ from rune.backends.cpu.gemm.packing import place, role_of, word
 from rune.backends.cpu.gemm.pieces import Product, declarations, vector_counts
 from rune.backends.cpu.gemm.shape import ROWS, Shape
 from rune.backends.cpu.gemm.tile import block_count, least, maker, widest
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.names import suffix
+from rune.lowering.codegen.llvm.ir.text import Value
 
 _STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
 

@@ -16,8 +16,8 @@ from functools import partial
 from itertools import product
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.names import suffix
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.records import dataclass
 
 FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile
@@ -90,9 +90,7 @@ class Maker:
 
     def mask(self, count: Value) -> Value:
         """The first `count` lanes."""
-        lanes = self.shape.lanes
-        alive = self.writer.splat(count.cast("trunc", "i32"), lanes)
-        return self.writer.iota(lanes, "i32").compare("ult", alive)
+        return self.writer.first_lanes(count, self.shape.lanes)
 
     def each(self, count: Value, body: Callable[[Value], None]) -> None:
         """body(0), ..., body(count - 1)."""
@@ -138,10 +136,8 @@ class Maker:
 
     def text(self, signature: str) -> str:
         """The whole function."""
-        writer = self.writer
-        head = [f"define internal void @{signature} #0 {{", "entry:", *writer.entry]
-        body = ["  br label %start", "start:", *writer.lines, "  ret void", "}"]
-        return "\n".join([*head, *body])
+        self.writer.do("ret void")
+        return self.writer.definition(f"internal void @{signature}")
 
 
 def maker(shape: Shape) -> Maker:

@@ -10,7 +10,7 @@ from rune.backends.cpu.gemm.tile import maker
 from rune.backends.cpu.linalg.moves import by_vectors
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 Signature = tuple[str, str]  # names of pointers, and of sizes

@@ -13,7 +13,7 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, least
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 DEPTH = 512  # earlier columns that are packed together
 GROUP = 48  # rows below the triangle that are multiplied together

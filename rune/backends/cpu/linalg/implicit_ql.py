@@ -17,7 +17,7 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.backends.cpu.linalg.reflections import TINY
 from rune.backends.cpu.linalg.tridiagonal import LEAST
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.records import dataclass
 
 SWEEPS = 30  # for each eigenvalue, as in LAPACK

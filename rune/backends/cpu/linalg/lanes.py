@@ -15,7 +15,7 @@ from rune.backends.cpu.gemm.tile import Maker, least, maker
 from rune.backends.cpu.linalg.cholesky import root_of
 from rune.backends.cpu.linalg.lu import is_greater
 from rune.backends.cpu.linalg.numbers import Number, Numbers
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.linalg.dense import MOST_SMALL
 
 TOGETHER = 4  # sums that are computed at once

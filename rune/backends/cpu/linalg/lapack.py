@@ -28,7 +28,7 @@ from rune.backends.cpu.linalg.batches import entry_function, task_maker
 from rune.backends.cpu.linalg.moves import by_parts
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.routines import declarations
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
 

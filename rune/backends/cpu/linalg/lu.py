@@ -15,8 +15,8 @@ from rune.backends.cpu.gemm.tile import Maker, block_count, least, maker
 from rune.backends.cpu.linalg.moves import by_vectors, put
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
-from rune.lowering.codegen.llvm.names import bits_type, suffix
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.names import bits_type, suffix
+from rune.lowering.codegen.llvm.ir.text import Value
 
 _FIRST_NAN = {"i32": 0x7F800001, "i64": 0x7FF0000000000001}
 WIDTH = 64  # parts of the columns right of a block that are updated together

@@ -13,7 +13,7 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, least, maker
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 # (make, count, body): body(first, length) of pieces of a line; a whole vector has the length None.
 Walk = Callable[[Maker, Value, Callable[[Value, Value | None], None]], None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 Number = tuple[Value, ...]  # its parts, or a divisor in the form that `quotient` takes

@@ -19,7 +19,7 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, least
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import Matrix, Right, Rows, rows_maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 WIDTH = 32  # parts of the other columns that are reflected together
 TOGETHER = 4  # columns of a block that are reflected together

@@ -12,8 +12,8 @@ from rune.backends.cpu.gemm.tile import maker
 from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.tasks import BLOCK, PANEL, Task, task_of
-from rune.lowering.codegen.llvm.names import bits_type, suffix
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.names import bits_type, suffix
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.factors import Factor
 from rune.ops.linalg.dense import MOST_ROWS
 

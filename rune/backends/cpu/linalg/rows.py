@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.backends.cpu.linalg.numbers import Number, Numbers
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 Matrix = tuple[Value, Value, Value]  # a pointer, and the steps from row to row and along a row

@@ -32,8 +32,8 @@ from rune.backends.cpu.linalg.tridiagonal import TOGETHER, is_before, pieces
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.errors import OutOfMemory
-from rune.lowering.codegen.llvm.names import bits_type
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.names import bits_type
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 MOST = 256  # rows: vectors of larger matrices, one rotation after the other, leave the second cache

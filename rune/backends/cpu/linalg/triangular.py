@@ -24,7 +24,7 @@ from rune.backends.cpu.gemm.tile import Maker, least, maker
 from rune.backends.cpu.linalg.moves import by_vectors
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Right, rows_maker
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 TOGETHER = 4  # rows of a single column's sums

@@ -22,7 +22,7 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.backends.cpu.linalg.batches import padded_to
 from rune.backends.cpu.linalg.reflections import TINY, greatest_of_lanes
-from rune.lowering.codegen.llvm.text import Value
+from rune.lowering.codegen.llvm.ir.text import Value
 
 TOGETHER = 4  # rows of a walk, at most
 WIDTH = 2  # vectors along a row that are in registers

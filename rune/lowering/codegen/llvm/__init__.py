@@ -1,1 +1,1 @@
-"""LLVM IR, for the CPU: kernel code rendered by `render`, through the Writer of `text`."""
+"""LLVM IR, for the CPU: kernel code rendered by `render`, in lanes, through the Writer of `ir`."""

@@ -6,233 +6,112 @@ one vector for each, summed up by halves when the loop ends: the order depends o
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Protocol
-
-import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import functions as llvm_functions
-from rune.lowering.codegen.llvm import index as llvm_index
 from rune.lowering.codegen.llvm import scalar as llvm_scalar
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.strides import step_of, store_apart
-from rune.lowering.codegen.llvm.text import Value
-from rune.lowering.codegen.llvm.types import constant, from_memory, memory_type, to_memory
-from rune.lowering.codegen.llvm.values import Env, Lanes, Memory, Slot, Values
-from rune.lowering.codegen.units import refuse_unit
-from rune.lowering.kernel.check import COMBINE
-from rune.lowering.kernel.expr import Op
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Alloc,
-    Assign,
-    Barrier,
-    Fetch,
-    For,
-    If,
-    Kind,
-    Let,
-    MatrixProduct,
-    Stmt,
-    Store,
-    Var,
-)
-from rune.lowering.kernel.rewrite import names_assigned, walk
-from rune.lowering.lanes.choose import is_contiguous, straight_cost
+from rune.lowering.codegen.llvm.ir.memory import Alive, Memory, Slot, slot
+from rune.lowering.codegen.llvm.ir.names import lanes_of
+from rune.lowering.codegen.llvm.ir.text import Value
+from rune.lowering.codegen.llvm.ir.types import constant, memory_type, to_memory
+from rune.lowering.codegen.llvm.values import Env, Lanes, Values
+from rune.lowering.codegen.walk import StatementWalk
+from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.nodes import Alloc, Barrier, For, If, Kind, Store
+from rune.lowering.kernel.rewrite import Body as Statements
+from rune.lowering.kernel.rewrite import updated
+from rune.lowering.lanes.rounds import Rounds, Sum, rounds_of
 from rune.records import dataclass
 
 # Per kernel, on the stack of the thread that runs it.
 MAX_SCRATCH_BYTES = 1 << 20
-UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
-UNROLL_COST = 12.0
-HEAVY = 24.0  # cost of a body from which a mask in every step is cheaper than a second copy
 
 
 class LaneBody(Protocol):
     """The body of a vectorised loop from its first lane on."""
 
-    def __call__(self, i: Value, mask: Value | None = None, copy: int = 0, all_alive: Value | None = None) -> None:
-        """Write the iteration."""
+    def __call__(self, i: Value, alive: Alive, vector: int = 0) -> None:
+        """Write the iteration. vector: of those that hold a sum, the one to accumulate in."""
         ...
 
 
 @dataclass(slots=True)
-class Body(Values):
+class Body(StatementWalk, Values):
     """Writes the statements of one kernel. `chosen`: the loops to vectorise, by identity."""
 
     lanes: int
     chosen: frozenset[int]
     scratch_bytes: int = 0
 
+    @property
+    def language(self) -> str:
+        return "llvm"
+
     # --- statements --------------------------------------------------------------------------
 
-    def run(self, body: tuple[Stmt, ...], env: Env) -> None:
-        """Write the statements in order."""
-        for stmt in body:
-            env = self.statement(stmt, env)
+    def run(self, body: Statements, env: Env) -> None:
+        """Write statements where names mean what `env` says."""
+        with self.inside(env):
+            self.body(body)
 
-    def statement(self, stmt: Stmt, env: Env) -> Env:
-        """Write one statement; the result is what the next one sees."""
-        match stmt:
-            case Let(name=name, value=value):
-                return self.let(name, self.value(value, env), value.dtype, env)
-            case Var(name=name, init=init):
-                return self.var(name, self.value(init, env), init.dtype, env)
-            case Assign(name=name, value=value):
-                self.assign(env.slots[name], self.value(value, env), env)
-            case Accumulate():
-                self.accumulate(stmt, env)
-            case Store():
-                self.store(stmt, env)
-            case For():
-                self.loop(stmt, env)
-            case If():
-                self.branch(stmt, env)
-            case Alloc():
-                return self.alloc(stmt, env)
-            case Barrier():
-                raise CompileError(
-                    "llvm: cannot render a barrier (a workgroup is one thread on the cpu)",
-                    hint="the schedule for a cpu target must not bind workgroups",
-                )
-            case Fetch() | MatrixProduct():
-                refuse_unit(stmt, "llvm")
-        return env
-
-    def let(self, name: str, value: Value, dtype: np.dtype, env: Env) -> Env:
+    def let(self, name: str, value: Expr) -> None:
         """Bind a value; an integer may appear in indices from here on."""
-        env = replace(env, locals={**env.locals, name: value})
-        if dtype not in dtypes.INTEGER:
-            return env
+        bound = self.value(value)
+        self.env = replace(self.env, locals={**self.env.locals, name: bound})
+        if value.dtype not in dtypes.INTEGER:
+            return
         # Index arithmetic is i64 whatever dtype the Let has.
-        wide = llvm_scalar.convert(value, dtype, dtypes.i64)
-        env = replace(env, symbols={**env.symbols, name: wide})
+        self.env = self.env.at({name: llvm_scalar.convert(bound, value.dtype, dtypes.i64)})
         # From here on an index that mentions it varies by lane.
-        if value.lanes and env.lanes:
-            lanes = replace(env.lanes, varying=env.lanes.varying | {name})
-            env = replace(env, lanes=lanes)
-        return env
+        if bound.lanes and self.env.lanes:
+            lanes = replace(self.env.lanes, varying=self.env.lanes.varying | {name})
+            self.env = replace(self.env, lanes=lanes)
 
-    def var(self, name: str, value: Value, dtype: np.dtype, env: Env) -> Env:
+    def var(self, name: str, init: Expr) -> None:
         """Declare a mutable scalar; in lanes, one for each."""
-        slot = self.slot(dtype, env.count)
-        self.writer.store(self.writer.splat(value, env.count), slot.pointer)
-        return replace(env, slots={**env.slots, name: slot})
+        new = slot(self.value(init), self.env.count)
+        self.env = replace(self.env, slots={**self.env.slots, name: new})
 
-    def slot(self, dtype: np.dtype, lanes: int) -> Slot:
-        """A place on the stack."""
-        empty = Slot(self.writer.constant("i64", 0), dtype, lanes)
-        return replace(empty, pointer=self.writer.allocate(empty.type))
-
-    def assign(self, slot: Slot, value: Value, env: Env) -> None:
+    def assign(self, name: str, value: Expr) -> None:
         """Write a Var, in the lanes that are alive."""
-        value = self.writer.splat(value, slot.lanes)
+        variable, alive = self.env.slots[name], self.env.alive
+        new = self.writer.splat(self.value(value), lanes_of(variable.type))
         # A select keeps the value of lanes that are switched off; a masked store would keep the Var
         # out of registers.
-        if env.mask is not None:
-            value = self.writer.select(env.mask, value, self.writer.load(slot.type, slot.pointer))
-        self.writer.store(value, slot.pointer)
+        if alive is not None and alive.mask is not None:
+            new = self.writer.select(alive.mask, new, variable.read())
+        variable.write(new)
 
-    def accumulate(self, stmt: Accumulate, env: Env) -> None:
-        """Combine a value into a Var."""
-        slot = env.slots[stmt.name]
-        held = self.writer.load(slot.type, slot.pointer)
-        self.assign(slot, self.combined(stmt, held, env), env)
-
-    def combined(self, stmt: Accumulate | Store, held: Value, env: Env) -> Value:
-        """`held` combined with the statement's value; a product may be fused into the sum."""
-        assert stmt.combine is not None
-        dtype = stmt.value.dtype
-        match stmt.value:
-            case Op(name="mul", args=(a, b)) if stmt.contract and _fuses(stmt.combine, dtype):
-                x, y = self.value(a, env), self.value(b, env)
-                x, y, held = self.aligned([x, y, held], env)
-                return x.fma(y, held)
-        a, b = self.aligned([held, self.value(stmt.value, env)], env)
-        return llvm_functions.combine(stmt.combine, dtype, a, b)
-
-    def store(self, stmt: Store, env: Env) -> None:
+    def store(self, stmt: Store) -> None:
         """Write one element, or one for each lane that is alive."""
         if stmt.atomic:
             raise CompileError(
                 "llvm: cannot render an atomic change (points are divided among threads, not elements)",
                 hint="a kernel for a cpu target must change elements of its own",
             )
-        memory, lanes = env.memory[stmt.buffer], env.lanes
-        step = None if lanes is None else step_of(stmt.index, lanes.var, lanes.varying)
-        if lanes is not None and step is not None and stmt.combine is None and self.steps(memory):
-            self.store_steps(stmt, memory, step, env)
-            return
-        # One address, of the first lane; the others are its neighbours.
-        if lanes is not None and is_contiguous(stmt.index, lanes.var, lanes.varying):
-            index = llvm_index.render(self.writer, stmt.index, env.symbols)
+        memory, step, alive = self.env.memory[stmt.buffer], self.env.step(stmt.index), self.env.alive
+        # One address, of the first lane; the others are its neighbours, or lie a few apart.
+        if alive is not None and step not in (0, 1, None) and stmt.combine is None and self.has_steps(memory):
+            first = self.first(stmt.index)
+            memory.write_apart(self.raw(stmt.value, memory), first, step, alive)
         else:
-            index = self.index(stmt.index, env)
-        self.put(stmt, memory, self.address(memory, index), env, lanes)
+            at = memory.address(self.first(stmt.index) if step == 1 else self.index(stmt.index))
+            memory.write(self.raw(updated(stmt), memory), at, alive)
 
-    def steps(self, memory: Memory) -> bool:
-        """Whether elements that lie apart are written as vectors (see `_may_be_truncated`)."""
-        return self.masked and memory_type(memory.dtype) in ("float", "double")
+    def has_steps(self, memory: Memory) -> bool:
+        """Whether elements a few apart are written as vectors; narrow ones might be truncated."""
+        return self.masked and memory.type in ("float", "double")
 
-    def store_steps(self, stmt: Store, memory: Memory, step: int, env: Env) -> None:
-        """Write elements that lie `step` apart."""
-        first = llvm_index.render(self.writer, stmt.index, env.symbols)
-        alignment = self.writer.constant("i32", memory.dtype.itemsize)
-        value = self.writer.splat(self.value(stmt.value, env), env.count)
+    def raw(self, value: Expr, memory: Memory) -> Value:
+        """A value as it is stored, in every lane."""
+        return to_memory(self.writer.splat(self.value(value), self.env.count), memory.dtype)
 
-        def write(values: Value, elements: int, mask: Value) -> None:
-            name = f"@llvm.masked.store.{suffix(values.type)}.p0"
-            at = self.address(memory, first + elements)
-            self.writer.run(name, values, at, alignment, mask)
-
-        store_apart(to_memory(value, memory.dtype), step, env.mask, write)
-
-    def put(self, stmt: Store, memory: Memory, at: Value, env: Env, lanes: Lanes | None) -> None:
-        """Store the statement's value at an address, or at one for each lane."""
-        if stmt.combine is None:
-            value = self.value(stmt.value, env)
-        else:
-            value = self.combined(stmt, self.read_back(memory, at, lanes), env)
-        self.write(to_memory(self.writer.splat(value, env.count), memory.dtype), memory, at, lanes)
-
-    def read_back(self, memory: Memory, at: Value, lanes: Lanes | None) -> Value:
-        """What is at the address, for a read-modify-write."""
-        if lanes is None:
-            raw = self.writer.load(memory_type(memory.dtype), at, memory.dtype.itemsize)
-        elif at.lanes:
-            raw = self.gather(memory, at, lanes.mask)
-        else:
-            raw = self.load_neighbours(memory, at, lanes)
-        return from_memory(raw, memory.dtype)
-
-    def write(self, raw: Value, memory: Memory, at: Value, lanes: Lanes | None) -> None:
-        """Put elements in memory: one, neighbours, or scattered ones."""
-        mask, plain = lanes.mask if lanes else None, partial(self.writer.store, raw, at, memory.dtype.itemsize)
-        if not at.lanes and mask is None:
-            plain()
-            return
-        # LLVM has no scatter without a mask.
-        mask = mask or self.writer.constant(f"<{at.lanes} x i1>", 1)
-        some = partial(self.write_some, raw, memory, at, mask)
-        if lanes is None or lanes.all_alive is None or at.lanes:
-            some()
-        else:
-            self.writer.either(lanes.all_alive, plain, some)
-
-    def write_some(self, raw: Value, memory: Memory, at: Value, mask: Value) -> None:
-        """Put the elements in memory that a mask has."""
-        if not at.lanes and _may_be_truncated(raw):
-            mask = mask & self.writer.opaque_mask(raw.lanes)
-        kind = "scatter" if at.lanes else "store"
-        pointers = f"v{at.lanes}p0" if at.lanes else "p0"
-        name = f"@llvm.masked.{kind}.{suffix(raw.type)}.{pointers}"
-        self.writer.run(name, raw, at, self.writer.constant("i32", memory.dtype.itemsize), mask)
-
-    def alloc(self, stmt: Alloc, env: Env) -> Env:
+    def alloc(self, stmt: Alloc) -> None:
         """Scratch on the stack."""
         self.scratch_bytes += stmt.size * stmt.dtype.itemsize
         if self.scratch_bytes > MAX_SCRATCH_BYTES:
@@ -240,44 +119,59 @@ class Body(Values):
                 f"llvm: cannot hold {self.scratch_bytes} B of scratch ({stmt.name}, limit {MAX_SCRATCH_BYTES} B)",
                 hint="the schedule must keep scratch within the target's scratch_bytes",
             )
-        pointer = self.writer.allocate(memory_type(stmt.dtype), stmt.size)
-        return replace(env, memory={**env.memory, stmt.name: Memory(pointer, stmt.dtype)})
+        memory = Memory(self.writer.allocate(memory_type(stmt.dtype), stmt.size), stmt.dtype)
+        self.env = replace(self.env, memory={**self.env.memory, stmt.name: memory})
 
-    def branch(self, stmt: If, env: Env) -> None:
+    def barrier(self, stmt: Barrier) -> None:
+        raise CompileError(
+            "llvm: cannot render a barrier (a workgroup is one thread on the cpu)",
+            hint="the schedule for a cpu target must not bind workgroups",
+        )
+
+    def branch(self, stmt: If) -> None:
         """Real branches; where the lanes differ, both sides under masks."""
-        condition = self.value(stmt.condition, env)
+        condition, env = self.value(stmt.condition), self.env
         if not condition.lanes:
             orelse = partial(self.run, stmt.orelse, env) if stmt.orelse else None
             self.writer.either(condition, partial(self.run, stmt.body, env), orelse)
             return
         for mask, body in ((condition, stmt.body), (condition.invert(), stmt.orelse)):
             if body:
-                inner = env.with_mask(mask)
-                assert inner.mask is not None
+                inner = env.only(mask)
+                assert inner.alive is not None
                 # Skips a side that no lane takes; otherwise both would always run.
-                alive = self.writer.any_lane(inner.mask)
-                self.writer.either(alive, partial(self.run, body, inner))
+                any_alive = self.writer.any_lane(inner.alive.bits(self.writer))
+                self.writer.either(any_alive, partial(self.run, body, inner))
 
     # --- loops -------------------------------------------------------------------------------
 
-    def loop(self, loop: For, env: Env) -> None:
+    def loop(self, loop: For) -> None:
         """A loop over its whole extent."""
-        end = self.index(loop.extent, env)
-        self.span(loop, self.writer.constant("i64", 0), end, env)
+        self.span(loop, self.writer.constant("i64", 0), self.index(loop.extent))
 
-    def span(self, loop: For, begin: Value, end: Value, env: Env) -> None:
+    def span(self, loop: For, begin: Value, end: Value) -> None:
         """A loop over begin..end, in lanes where that was chosen."""
         # Loops inside a vectorised one run in order, each step in all lanes.
-        if env.lanes is None and id(loop) in self.chosen:
-            self.in_lanes(loop, begin, end, env)
+        if self.env.lanes is None and id(loop) in self.chosen:
+            self.in_lanes(loop, begin, end)
         else:
-            self.one_by_one(loop, begin, end, env)
+            self.one_by_one(loop, begin, end)
 
-    def one_by_one(self, loop: For, begin: Value, end: Value, env: Env) -> None:
+    def at_row(self, loops: Sequence[For], number: Value) -> Env:
+        """The loop variables of the row with this number in row-major order."""
+        symbols = dict[str, Value]()
+        for loop in reversed(loops[1:]):
+            extent = self.index(loop.extent)
+            symbols[loop.var] = number.binary("urem", number, extent)
+            number = number.binary("udiv", number, extent)
+        # The outermost variable needs no remainder: what is left after the divisions is it.
+        return self.env.at(symbols | {loop.var: number for loop in loops[:1]})
+
+    def one_by_one(self, loop: For, begin: Value, end: Value) -> None:
         """One iteration after the other, written out where the loop is to be unrolled."""
 
         def body(i: Value) -> None:
-            self.run(loop.body, replace(env, symbols={**env.symbols, loop.var: i}))
+            self.run(loop.body, self.env.at({loop.var: i}))
 
         if loop.kind is Kind.UNROLLED and isinstance(loop.extent, int):
             for k in range(loop.extent):
@@ -285,71 +179,62 @@ class Body(Values):
         else:
             self.writer.count_up(begin, end, 1, body)
 
-    def in_lanes(self, loop: For, begin: Value, end: Value, env: Env) -> None:
+    def in_lanes(self, loop: For, begin: Value, end: Value) -> None:
         """Full vectors first, then what is left, in masked lanes or one by one."""
+        rounds, env, every = rounds_of(loop), self.env, Alive(self.lanes)
         # Each sum is kept in vectors while the loop runs, so no iteration waits for a scalar.
-        sums = self.partial_sums(loop, env)
+        sums = {s.name: [self.lane_slot(s) for _ in range(rounds.vectors)] for s in rounds.sums}
         # The number of lanes is a power of two.
-        tail_count = (end - begin) & (self.lanes - 1)
-        full = end - tail_count
+        tail = (end - begin) & (self.lanes - 1)
+        full = end - tail
 
-        def body(i: Value, mask: Value | None = None, copy: int = 0, all_alive: Value | None = None) -> None:
-            lanes = Lanes(loop.var, self.lanes, mask, all_alive, frozenset({loop.var}))
-            slots = {**env.slots, **{name: held[copy] for name, held in sums.items()}}
-            symbols = {**env.symbols, loop.var: i}
-            self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
+        def body(i: Value, alive: Alive = every, vector: int = 0) -> None:
+            lanes = Lanes(loop.var, alive, frozenset({loop.var}))
+            slots = {**env.slots, **{name: vectors[vector] for name, vectors in sums.items()}}
+            self.run(loop.body, replace(env, slots=slots, lanes=lanes).at({loop.var: i}))
 
         # Without this, a long body would be emitted twice: for full vectors and for the tail.
-        if self.masked and not tail_count.is_constant and _is_heavy(loop):
+        if self.masked and not tail.is_constant and rounds.is_heavy:
             self.masked_loop(begin, end, body)
             # Every step is masked, so no tail is left.
-            tail_count = tail_count.like(0)
+            tail = tail.like(0)
         else:
-            first = self.several_at_once(loop, begin, full, sums, body)
+            first = self.several_at_once(rounds, begin, full, sums, body)
             self.writer.count_up(first, full, self.lanes, body)
-        if self.masked and not _always_zero(tail_count):
-            self.masked_tail(full, tail_count, body)
-        combines = _combines(loop)
-        for name, (held, *_) in sums.items():
-            self.fold(held, env.slots[name], combines[name])
-        if not self.masked and not _always_zero(tail_count):
-            self.one_by_one(loop, full, end, env)
+        has_tail = tail.text != "0"
+        if self.masked and has_tail:
+            self.masked_tail(full, tail, body)
+        for s in rounds.sums:
+            self.fold(s, sums[s.name][0], env.slots[s.name])
+        if not self.masked and has_tail:
+            self.one_by_one(loop, full, end)
 
-    def partial_sums(self, loop: For, env: Env) -> dict[str, list[Slot]]:
-        """For each Var that the loop accumulates, the vectors that hold it meanwhile."""
-        combines = _combines(loop)
-        names = sorted(names_assigned(loop.body) & env.slots.keys())
-        # Longer bodies hide the latency of the addition by themselves.
-        copies = UNROLL if straight_cost(loop) <= UNROLL_COST else 1
-        return {name: [self.lane_slot(env.slots[name], combines[name]) for _ in range(copies)] for name in names}
+    def lane_slot(self, s: Sum) -> Slot:
+        """A vector of partial sums."""
+        return slot(constant(self.writer, s.dtype, s.identity.bits), self.lanes)
 
     def several_at_once(
-        self, loop: For, begin: Value, full: Value, sums: dict[str, list[Slot]], body: LaneBody
+        self, rounds: Rounds, begin: Value, full: Value, sums: Mapping[str, Sequence[Slot]], body: LaneBody
     ) -> Value:
         """Sums of several vectors side by side, which hides the latency of an addition.
 
         The result is where the loop must go on.
         """
-        copies = len(next(iter(sums.values()), ()))
-        step = self.lanes * copies
-        length = full - begin
+        step, length, every = self.lanes * rounds.vectors, full - begin, Alive(self.lanes)
         # Too short for one round of several vectors.
-        if copies < 2 or (length.is_constant and int(length.text) < step):
+        if rounds.vectors == 1 or (length.is_constant and int(length.text) < step):
             return begin
         until = full - length.binary("urem", length, step)
 
         def steps(i: Value) -> None:
-            for copy in range(copies):
-                body(i + copy * self.lanes, None, copy)
+            for vector in range(rounds.vectors):
+                body(i + vector * self.lanes, every, vector)
 
         self.writer.count_up(begin, until, step, steps)
-        combines = _combines(loop)
-        for name, held in sums.items():
+        for s in rounds.sums:
             # In a fixed order, so that sums are the same in every run.
-            total, *others = (self.writer.load(s.type, s.pointer) for s in held)
-            for other in others:
-                total = llvm_functions.combine(combines[name], held[0].dtype, total, other)
-            self.writer.store(total, held[0].pointer)
+            parts = [vector.read() for vector in sums[s.name]]
+            sums[s.name][0].write(reduce(partial(llvm_functions.combine, s.combine, s.dtype), parts))
         return until
 
     def masked_loop(self, begin: Value, end: Value, body: LaneBody) -> None:
@@ -359,71 +244,30 @@ class Body(Values):
 
         def step(i: Value) -> None:
             distance = end - i
-            alive = distance.call("smin", self.lanes)
-            body(i, self.first_lanes(alive), all_alive=distance >= self.lanes)
+            mask = self.writer.first_lanes(distance.call("smin", self.lanes), self.lanes)
+            body(i, Alive(self.lanes, mask, distance >= self.lanes))
 
         self.writer.count_up(begin, begin + count, self.lanes, step)
 
-    def first_lanes(self, count: Value) -> Value:
-        """The mask of the first `count` lanes."""
-        lane = self.writer.iota(self.lanes, "i32")
-        return lane.compare("ult", self.writer.splat(count.cast("trunc", "i32"), self.lanes))
-
     def masked_tail(self, first: Value, count: Value, body: LaneBody) -> None:
         """The last vector, with only `count` lanes alive."""
-        writer = self.writer
 
-        # The count is known, so neither a branch nor a comparison is needed.
+        def write() -> None:
+            body(first, Alive(self.lanes, self.writer.first_lanes(count, self.lanes)))
+
+        # Where the count is known, neither a branch nor a comparison is needed.
         if count.is_constant:
-            alive = [f"i1 {int(k < int(count.text))}" for k in range(self.lanes)]
-            body(first, Value(writer, f"<{self.lanes} x i1>", f"<{', '.join(alive)}>"))
+            write()
         else:
-            writer.either(count > 0, lambda: body(first, self.first_lanes(count)))
+            self.writer.either(count > 0, write)
 
-    def lane_slot(self, slot: Slot, combine: str) -> Slot:
-        """A vector that starts as the identity of `combine`."""
-        lane_sums = self.slot(slot.dtype, self.lanes)
-        identity = constant(self.writer, COMBINE[combine].identity(slot.dtype))
-        self.writer.store(self.writer.splat(identity, self.lanes), lane_sums.pointer)
-        return lane_sums
-
-    def fold(self, sums: Slot, slot: Slot, combine: str) -> None:
+    def fold(self, s: Sum, vector: Slot, total: Slot) -> None:
         """Combine the lanes by halves, and the result into the Var."""
-        value = self.writer.load(sums.type, sums.pointer)
-        count = self.lanes
+        value, count = vector.read(), self.lanes
         while count > 1:
             # Halving takes log2(lanes) vector operations.
             count //= 2
             low, high = self.writer.part(value, 0, count), self.writer.part(value, count, count)
-            value = llvm_functions.combine(combine, slot.dtype, low, high)
-        held = self.writer.load(slot.type, slot.pointer)
-        total = llvm_functions.combine(combine, slot.dtype, held, self.writer.lane(value, 0))
-        self.writer.store(total, slot.pointer)
-
-
-def _fuses(combine: str, dtype: np.dtype) -> bool:
-    return combine == "add" and dtype in (dtypes.f32, dtypes.f64)
-
-
-def _may_be_truncated(stored: Value) -> bool:
-    """Whether LLVM may make one instruction of a masked store and the narrowing before it.
-
-    LLVM 22.1 makes a scalar store of the *wide* type from that where the mask is constant and has
-    one lane (its issue 179489), which writes past the element. A mask may turn out to be constant
-    in LLVM alone, e.g. for the last of 16 n + 1 elements, so these masks must not be seen through.
-    """
-    return stored.scalar_type in ("i8", "i16", "i32")
-
-
-def _is_heavy(loop: For) -> bool:
-    return HEAVY <= straight_cost(loop) < math.inf
-
-
-def _always_zero(value: Value) -> bool:
-    return value.text == "0"
-
-
-def _combines(loop: For) -> dict[str, str]:
-    """The operation by which the loop accumulates each Var."""
-    # Loops that go on in lanes have only one for each (lanes/choose.py).
-    return {s.name: s.combine for s in walk(loop.body) if isinstance(s, Accumulate)}
+            value = llvm_functions.combine(s.combine, s.dtype, low, high)
+        before, lane = total.read(), self.writer.lane(value, 0)
+        total.write(llvm_functions.combine(s.combine, s.dtype, before, lane))

@@ -15,14 +15,16 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.llvm import scalar as llvm_scalar
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.text import Value, Writer
-from rune.lowering.codegen.llvm.types import round_to
+from rune.lowering.codegen.llvm.ir.memory import Slot, slot
+from rune.lowering.codegen.llvm.ir.names import suffix
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.types import round_to
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number, Plain, Variable
-from rune.lowering.scalar.table import OPERATIONS, result_dtype
+from rune.lowering.scalar.table import OPERATIONS, ROWS, result_dtype
 from rune.records import dataclass
 
+HALVES = frozenset({dtypes.f16, dtypes.bf16})
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
 # Long enough to be called where there are many.
 FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if op.instructions >= 20 or not op.is_exact)
@@ -33,20 +35,20 @@ _PLAIN = frozenset("add sub mul neg and or xor".split())
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
     """The result, of `dtype`, of an operation on values of dtype `operand`; see llvm_scalar."""
     if llvm_scalar.spells(name, operand):
-        return llvm_scalar.operation(name, dtype, args, operand)
-    apply = _called if name in args[0].writer.called else _in_place
-    if operand not in dtypes.FLOATING:
-        return apply(name, operand, args)
+        result = llvm_scalar.operation(name, dtype, args, operand)
+    else:
+        apply = _called if name in args[0].writer.called else _in_place
+        is_wide = operand not in HALVES or OPERATIONS[name].of_bits
+        result = apply(name, operand if is_wide else dtypes.f32, args)
     # f16 and bf16 are f32 in registers (types.py), and rounded afterwards.
-    wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
-    result = apply(name, wide, args)
-    return result if operand in OPERATIONS[name].closed else round_to(result, operand)
+    is_exact = operand not in HALVES or dtype != operand or operand in ROWS[name].closed
+    return result if is_exact else round_to(result, operand)
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     """A value of dtype `source` as one of `target`; floats saturate, and round once."""
     wide = dtypes.f64 if source == dtypes.f64 else dtypes.f32
-    number = Written(x, wide, Context([]))
+    number = Written(x, wide, [])
     if source in dtypes.FLOATING and target in dtypes.INTEGER:
         # LLVM's own fptosi.sat takes lanes one by one.
         return _value(floats.to_integer(number, target))
@@ -69,8 +71,8 @@ def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     """Append the function to the writer of its arguments."""
     write = OPERATIONS[name].form(dtype, ABILITIES)
     assert write is not None
-    context = Context([])
-    return _value(write(*(Written(a, dtype, context) for a in args)))
+    masks = list[Value]()  # of all values of the function
+    return _value(write(*(Written(a, dtype, masks) for a in args)))
 
 
 def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
@@ -92,9 +94,9 @@ def _out_of_line(
     args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
     value = _in_place(name, dtype, args)
     parameters = ", ".join(f"{a.type} {a.text}" for a in args)
-    head = f"define internal {value.type} {_symbol(name, dtype, types[0])}({parameters}) #0 {{"
-    lines = [head, "entry:", *writer.entry, "  br label %start", "start:", *writer.lines]
-    return "\n".join([*lines, f"  ret {value.type} {value.text}", "}"]), frozenset(writer.declared)
+    writer.do(f"ret {value.type} {value.text}")
+    head = f"internal {value.type} {_symbol(name, dtype, types[0])}({parameters})"
+    return writer.definition(head), frozenset(writer.declared)
 
 
 def _symbol(name: str, dtype: np.dtype, type: str) -> str:
@@ -103,19 +105,15 @@ def _symbol(name: str, dtype: np.dtype, type: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """The place in a function. `masks`: the lanes alive in each enclosing branch."""
-
-    masks: list[Value]
-
-
-@dataclass(frozen=True, slots=True)
 class Written(Number):
-    """A value of one or many lanes."""
+    """A value of one or many lanes.
+
+    masks: the lanes alive in each branch around it, for all values of a function
+    """
 
     value: Value
     kind: np.dtype
-    context: Context
+    masks: list[Value]
 
     @property
     def dtype(self) -> np.dtype:
@@ -128,7 +126,7 @@ class Written(Number):
 
     def of(self, value: Value, dtype: np.dtype) -> Written:
         """A value in the same place of the function."""
-        return Written(value, dtype, self.context)
+        return Written(value, dtype, self.masks)
 
     def like(self, other: Number | Plain) -> Written:
         if isinstance(other, Number):
@@ -139,7 +137,7 @@ class Written(Number):
     def apply(self, name: str, *others: Number | Plain) -> Written:
         if name in _PLAIN:
             operands = (o.value if isinstance(o, Written) else self.like(o).value for o in others)
-            return Written(self.value.apply(name, *operands), self.kind, self.context)
+            return Written(self.value.apply(name, *operands), self.kind, self.masks)
         result = result_dtype(name, self.dtype)
         assert result is not None
         values = (self.value, *(self.like(o).value for o in others))
@@ -152,7 +150,7 @@ class Written(Number):
         return self.of(llvm_scalar.integer_part(self.value, dtype), dtype)
 
     def bits_as(self, dtype: np.dtype) -> Written:
-        return self.of(llvm_scalar.operation("bitcast", dtype, (self.value,), self.dtype), dtype)
+        return self.of(llvm_scalar.bitcast(self.value, self.dtype, dtype), dtype)
 
     def choose(self, a: Number | Plain, b: Number | Plain) -> Written:
         known = a if isinstance(a, Written) else b
@@ -176,9 +174,7 @@ class Written(Number):
         return self.of(self.writer.by_lane(name, self.value), self.dtype)
 
     def variable(self) -> WrittenVariable:
-        slot = self.writer.allocate(self.value.type)
-        self.writer.store(self.value, slot)
-        return WrittenVariable(self, slot)
+        return WrittenVariable(self, slot(self.value, self.value.lanes))
 
     def when(self, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
         # Lanes may take different sides, so both are emitted, each under its own mask.
@@ -189,7 +185,7 @@ class Written(Number):
 
     def inside(self, write: Callable[[], None]) -> None:
         """Run `write` for the lanes where this holds, behind a branch on any of them."""
-        masks = self.context.masks
+        masks = self.masks
         # Branches nest: only lanes alive outside can be alive inside.
         alive = self.value & masks[-1] if masks else self.value
         masks.append(alive)
@@ -209,8 +205,8 @@ class Written(Number):
     def _longest(self) -> Value:
         """The largest count of a lane that is alive, as an i64."""
         value, kind = self.value, self.value.scalar_type
-        if self.context.masks:  # the count of a lane that takes no part may be anything
-            value = self.writer.select(self.context.masks[-1], value, 0)
+        if self.masks:  # the count of a lane that takes no part may be anything
+            value = self.writer.select(self.masks[-1], value, 0)
         if value.lanes:
             name = f"@llvm.vector.reduce.umax.{suffix(value.type)}"
             value = self.writer.call(kind, name, value)
@@ -222,17 +218,16 @@ class WrittenVariable(Variable):
     """A place on the stack, which LLVM turns into registers."""
 
     start: Written
-    slot: Value
+    slot: Slot
 
     def get(self) -> Written:
-        start = self.start
-        return start.of(start.writer.load(start.value.type, self.slot), start.dtype)
+        return self.start.of(self.slot.read(), self.start.dtype)
 
     def set(self, value: Number) -> None:
         """In the lanes that are alive."""
         assert isinstance(value, Written)
-        masks, writer, new = self.start.context.masks, self.start.writer, value.value
+        masks, new = self.start.masks, value.value
         if masks:
             # Other lanes keep what they had.
-            new = writer.select(masks[-1], new, self.get().value)
-        writer.store(new, self.slot)
+            new = self.start.writer.select(masks[-1], new, self.slot.read())
+        self.slot.write(new)

@@ -14,7 +14,7 @@ from functools import reduce
 from rune import dims
 from rune.dims import Factor, FloorDiv, Size, Symbol
 from rune.lowering.codegen.index_width import may_be_zero
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 
 Symbols = Mapping[str, Value]
 
@@ -44,14 +44,9 @@ def _factor(writer: Writer, factor: Factor, symbols: Symbols) -> Value:
     if may_be_zero(factor.denominator):
         d = writer.select(d.equals(0), 1, d)
     quotient = isinstance(factor, FloorDiv)
-    if _not_negative(factor.numerator) and _not_negative(factor.denominator):
+    if dims.at_most(0, factor.numerator) and dims.at_most(0, factor.denominator):
         return _join("udiv" if quotient else "urem", x, d)
     return _floor(x, d, quotient)
-
-
-def _not_negative(size: Size) -> bool:
-    low, _ = dims.bounds(size)
-    return low is not None and low >= 0
 
 
 def _floor(x: Value, d: Value, quotient: bool) -> Value:

@@ -8,133 +8,93 @@ scalar/integers.py keeps them from what traps or is undefined. No fast-math flag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm.names import with_scalar
-from rune.lowering.codegen.llvm.text import Value
-from rune.lowering.codegen.llvm.types import overload, register_type, round_to, stored_bits, value_of_bits
+from rune.lowering.codegen.llvm.ir.names import with_scalar
+from rune.lowering.codegen.llvm.ir.text import Value
+from rune.lowering.codegen.llvm.ir.types import register_type, round_to, stored_bits, value_of_bits
 from rune.lowering.scalar.table import COMPARISONS
 
-_SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
-_UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
-# Ordered predicates are false for NaN, as comparisons should be; "une" is true, as != should be.
-_FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+Spelling = Callable[..., Value]  # of the dtype of the operands, and these
 
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
-    """The result, of `dtype`, of an operation on values of dtype `operand`.
+    """The result, of `dtype`, of an operation on values of dtype `operand`, not yet rounded to it.
 
     For `select`, `operand` is that of the values.
     Errors: CompileError for an operation that the cpu cannot do on this dtype.
     """
     if name == "select":
         return args[0].writer.select(*args)
-    if name == "bitcast":
-        return value_of_bits(stored_bits(args[0], operand), dtype)
     if name in COMPARISONS:
-        return args[0].compare(_predicates(operand)[name], args[1])
-    family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
-    if name in family:
-        return family[name](operand, *args)
-    raise CompileError(f"llvm: cannot render {name} of {dtypes.short(operand)} (no such operation)")
+        return args[0].compare(_predicate(name, operand), args[1])
+    spelling = _spellings(operand).get(name)
+    if spelling is None:
+        raise CompileError(f"llvm: cannot render {name} of {dtypes.short(operand)} (no such operation)")
+    return spelling(operand, *args)
 
 
 def spells(name: str, operand: np.dtype) -> bool:
     """Whether `operation` has it; all else is a function."""
-    family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
-    return name in family or name in COMPARISONS or name in ("select", "bitcast")
+    return name in _spellings(operand) or name in COMPARISONS or name == "select"
 
 
-def _predicates(dtype: np.dtype) -> dict[str, str]:
+def _predicate(name: str, dtype: np.dtype) -> str:
     if dtype in dtypes.FLOATING:
-        return _FLOAT_PREDICATES
-    return _SIGNED_PREDICATES if dtype in dtypes.SIGNED else _UNSIGNED_PREDICATES
+        # Ordered predicates are false for NaN, as comparisons are; "une" is true, as != is.
+        return "une" if name == "ne" else f"o{name}"
+    sign = "s" if dtype in dtypes.SIGNED else "u"
+    return name if name in ("eq", "ne") else f"{sign}{name}"
 
 
-# --- floats -----------------------------------------------------------------------------------
-
-Rendering = Callable[..., Value]
-
-
-def _exactly(compute: Callable[..., Value]) -> Rendering:
-    """An operation whose result needs no rounding to a narrower dtype."""
-    return lambda dtype, *args: compute(*args)
+def _spellings(operand: np.dtype) -> Mapping[str, Spelling]:
+    return _FLOATS if operand in dtypes.FLOATING else _INTEGERS
 
 
-# Registers of f16 and bf16 are f32: the result has more bits than its dtype.
-def _rounded(compute: Callable[..., Value]) -> Rendering:
-    return lambda dtype, *args: round_to(compute(*args), dtype)
+def _applied(names: str) -> dict[str, Spelling]:
+    """Operations for which the type of a register says all."""
+    return {name: partial(_apply, name) for name in names.split()}
 
 
-def _remainder(a: Value, b: Value) -> Value:
-    return a.binary("frem", a, b)
+def _apply(name: str, dtype: np.dtype, x: Value, *others: Value) -> Value:
+    return x.apply(name, *others)
 
 
-_FLOAT: dict[str, Rendering] = {
-    "add": _rounded(lambda a, b: a + b),
-    "sub": _rounded(lambda a, b: a - b),
-    "mul": _rounded(lambda a, b: a * b),
-    "div": _rounded(lambda a, b: a / b),
-    "rem": _rounded(_remainder),
-    "fma": _rounded(lambda a, b, c: a.fma(b, c)),
-    "sqrt": _rounded(lambda x: x.call("sqrt")),
-    "quotient": _rounded(lambda a, b: a / b),
-    "root": _rounded(lambda x: x.call("sqrt")),
-    "neg": _exactly(lambda x: -x),
-    "abs": _exactly(lambda x: x.abs()),
-    "floor": _exactly(lambda x: x.call("floor")),
-    "ceil": _exactly(lambda x: x.call("ceil")),
-    "round": _exactly(lambda x: x.round()),
-    "trunc": _exactly(lambda x: x.call("trunc")),
-    "is_finite": _exactly(lambda x: x.abs() < math.inf),
-    "copysign": _exactly(lambda x, y: x.copysign(y)),
-}
-
-# --- integers and bool ------------------------------------------------------------------------
-
-
-def _division(op: str) -> Rendering:
-    return lambda dtype, a, b: _quotient(op, "s" if dtype in dtypes.SIGNED else "u", dtype, a, b)
-
-
-def _quotient(op: str, sign: str, dtype: np.dtype, a: Value, b: Value) -> Value:
+def _divided(op: str, dtype: np.dtype, a: Value, b: Value) -> Value:
     """a op b; in lanes by the division of floats, since no processor divides vectors of integers.
 
     a/b misses the next integer by at least 1/b, which is more than the rounding of a float with
     more bits than a has: truncating the rounded quotient gives the exact one.
     """
+    sign = "s" if dtype in dtypes.SIGNED else "u"
     # LLVM divides by a constant with a multiplication; no float has more bits than an i64.
     if not a.lanes or b.is_constant or dtype.itemsize == 8:
         return a.binary(f"{sign}{op}", a, b)
     wide = "double" if dtype.itemsize == 4 else "float"
-    to_float, to_integer = {"s": ("sitofp", "fptosi"), "u": ("uitofp", "fptoui")}[sign]
-    quotient = (a.cast(to_float, wide) / b.cast(to_float, wide)).cast(to_integer, a.type)
-    return quotient if op == "div" else a - quotient * b
+    quotient = a.cast(f"{sign}itofp", wide) / b.cast(f"{sign}itofp", wide)
+    whole_quotient = quotient.cast(f"fpto{sign}i", a.type)
+    return whole_quotient if op == "div" else a - whole_quotient * b
 
 
 def _shift_right(dtype: np.dtype, x: Value, amount: Value) -> Value:
     return x.binary("ashr" if dtype in dtypes.SIGNED else "lshr", x, amount)
 
 
-_INTEGER: dict[str, Rendering] = {
-    "add": _exactly(lambda a, b: a + b),
-    "sub": _exactly(lambda a, b: a - b),
-    "mul": _exactly(lambda a, b: a * b),
-    "quotient": _division("div"),
-    "remainder": _division("rem"),
-    "neg": _exactly(lambda x: -x),
-    "and": _exactly(lambda a, b: a & b),
-    "or": _exactly(lambda a, b: a | b),
-    "xor": _exactly(lambda a, b: a ^ b),
-    "not": _exactly(lambda x: x.invert()),
-    "shift_left": _exactly(lambda x, amount: x.binary("shl", x, amount)),
+_FLOATS: Mapping[str, Spelling] = {
+    **_applied("add sub mul div rem quotient neg fma sqrt root abs floor ceil round trunc copysign"),
+    "is_finite": lambda dtype, x: x.abs() < math.inf,
+}
+_INTEGERS: Mapping[str, Spelling] = {
+    **_applied("add sub mul neg and or xor not shift_left popcount"),
+    "quotient": partial(_divided, "div"),
+    "remainder": partial(_divided, "rem"),
     "shift_right": _shift_right,
-    "popcount": _exactly(lambda x: x.call("ctpop")),
-    "clz": _exactly(lambda x: x.writer.call(x.type, overload("ctlz", x.type), x, Value(x.writer, "i1", "false"))),
+    "clz": lambda dtype, x: x.writer.intrinsic("ctlz", x.type, x, Value(x.writer, "i1", "false")),
 }
 
 
@@ -157,6 +117,11 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     if target.itemsize < source.itemsize:
         return x.cast("trunc", type)
     return x.cast("sext" if source in dtypes.SIGNED else "zext", type)
+
+
+def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
+    """The same bits in another dtype of the same size."""
+    return value_of_bits(stored_bits(x, source), target)
 
 
 def integer_part(x: Value, target: np.dtype) -> Value:

@@ -2,13 +2,13 @@
 
 An Env says what the names mean here; it is extended, never changed. In a vectorised loop it holds
 Lanes: the loop variable is then the number of the first lane, and a value is a vector where it
-differs between the lanes and a scalar where it does not. A mask, where there is one, says which
-lanes are alive: loads touch memory for those only.
+differs between the lanes and a scalar where it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, replace
 
 import numpy as np
@@ -16,51 +16,27 @@ import numpy as np
 from rune.dims import Size
 from rune.lowering.codegen.llvm import functions as llvm_functions
 from rune.lowering.codegen.llvm import index as llvm_index
-from rune.lowering.codegen.llvm.names import suffix
-from rune.lowering.codegen.llvm.strides import load_apart, step_of
-from rune.lowering.codegen.llvm.text import Value, Writer
-from rune.lowering.codegen.llvm.types import constant, from_memory, memory_type, register_type
-from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
+from rune.lowering.codegen.llvm import scalar as llvm_scalar
+from rune.lowering.codegen.llvm.ir.memory import Alive, Memory, Slot
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.types import constant, from_memory
+from rune.lowering.codegen.walk import ExpressionWalk
+from rune.lowering.kernel.expr import Const, Expr, Load, Op
 from rune.lowering.kernel.rewrite import mentions
-from rune.lowering.lanes.choose import is_contiguous
+from rune.lowering.lanes.access import step_of
 from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A vectorised loop: its variable, how many iterations run together, which are alive.
+    """A vectorised loop: its variable, and how many iterations run together.
 
-    `all_alive`, where it is known: whether that is all of them, which every step but the last has.
+    varying: the symbols of indices that differ between the lanes
     """
 
     var: str
-    count: int
-    mask: Value | None = None
-    all_alive: Value | None = None
-    varying: frozenset[str] = frozenset()  # symbols of indices that differ between the lanes
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A mutable scalar: where it lives, its dtype, and its lanes (0 for one value)."""
-
-    pointer: Value
-    dtype: np.dtype
-    lanes: int = 0
-
-    @property
-    def type(self) -> str:
-        """The IR type of what is in the slot."""
-        scalar = register_type(self.dtype)
-        return f"<{self.lanes} x {scalar}>" if self.lanes else scalar
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A buffer or scratch: its first element and its dtype."""
-
-    pointer: Value
-    dtype: np.dtype
+    alive: Alive
+    varying: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,123 +52,122 @@ class Env:
     tiles: Mapping[tuple[str, Size], Value] = field(default_factory=dict)
 
     @property
-    def count(self) -> int:
-        """Lanes of a varying value here, 0 outside vectorised loops."""
-        return self.lanes.count if self.lanes else 0
+    def alive(self) -> Alive | None:
+        """The lanes of a vectorised loop; None outside."""
+        return self.lanes.alive if self.lanes else None
 
     @property
-    def mask(self) -> Value | None:
-        """The lanes that are alive, None for all."""
-        return self.lanes.mask if self.lanes else None
+    def count(self) -> int:
+        """Lanes of a varying value here, 0 outside vectorised loops."""
+        return self.lanes.alive.count if self.lanes else 0
 
-    def with_mask(self, mask: Value) -> Env:
+    def only(self, mask: Value) -> Env:
         """The same with fewer lanes alive."""
         assert self.lanes is not None
-        return replace(self, lanes=replace(self.lanes, mask=both(self.mask, mask), all_alive=None))
+        return replace(self, lanes=replace(self.lanes, alive=self.lanes.alive.only(mask)))
 
+    def at(self, symbols: Mapping[str, Value]) -> Env:
+        """The same with these symbols, too."""
+        return replace(self, symbols={**self.symbols, **symbols})
 
-def both(a: Value | None, b: Value) -> Value:
-    """The conjunction of masks, where None is all."""
-    return b if a is None else a & b
+    def step(self, index: Size) -> int | None:
+        """How far apart the lanes' elements lie; None if they are scattered."""
+        return step_of(index, self.lanes.var, self.lanes.varying) if self.lanes else 0
 
 
 @dataclass(slots=True)
-class Values:
-    """Writes expressions."""
+class Values(ExpressionWalk[Value]):
+    """Writes expressions.
+
+    masked: whether masked loads and stores are cheap
+    env: what names mean where the walk is
+    known: the parts of the expression at hand that have been written, by identity
+    """
 
     writer: Writer
-    masked: bool  # whether masked loads and stores are cheap
+    masked: bool
+    env: Env
+    known: dict[int, Value] = field(default_factory=dict, kw_only=True)
 
-    def value(self, expr: Expr, env: Env) -> Value:
+    @contextmanager
+    def inside(self, env: Env) -> Iterator[None]:
+        """Within it, names mean what `env` says."""
+        outer, self.env = self.env, env
+        yield
+        self.env = outer
+
+    def value(self, expr: Expr) -> Value:
         """The register value of an expression; parts that it shares are computed once."""
-        # A new memo for each statement, because Vars may change in between.
-        return self._value(expr, env, {})
+        # Not those of other statements, because Vars may change in between.
+        self.known = {}
+        return self.expr(expr)
 
-    def _value(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
-        value = done.get(id(expr))
+    def expr(self, expr: Expr) -> Value:
+        value = self.known.get(id(expr))
         if value is None:
-            value = done[id(expr)] = self._compute(expr, env, done)
+            value = self.known[id(expr)] = ExpressionWalk.expr(self, expr)
         return value
 
-    def _compute(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
-        match expr:
-            case Const():
-                return constant(self.writer, expr)
-            # A name that is not a Let here is a Var.
-            case Local(name=name) if name in env.locals:
-                return env.locals[name]
-            case Local(name=name):
-                slot = env.slots[name]
-                return self.writer.load(slot.type, slot.pointer)
-            case Index(dim=dim):
-                return self.index(dim, env)
-            case Cast(arg=arg, dtype=dtype):
-                return llvm_functions.convert(self._value(arg, env, done), arg.dtype, dtype)
-            case Op(name=name, args=args, dtype=dtype):
-                values = self.aligned([self._value(a, env, done) for a in args], env)
-                return llvm_functions.operation(name, dtype, values, args[-1].dtype)
-            case Load(guard=guard):
-                held = self._value(guard, env, done) if guard is not None else None
-                return self.load(expr, held, env)
+    def const(self, c: Const) -> Value:
+        return constant(self.writer, c.dtype, c.bits)
 
-    def aligned(self, values: list[Value], env: Env) -> tuple[Value, ...]:
-        """Values as vectors if one of them is."""
-        lanes = env.count if any(v.lanes for v in values) else 0
-        return tuple(self.writer.splat(v, lanes) for v in values)
+    def local(self, name: str) -> Value:
+        value = self.env.locals.get(name)
+        return self.env.slots[name].read() if value is None else value
 
-    def index(self, size: Size, env: Env) -> Value:
+    def cast(self, arg: Expr, target: np.dtype) -> Value:
+        return llvm_functions.convert(self.expr(arg), arg.dtype, target)
+
+    def bitcast(self, arg: Expr, target: np.dtype) -> Value:
+        return llvm_scalar.bitcast(self.expr(arg), arg.dtype, target)
+
+    def integer_part(self, arg: Expr, target: np.dtype) -> Value:
+        return llvm_scalar.integer_part(self.expr(arg), target)
+
+    def op(self, op: Op) -> Value:
+        values = [self.expr(a) for a in op.args]
+        # As vectors if one of them is.
+        lanes = self.env.count if any(v.lanes for v in values) else 0
+        spread = tuple(self.writer.splat(v, lanes) for v in values)
+        return llvm_functions.operation(op.name, op.dtype, spread, op.args[-1].dtype)
+
+    def index(self, dim: Size) -> Value:
         """An index expression as a value, by lane where it varies."""
-        lanes = env.lanes
-        if lanes is None or not mentions(size, frozenset({lanes.var})):
-            return llvm_index.render(self.writer, size, env.symbols)
+        env, lanes = self.env, self.env.lanes
+        if lanes is None or not mentions(dim, frozenset({lanes.var})):
+            return self.first(dim)
         # The symbol is the first lane's value; the other lanes count up from it.
-        first = self.writer.splat(env.symbols[lanes.var], lanes.count)
-        each = first + self.writer.iota(lanes.count, "i64")
-        return llvm_index.render(self.writer, size, {**env.symbols, lanes.var: each})
+        first = self.writer.splat(env.symbols[lanes.var], env.count)
+        each = first + self.writer.iota(env.count, "i64")
+        return llvm_index.render(self.writer, dim, {**env.symbols, lanes.var: each})
 
-    def address(self, memory: Memory, index: Value) -> Value:
-        """Where the element, or each lane's element, lies."""
-        type = memory_type(memory.dtype)
-        result = f"<{index.lanes} x ptr>" if index.lanes else "ptr"
-        text = f"getelementptr inbounds {type}, ptr {memory.pointer.text}, {index.type} "
-        return self.writer.emit(result, text + index.text)
+    def first(self, dim: Size) -> Value:
+        """An index expression as the first lane has it."""
+        return llvm_index.render(self.writer, dim, self.env.symbols)
 
-    def load(self, load: Load, guard: Value | None, env: Env) -> Value:
+    def load(self, load: Load) -> Value:
         """One element, or one for each lane."""
-        memory, index = env.memory[load.buffer], load.indices[0]
-        lanes = env.lanes
-        if lanes is None or not mentions(index, lanes.varying):
-            return self.load_one(memory, index, guard, env)
-        mask = env.mask if guard is None else both(env.mask, self.writer.splat(guard, lanes.count))
-        if is_contiguous(index, lanes.var, lanes.varying):
-            at = self.address(memory, llvm_index.render(self.writer, index, env.symbols))
-            raw = self.load_neighbours(
-                memory, at, lanes if guard is None else replace(lanes, mask=mask, all_alive=None)
-            )
-            return from_memory(raw, memory.dtype)
-        tile = env.tiles.get((load.buffer, index))
-        step = step_of(index, lanes.var, lanes.varying)
-        if tile is None and step is not None and (mask is None or self.masked):
-            first = llvm_index.render(self.writer, index, env.symbols)
-
-            def read(elements: int, some: Value | None) -> Value:
-                some_lanes = Lanes(lanes.var, lanes.count, some)
-                return self.load_neighbours(memory, self.address(memory, first + elements), some_lanes)
-
-            raw = load_apart(step, lanes.count, mask, read)
+        guard = None if load.guard is None else self.expr(load.guard)
+        memory, index, alive = self.env.memory[load.buffer], load.indices[0], self.env.alive
+        step = self.env.step(index)
+        if step == 0 or alive is None:
+            return self.load_one(memory, index, guard)
+        if guard is not None:
+            alive = alive.only(self.writer.splat(guard, alive.count))
+        tile = self.env.tiles.get((load.buffer, index))
+        if tile is None and step == 1:
+            raw = memory.read(memory.address(self.first(index)), alive)
+        elif tile is None and step is not None and (alive.mask is None or self.masked):
+            raw = memory.read_apart(self.first(index), step, alive)
         else:
-            at = self.address(memory, self.index(index, env)) if tile is None else tile
-            raw = self.gather(memory, at, mask)
+            raw = memory.read(memory.address(self.index(index)) if tile is None else tile, alive)
         return from_memory(raw, memory.dtype)
 
-    def load_one(self, memory: Memory, index: Size, guard: Value | None, env: Env) -> Value:
+    def load_one(self, memory: Memory, index: Size, guard: Value | None) -> Value:
         """An element that all lanes share; read only where the guard holds in some lane."""
 
         def read() -> Value:
-            at = llvm_index.render(self.writer, index, env.symbols)
-            type = memory_type(memory.dtype)
-            raw = self.writer.load(type, self.address(memory, at), memory.dtype.itemsize)
-            return from_memory(raw, memory.dtype)
+            return from_memory(memory.read(memory.address(self.first(index)), None), memory.dtype)
 
         if guard is None:
             return read()
@@ -200,30 +175,4 @@ class Values:
         element = self.writer.where(self.writer.any_lane(guard), read)
         if not guard.lanes:
             return element
-        return self.writer.select(guard, self.writer.splat(element, env.count), 0)
-
-    def load_neighbours(self, memory: Memory, at: Value, lanes: Lanes) -> Value:
-        """Adjacent elements, one for each lane that is alive, else 0, which nothing reads."""
-        type, align = f"<{lanes.count} x {memory_type(memory.dtype)}>", memory.dtype.itemsize
-        mask = lanes.mask
-
-        def plain() -> Value:
-            return self.writer.load(type, at, align)
-
-        if mask is None:
-            return plain()
-
-        def some() -> Value:
-            zero, alignment = self.writer.constant(type, 0), self.writer.constant("i32", align)
-            return self.writer.call(type, f"@llvm.masked.load.{suffix(type)}.p0", at, alignment, mask, zero)
-
-        # Not all processors fetch ahead of masked loads (a Zen 5: 6.1 ns a vector beside 2.6).
-        return some() if lanes.all_alive is None else self.writer.choose(lanes.all_alive, plain, some)
-
-    def gather(self, memory: Memory, at: Value, mask: Value | None) -> Value:
-        """Scattered elements, one for each lane."""
-        type = f"<{at.lanes} x {memory_type(memory.dtype)}>"
-        alive = mask or self.writer.constant(f"<{at.lanes} x i1>", 1)
-        alignment = self.writer.constant("i32", memory.dtype.itemsize)
-        name = f"@llvm.masked.gather.{suffix(type)}.v{at.lanes}p0"
-        return self.writer.call(type, name, at, alignment, alive, self.writer.constant(type, 0))
+        return self.writer.select(guard, self.writer.splat(element, self.env.count), 0)

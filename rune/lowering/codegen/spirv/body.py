@@ -14,6 +14,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.dims import Size
+from rune.lowering.codegen.accesses import AccessWalk
 from rune.lowering.codegen.runs import LoadRun, StoreRun
 from rune.lowering.codegen.spirv import index, scalar
 from rune.lowering.codegen.spirv.binary.module import KINDS, Module
@@ -22,7 +23,7 @@ from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.spirv.scalar import Value
 from rune.lowering.codegen.subgroups import Alike, Piece, Statement, Subgroup, accesses
 from rune.lowering.codegen.target import Native
-from rune.lowering.codegen.walk import ExpressionWalk, StatementWalk
+from rune.lowering.codegen.walk import ExpressionWalk
 from rune.lowering.kernel.expr import Const, Expr, Index, Load
 from rune.lowering.kernel.expr import Op as Operation
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, Function, If, Kind, Store
@@ -81,7 +82,7 @@ class Variable:
 
 
 @dataclass(slots=True)
-class Body(StatementWalk, ExpressionWalk[Value]):
+class Body(AccessWalk, ExpressionWalk[Value]):
     """Renders statements into a writer. `symbols`: what an index may mention.
 
     Of loop variables and sizes the dtype says no more than that they are not negative.

@@ -18,10 +18,9 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm.names import scalar_of, suffix
-from rune.lowering.codegen.llvm.text import Value, Writer
+from rune.lowering.codegen.llvm.ir.names import FLOATS
+from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.machine import SUPPORTED
-from rune.lowering.kernel.expr import Const
 
 _FLOAT_REGISTERS = {dtypes.bf16: "float", dtypes.f16: "float", dtypes.f32: "float", dtypes.f64: "double"}
 _FLOAT_MEMORY = {dtypes.bf16: "i16", dtypes.f16: "half", dtypes.f32: "float", dtypes.f64: "double"}
@@ -58,24 +57,16 @@ def memory_type(dtype: np.dtype) -> str:
     return _FLOAT_MEMORY.get(dtype) or f"i{8 * dtype.itemsize}"
 
 
-def constant(writer: Writer, const: Const) -> Value:
-    """A literal; a NaN keeps its bits."""
-    dtype, value = const.dtype, const.value
-    type = register_type(dtype)
+def constant(writer: Writer, dtype: np.dtype, bits: bytes) -> Value:
+    """A literal by its bits, of which a NaN keeps all."""
+    type, value = register_type(dtype), np.frombuffer(bits, dtype)[0]
+    if dtype not in dtypes.FLOATING:
+        return writer.constant(type, int(value))
     # A NaN's payload may be lost in a Python float.
-    if dtype in dtypes.FLOATING and np.isnan(np.float64(value)):
-        return _nan(writer, const)
-    if dtype in dtypes.FLOATING:
-        return writer.constant(type, float(value))
-    return writer.constant(type, int(value))
-
-
-def _nan(writer: Writer, const: Const) -> Value:
-    bits = Value(writer, f"i{8 * len(const.bits)}", str(int.from_bytes(const.bits, "little")))
-    if const.dtype in (dtypes.f32, dtypes.f64):
-        return bits.from_bits(register_type(const.dtype))
-    stored = bits if const.dtype == dtypes.bf16 else bits.from_bits("half")
-    return from_memory(stored, const.dtype)
+    if np.isnan(np.float64(value)):
+        stored = Value(writer, f"i{8 * len(bits)}", str(int.from_bytes(bits, "little")))
+        return value_of_bits(stored, dtype)
+    return writer.constant(type, float(value))
 
 
 def round_to(value: Value, dtype: np.dtype) -> Value:
@@ -128,24 +119,4 @@ def stored_bits(value: Value, dtype: np.dtype) -> Value:
 def value_of_bits(bits: Value, dtype: np.dtype) -> Value:
     """The register value whose element in memory has these bits."""
     type = memory_type(dtype)
-    return from_memory(bits.from_bits(type) if type in ("half", "float", "double") else bits, dtype)
-
-
-def overload(name: str, *types: str) -> str:
-    """The name of an intrinsic overloaded on several types."""
-    return f"@llvm.{name}." + ".".join(suffix(t) for t in types)
-
-
-__all__ = [
-    "constant",
-    "from_memory",
-    "memory_type",
-    "overload",
-    "register_type",
-    "require_supported",
-    "round_to",
-    "scalar_of",
-    "stored_bits",
-    "to_memory",
-    "value_of_bits",
-]
+    return from_memory(bits.from_bits(type) if type in FLOATS else bits, dtype)

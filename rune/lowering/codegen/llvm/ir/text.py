@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
-from rune.lowering.codegen.llvm.names import FLOATS, bits_type, float_constant, lanes_of, scalar_of, suffix, with_scalar
+from rune.lowering.codegen.llvm.ir.names import (
+    FLOATS,
+    bits_type,
+    float_constant,
+    lanes_of,
+    scalar_of,
+    suffix,
+    with_scalar,
+)
 from rune.lowering.scalar.operators import Operators
 from rune.records import dataclass
 
@@ -42,6 +50,12 @@ class Writer:
     slots: dict[tuple[str, int], Value] = field(default_factory=dict)
     called: frozenset[str] = frozenset()
     opaque: dict[int, Value] = field(default_factory=dict)  # masks of all lanes, by their number
+
+    def definition(self, head: str) -> str:
+        """The function, from whose head its linkage, type, name and parameters are."""
+        # Allocas go into the entry block, which must not be a loop's target.
+        lines = [f"define {head} #0 {{", "entry:", *self.entry, "  br label %start", "start:", *self.lines, "}"]
+        return "\n".join(lines)
 
     def name(self, stem: str) -> str:
         """A fresh name, without the sigil."""
@@ -183,6 +197,15 @@ class Writer:
         listed = ", ".join(f"{scalar} {k}" for k in range(lanes))
         return Value(self, f"<{lanes} x {scalar}>", f"<{listed}>")
 
+    def first_lanes(self, count: Value, lanes: int) -> Value:
+        """The mask of the first `count` of so many lanes."""
+        if count.is_constant:
+            return Value(
+                self, f"<{lanes} x i1>", f"<{', '.join(f'i1 {int(k < int(count.text))}' for k in range(lanes))}>"
+            )
+        alive = self.splat(count.cast("trunc", "i32"), lanes)
+        return self.iota(lanes, "i32").compare("ult", alive)
+
     def run(self, function: str, *args: Value) -> None:
         """Call an intrinsic that yields nothing."""
         types = ", ".join(a.type for a in args)
@@ -312,7 +335,13 @@ _INTEGER_OPS = {name: name for name in ("add", "sub", "mul", "and", "or", "xor")
     **dict.fromkeys(("shl", "shift_left"), "shl"),
     **dict.fromkeys(("shr", "shift_right"), "lshr"),  # the arithmetic one is `binary("ashr", ...)`
 }
-_FLOAT_OPS = {name: f"f{name}" for name in ("add", "sub", "mul", "div")}
+_FLOAT_OPS = {name: f"f{name}" for name in ("add", "sub", "mul", "div", "rem")} | {"quotient": "fdiv"}
+_INTRINSICS = {name: name for name in ("fma", "sqrt", "floor", "ceil", "trunc", "copysign")} | {
+    "root": "sqrt",
+    "abs": "fabs",
+    "round": "roundeven",
+    "popcount": "ctpop",
+}
 _PREDICATES = {name: (f"s{name}", f"o{name}") for name in ("lt", "le", "gt", "ge")} | {"eq": ("eq", "oeq")}
 
 
@@ -357,6 +386,10 @@ class Value(Operators["Value"]):
         op = _instructions(self.type).get(name)
         if op is not None:
             return self.binary(op, self, *others)
+        if name in _INTRINSICS:
+            return self.call(_INTRINSICS[name], *others)
+        if name == "not":
+            return self.invert()
         if name == "neg":
             return self.writer.emit(self.type, f"fneg {self.type} {self.text}") if self.is_float else 0 - self
         return self.compare(_PREDICATES[name][self.is_float], *others)

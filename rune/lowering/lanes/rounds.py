@@ -1,0 +1,70 @@
+"""How a loop runs in lanes: where its sums are meanwhile, how many vectors make a round, the end.
+
+for i in n { s += x[i] }       s in four vectors side by side, so that no addition waits for another
+for i in n { y[i] = f(x[i]) }  whole vectors, and the last under a mask; or, of a long f, every
+                               vector under one, for a second copy of f costs more than masks
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Const
+from rune.lowering.kernel.nodes import Accumulate, For, If
+from rune.lowering.kernel.rewrite import expressions, names_bound, walk
+from rune.lowering.lanes.choose import instructions
+from rune.records import dataclass
+
+UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
+UNROLL_COST = 12.0  # longer bodies hide the latency of the addition by themselves
+HEAVY = 24.0  # cost of a body from which a mask in every step is cheaper than a second copy
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A Var that a loop accumulates by an operation."""
+
+    name: str
+    combine: str
+    dtype: np.dtype
+
+    @property
+    def identity(self) -> Const:
+        """What a vector of it begins with."""
+        return COMBINE[self.combine].identity(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How a loop runs in lanes.
+
+    sums: Vars from outside that it accumulates, in vectors meanwhile
+    vectors: how many of them there are for each Var
+    is_heavy: whether each step should have a mask, if that saves a copy of the body
+    """
+
+    sums: tuple[Sum, ...]
+    vectors: int
+    is_heavy: bool
+
+
+def rounds_of(loop: For) -> Rounds:
+    """How a loop that may run in lanes (choose.py) does so."""
+    cost, bound = _straight_cost(loop), names_bound(loop.body)
+    # Each has one operation only, or the loop would run in order.
+    outer = {s.name: s for s in walk(loop.body) if isinstance(s, Accumulate) and s.name not in bound}
+    sums = tuple(Sum(name, outer[name].combine, outer[name].value.dtype) for name in sorted(outer))
+    return Rounds(sums, UNROLL if sums and cost <= UNROLL_COST else 1, HEAVY <= cost < math.inf)
+
+
+def _straight_cost(loop: For) -> float:
+    """What one iteration costs; infinite where it is more than a row of simple statements."""
+    if any(isinstance(s, (For, If)) for s in loop.body):
+        return math.inf
+    return sum(instructions(e) for s in loop.body for e in expressions(s))
+
+
+__all__ = ["Rounds", "Sum", "rounds_of"]
