@@ -203,8 +203,8 @@ def all_gather(
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
-    separately: L is the size of a group.
-    to: "varying", as the type of the result says.
+                        separately: L is the size of a group.
+    to:    "varying", as the type of the result says.
     Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
     Types:  that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
@@ -258,7 +258,7 @@ def psum_scatter(
     Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
     Types:  numeric, that of `x`.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
-    separately: L is the size of a group.
+                        separately: L is the size of a group.
     Errors:             ShapeError for another length.
 
     >>> import rune, rune.numpy as rnp
@@ -308,11 +308,12 @@ def all_to_all(
 ) -> T:
     """Lane i's part j goes to lane j, as its part i.
 
-    split_axis: the axis that is dealt out: its size is the number of lanes or, `tiled`, a multiple.
-    concat_axis: where the received parts go: a new axis of the result or, `tiled`, an axis along
-    which they are concatenated.
+    split_axis:   the axis that is dealt out: its size is the number of lanes or, `tiled`, a
+                  multiple.
+    concat_axis:  where the received parts go: a new axis of the result or, `tiled`, an axis along
+                  which they are concatenated.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
-    separately: L is the size of a group.
+                        separately: L is the size of a group.
     Shapes: x [*S] of L lanes -> [*S] without split_axis, with L at concat_axis; `tiled`, split_axis
             L times shorter and concat_axis L times longer.
     Types:  that of `x`.
@@ -393,7 +394,7 @@ def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
 def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups | None = None) -> T:
     """Exchanges the lanes with an axis of as many elements.
 
-    axis_index_groups: as for all_to_all.
+    axis_index_groups:  as for all_to_all.
     Shapes: any, kept. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ShapeError for an axis whose size is
             not the number of lanes.

@@ -84,7 +84,7 @@ def padtype_to_pads(
 
     (low, high).
     padding: "VALID": none; "SAME": enough for ceil(size / stride) windows, the odd element at the
-    end; "SAME_LOWER": the same with the odd element at the start.
+             end; "SAME_LOWER": the same with the odd element at the start.
     Errors: ArgumentError for another name.
 
     >>> import rune

@@ -56,8 +56,8 @@ def conv_general_dilated(
             axes in the order that `dimension_numbers` names.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per spatial axis; negative ones crop.
     lhs_dilation, rhs_dilation: the distance between elements of the array and of the kernel, with
-    zeros between. Unlike padding zeros, these are never multiplied: an infinite weight makes no NaN
-    (as long as the product of lhs_dilation is at most 16).
+            zeros between. Unlike padding zeros, these are never multiplied: an infinite weight
+            makes no NaN (as long as the product of lhs_dilation is at most 16).
     Types:  one numeric dtype; operands are converted to `preferred_element_type`. Half types
             accumulate in f32.
     Errors: ArgumentError, ShapeError for parameters that do not fit.
@@ -165,7 +165,7 @@ def conv_transpose(
     transpose_kernel:  the kernel is flipped and its features swapped, so that the result is the
                        gradient of a convolution with that kernel.
     padding: names mean the padding of the convolution that this one undoes. Pairs pad the input of
-    this one or, with `use_consistent_padding`, are those of the undone one.
+             this one or, with `use_consistent_padding`, are those of the undone one.
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.

@@ -81,7 +81,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y. An integer `y` goes with any x.
 
     Shapes: of one rank, broadcast together; or [] of Python numbers.
-    Types: that of `x` where y is an integer, otherwise one dtype for both; bools become i32.
+    Types:  that of `x` where y is an integer, otherwise one dtype for both; bools become i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers
             as `y`; ShapeError for shapes that do not fit.
 

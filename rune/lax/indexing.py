@@ -39,10 +39,10 @@ def gather(
 ) -> Array:
     """Windows of `slice_sizes` that begin at the vectors along the last axis of `start_indices`.
 
-    mode: for windows that leave the operand, "fill" reads `fill_value` (NaN; the lowest number for
-    integers, the highest for unsigned ones), "clip" moves them inside. By default they are moved
-    inside too, but have no cotangents. Whether indices are sorted or unique makes no difference to
-    the result.
+    mode:  for windows that leave the operand, "fill" reads `fill_value` (NaN; the lowest number for
+           integers, the highest for unsigned ones), "clip" moves them inside. By default they are
+           moved inside too, but have no cotangents. Whether indices are sorted or unique makes no
+           difference to the result.
     Shapes: operand [*S], start_indices int[*B, K] -> [*B] with the axes of a window at offset_dims.
     Types:  that of `operand`.
     Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for

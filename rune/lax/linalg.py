@@ -163,7 +163,7 @@ def qr(x: ArrayLike, *, pivoting: bool, full_matrices: bool = True) -> tuple[Arr
 def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
     """Q with orthonormal columns and R upper triangular: x = Q R.
 
-    pivoting: also returns i32 column numbers p, with x[:, p] = Q R and |R|'s diagonal descending.
+    pivoting:  also returns i32 column numbers p, with x[:, p] = Q R and |R|'s diagonal descending.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, M, N]; or with K = min(M, N) columns and rows; [*B, N].
     Errors: ShapeError below rank 2.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
@@ -320,7 +320,7 @@ def symmetric_product(
 ) -> Array:
     """alpha A Aᵀ + beta C; only the lower triangle is meaningful.
 
-    symmetrize_output: whether the upper triangle mirrors the lower one.
+    symmetrize_output:  whether the upper triangle mirrors the lower one.
     Shapes: [*B, N, K], [*B, N, N] -> [*B, N, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes; ShapeError for shapes that do not fit.

@@ -49,7 +49,7 @@ def eigh(
 ) -> tuple[Array, Array]:
     """Eigenvectors of Hermitian matrices as columns, and eigenvalues, always ascending.
 
-    symmetrize_input: whether x stands for (x + xᴴ) / 2; otherwise one triangle is read.
+    symmetrize_input:  whether x stands for (x + xᴴ) / 2; otherwise one triangle is read.
     subset_by_index:   (first, limit), which of them to return.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N].
     Errors: ShapeError for matrices that are not square; ArgumentError for a subset out of range.
@@ -93,7 +93,7 @@ def eig(
 ) -> list[Array]:
     """Eigenvalues of square matrices, and the requested left and right eigenvectors; complex.
 
-    enable_eigvec_derivs: accepted as in JAX; vectors always have derivatives.
+    enable_eigvec_derivs:  accepted as in JAX; vectors always have derivatives.
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N], [*B, N, N].
     Errors: ShapeError for matrices that are not square. The host computes it.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §7.5 and §7.6; derivative:
@@ -146,7 +146,7 @@ def svd(
 ) -> Array | tuple[Array, ...]:
     """U, s and Vh with x = U diag(s) Vh, s descending; s alone without compute_uv.
 
-    algorithm: accepted as in JAX; each device has one algorithm.
+    algorithm:  accepted as in JAX; each device has one algorithm.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N], K = min(M, N).
     Errors: ShapeError below rank 2; ArgumentError for a subset out of range or of full matrices.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
@@ -245,7 +245,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """The tridiagonal form of Hermitian matrices: reflections, diagonal, subdiagonal, taus.
 
-    lower: which triangle is read, and receives the vectors of the reflections.
+    lower:  which triangle is read, and receives the vectors of the reflections.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N-1], [*B, N-1].
     Errors: ShapeError for matrices that are not square.
     Derivative: infinite or NaN where the subdiagonal has a zero.
@@ -274,7 +274,7 @@ def qdwh(
     """U with orthonormal columns and H positive, x = U H; the number of steps; whether it
     converged.
 
-    is_hermitian: ignored.
+    is_hermitian:  ignored.
     Shapes: [M, N] with M >= N -> [M, N], [N, N], i32[], bool[].
     Errors: ShapeError for another shape; DtypeError for bools, integers and half types;
             ArgumentError for dynamic_shape.

@@ -326,7 +326,7 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
     """`padding_value` before, after and between the elements along each axis.
 
     padding_config: (low, high, interior) for each axis; low and high may be negative, which removes
-    elements.
+                    elements.
     Shapes: N elements along an axis -> low + N + (N - 1)·interior + high; padding_value [].
     Types:  one dtype, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different

@@ -86,8 +86,8 @@ def dot_general(
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
-    preferred_element_type: the dtype of sums and result; by default that of the operand with the
-    higher precision (bf16 times f32 is f32, int8 times uint8 is int8)
+    preferred_element_type:  the dtype of sums and result; by default that of the operand with the
+                             higher precision (bf16 times f32 is f32, int8 times uint8 is int8)
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: the result's axes are the batch axes, the other axes of lhs, the other axes of rhs.
     Types:  any; a sum of bools is true if any of them is.

@@ -29,7 +29,7 @@ class RaggedDotDimensionNumbers:
     dot_dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     lhs_ragged_dimensions: the one axis of lhs whose elements are in groups
     rhs_group_dimensions: the axis of rhs that counts groups, if the ragged axis is neither
-    contracted nor a batch axis; otherwise none
+                          contracted nor a batch axis; otherwise none
 
     >>> from rune import lax
     >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)).lhs_ragged_dimensions
@@ -54,7 +54,7 @@ def ragged_dot(
 
     group_sizes:  how many consecutive rows each group has; rows beyond their sum give zeros
     group_offset: None; one device holds all groups
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Each row is multiplied by every matrix, with rows of other groups as zeros: M·G·K·N products.
     Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
     Types:  as dot_general.
@@ -93,12 +93,12 @@ def ragged_dot_general(
     """dot_general with an axis of `lhs` in groups, whose meaning depends on the kind of axis.
 
     a free axis:       each element is multiplied by the matrix of its group in `rhs`
-    a contracted axis: each group is summed separately; the result's first axis counts groups a
-    batch axis: groups change nothing
+    a contracted axis: each group is summed separately; the result's first axis counts groups
+    a batch axis:      groups change nothing
 
     group_sizes:  how many consecutive elements each group has; those beyond their sum count as zero
     group_offset: None; one device holds all groups
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: group_sizes int[G]; the result's axes are G (contracted), the batch axes, the others of
             lhs, the others of rhs.
     Types:  numeric, as dot_general.
@@ -181,7 +181,7 @@ def scaled_dot(
     """The product of operands first multiplied by scales, one for each block of elements.
 
     lhs_scale, rhs_scale: a number for each block along the contracted axis and each element along
-    the others; None means all 1
+                          the others; None means all 1
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs)); of matrices by default
 
     Products and sums are f32.

@@ -116,9 +116,10 @@ def reduce(
 
     operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values
     computation:  an associative function of two trees of rank-0 values, with the initial values as
-    its neutral element: the order in which elements are combined is unspecified. `lax.add`, `mul`,
-    `max`, `min`, `bitwise_and` and `bitwise_or` become dedicated reductions; any other function is
-    applied to halves of the arrays, log2(size) times.
+                  its neutral element: the order in which elements are combined is unspecified.
+                  `lax.add`, `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become dedicated
+                  reductions; any other function is applied to halves of the arrays, log2(size)
+                  times.
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: operands [*S], init_values [] -> [*S] without `dimensions`. Types: those of operands.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.

@@ -44,7 +44,7 @@ def reduce_window(
             be trees, whose leaves are then combined together.
     Types:  that of `operand`.
     init_value: the start value of each window. Padding adds nothing for the known operations; for
-    any other function it consists of elements equal to init_value.
+            any other function it consists of elements equal to init_value.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.
     Errors: ArgumentError, ShapeError for parameters that do not fit.
 

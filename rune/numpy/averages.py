@@ -38,7 +38,7 @@ def mean(
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
     Shapes: any -> [] unless an axis is given.
-    Types: bools and integers become floats, unless dtype is an integer dtype.
+    Types:  bools and integers become floats, unless dtype is an integer dtype.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 

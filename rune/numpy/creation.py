@@ -378,7 +378,7 @@ def arange(
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: three scalars -> [ceil((stop - start) / step)].
-    Types: without a dtype, the common one of the arguments: i32 or f32 for Python numbers.
+    Types:  without a dtype, the common one of the arguments: i32 or f32 for Python numbers.
     Errors: ConcretizationTypeError for traced bounds: the size would depend on data;
             ArgumentError for bools, complex numbers and a step of 0.
 

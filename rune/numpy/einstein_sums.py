@@ -1,6 +1,6 @@
 """einsum: sums of products named by letters, as a chain of dot_general.
 
-    "…ij,…jk->…ik" letters of an operand, an ellipsis for unnamed axes, letters of the result
+    "…ij,…jk->…ik"      letters of an operand, an ellipsis for unnamed axes, letters of the result
 
 Operands are contracted in pairs, along the path that NumPy's optimiser finds or left to right. In
 each step, a letter that neither the result nor another operand still needs is summed: if both
@@ -56,7 +56,7 @@ def einsum(
 ) -> Array:
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes:   as the subscripts say: "ij,jk->ik" is [I, J], [J, K] -> [I, K]; "..." broadcasts.
     Types:    promoted together.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; False contracts
@@ -218,7 +218,7 @@ _UNKNOWN = 64  # the value of a symbolic size when paths are compared
 def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: str = "auto") -> tuple[list[Array], str]:
     """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
 
-    Shapes: operands as for `einsum` -> a list of tuples, and a text.
+    Shapes:   operands as for `einsum` -> a list of tuples, and a text.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; "optimal",
               "greedy", True, False or a path choose otherwise.
     Errors:   as `einsum`.

@@ -50,7 +50,7 @@ def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = 
     Shapes: a [*A, N, *B] -> [*A, n, *B].
     Types:  c128 for c128, f64 and 64-bit integers, c64 for all others.
     Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
-    n: the length: `a` is cut or zero-padded at its end; by default its own length.
+    n:      the length: `a` is cut or zero-padded at its end; by default its own length.
     Errors: ShapeError for no elements and for n < 1, AxisError, ArgumentError for another `norm`.
     Source: Stockham's mixed-radix and Bluestein's algorithms (rune.ops.fourier).
 
@@ -147,7 +147,7 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
     """The transform along several axes.
 
     Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
-    s: the length along each of `axes`; -1 keeps the present one.
+    s:      the length along each of `axes`; -1 keeps the present one.
     axes:   by default all, or the last len(s).
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.

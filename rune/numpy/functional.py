@@ -171,7 +171,7 @@ def vectorize(
     Types:     those that the function gives.
     signature: like "(n,m),(m)->(n)", as of NumPy's generalised ufuncs.
     excluded:  positions and names of arguments that are passed on as they are.
-    Errors: ShapeError when core sizes disagree; ArgumentError for an invalid signature.
+    Errors:    ShapeError when core sizes disagree; ArgumentError for an invalid signature.
 
     >>> import rune.numpy as rnp
     >>> lengths = rnp.vectorize(lambda v: (v @ v) ** 0.5, signature="(n)->()")

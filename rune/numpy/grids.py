@@ -261,8 +261,8 @@ def ravel_multi_index(
     """The flat position of the positions along each axis.
 
     Shapes: positions broadcast together. Types: integers, promoted together, or in `dtype`.
-    mode: "clip" (the default, since compiled programs cannot raise) or "wrap", or one for each
-    axis; "raise" is for concrete positions. order: "C" or "F".
+    mode:   "clip" (the default, since compiled programs cannot raise) or "wrap", or one for each
+            axis; "raise" is for concrete positions. order: "C" or "F".
     Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
 
     >>> import rune.numpy as rnp

@@ -41,7 +41,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     """The bin number of each value: how many edges it has reached.
 
     Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend. Types: i32.
-    right: whether an edge belongs to the bin on its left.
+    right:  whether an edge belongs to the bin on its left.
     Errors: ShapeError unless bins has one axis.
 
     >>> import rune.numpy as rnp
@@ -118,7 +118,7 @@ def histogram_bin_edges(a: ArrayLike, bins: object = 10, range: Any = None, weig
     Types:  that of `a`, bools and integers as floats; given edges keep their own.
     bins:   a number, edges [N+1] in order, or the name of one of NumPy's rules ("auto", …), for
             which the values must be concrete.
-    range: (low, high); None means from the least to the largest element.
+    range:  (low, high); None means from the least to the largest element.
     Errors: ArgumentError for a number below 1, no edges, and a range that is invalid or descends.
 
     >>> import rune.numpy as rnp

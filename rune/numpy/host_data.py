@@ -215,7 +215,7 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
 
     Shapes: as stored. Types: as stored.
     Errors: OSError for a file that cannot be read; ArgumentError for a damaged file, and for one of
-    Python objects: nothing is unpickled.
+            Python objects: nothing is unpickled.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -239,7 +239,7 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
 
     Shapes: any, kept. Types: that of `x`.
     x:      anything with __dlpack__ and __dlpack_device__. Its contents must not change afterwards,
-    since arrays are immutable.
+            since arrays are immutable.
     device: where the array should be; by default where x is.
     copy:   True always copies, False never.
     Errors: ArgumentError if x has no such methods, or if copy=False is impossible; DeviceError for

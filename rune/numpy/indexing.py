@@ -160,7 +160,7 @@ def take_along_axis(
     """For every place of `indices`, the element at that position along `axis`.
 
     wrap_negative_indices: whether a negative position counts from the end; otherwise it is out of
-    bounds.
+                           bounds.
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
     Types:  that of `arr`.
     Errors: ShapeError where the ranks differ; DtypeError for indices that are not integers.

@@ -82,7 +82,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
     Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
     obj:    an integer, a slice, a list, a mask or a concrete array.
     assume_unique_indices: promise that no position occurs twice, so that obj may be traced;
-    positions out of bounds are then ignored.
+            positions out of bounds are then ignored.
     Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
     >>> import rune.numpy as rnp
@@ -212,8 +212,8 @@ def choose(a: ArrayLike, choices: object, out: None = None, mode: str = "clip") 
     """For each element i of `a`, the element of the i-th choice at the same place.
 
     Shapes: `a` and the choices broadcast together. Types: choices promoted together.
-    mode: "clip" (the default, since compiled programs cannot raise), "wrap", or "raise" for
-    concrete numbers.
+    mode:   "clip" (the default, since compiled programs cannot raise), "wrap", or "raise" for
+            concrete numbers.
     Errors: ArgumentError for no choices, another mode, or a number out of bounds with "raise".
 
     >>> import rune.numpy as rnp

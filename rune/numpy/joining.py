@@ -301,7 +301,7 @@ def repeat(
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
     total_repeat_length: the size of the result along the axis, needed for traced `repeats`: any
-    excess is cut off, and missing places repeat the last element.
+                         excess is cut off, and missing places repeat the last element.
     Errors: ConcretizationTypeError for traced `repeats` without it: the size would depend on data.
 
     >>> import rune.numpy as rnp

@@ -72,8 +72,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, the highest power first: eigenvalues of its companion matrix.
 
     strip_zeros: whether leading zeros, which lower the degree, are removed: the number of roots
-    then depends on values, so not under transformations. Otherwise there are always N - 1 numbers,
-    with NaN in the last places for missing roots.
+            then depends on values, so not under transformations. Otherwise there are always N - 1
+            numbers, with NaN in the last places for missing roots.
     Shapes: [N] -> [N - 1] complex numbers, in no order.
     Types:  c64, or c128 of f64, c128 and 64-bit integers.
     Errors: TracerArrayConversionError for a traced polynomial, unless strip_zeros=False.

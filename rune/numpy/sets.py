@@ -194,7 +194,7 @@ def unique(
     On request, a tuple with these after the values: the position of the first of each, the number
     of its value for every element, and how often each occurs.
     size:   how many, which transformations need. fill_value: what fills the rest; the first value
-    for None. NaN is one value, or each a different one without equal_nan.
+            for None. NaN is one value, or each a different one without equal_nan.
     Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
     Types:  that of `ar`; positions, numbers and counts i32.
     Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size

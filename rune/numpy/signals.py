@@ -41,8 +41,8 @@ def convolve(
 ) -> Array:
     """The convolution of two sequences: y[k] = sum_j a[j] v[k-j].
 
-    mode: "full": wherever they overlap; "same": the middle, as long as the longer one; "valid":
-    where they overlap completely.
+    mode:   "full": wherever they overlap; "same": the middle, as long as the longer one; "valid":
+            where they overlap completely.
     Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
     Types:  promoted together.
     Errors: ShapeError for another rank or no elements, ArgumentError for another mode.
@@ -68,7 +68,7 @@ def correlate(
 ) -> Array:
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
 
-    mode: as for `convolve`; "valid" by default.
+    mode:   as for `convolve`; "valid" by default.
     Shapes: as `convolve`. Types: promoted together.
     Errors: as `convolve`.
 

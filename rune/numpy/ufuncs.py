@@ -63,7 +63,7 @@ class ufunc:
     Types:    those that func gives.
     func:     of arrays of one shape, or of scalars.
     identity: the value of a reduction over nothing; None where there is none.
-    Errors: ArgumentError from reduce and the like unless nin is 2 and nout is 1.
+    Errors:   ArgumentError from reduce and the like unless nin is 2 and nout is 1.
 
     >>> import rune.numpy as rnp
     >>> rnp.add.reduce(rnp.array([[1, 2], [3, 4]]))

@@ -193,7 +193,7 @@ def fold_in(key: KeyLike, data: ArrayLike) -> Array:
 
     fold_in(k, i) == split(k, n)[i].
     data: a Python integer (64 bits count) or an integer array; a negative integer of an array
-    counts as its low 32 bits.
+            counts as its low 32 bits.
     Shapes: key [], data int[] -> key []; a raw key u32[2] gives a raw key.
     Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.

@@ -32,8 +32,8 @@ def multivariate_normal(
 ) -> Array:
     """Normal vectors with a mean and a covariance: mean + F z, with F Fᵀ = cov.
 
-    method: how F is computed: "cholesky", which needs a positive definite cov and is fastest;
-    "eigh" or "svd", which accept a singular one.
+    method:  how F is computed: "cholesky", which needs a positive definite cov and is fastest;
+             "eigh" or "svd", which accept a singular one.
 
     Shapes: mean [*A, N], cov [*B, N, N] -> [*shape, N]; `shape` is A and B broadcast by default.
     Types:  floating, that of mean and cov by default.

@@ -145,7 +145,7 @@ def permutation(
 ) -> Array:
     """The slices of `x` along an axis in a random order; of range(x) for an integer.
 
-    independent: every line along the axis gets its own order.
+    independent:  every line along the axis gets its own order.
     out_sharding:  the sharding of the result.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
     Shapes: x any, kept; [x] for an integer. Types: that of `x`; i32 for an integer.
@@ -223,7 +223,7 @@ def choice(
 ) -> Array:
     """Slices of `a` along an axis, chosen at random; of range(a) for an integer.
 
-    shape: how many, in place of the axis.
+    shape:    how many, in place of the axis.
     replace:  whether a slice may be chosen more than once.
     p:        probabilities, one for each; all are equal by default.
     mode:     as in `gumbel`, without replacement and with p.
@@ -295,7 +295,7 @@ def categorical(
 
     Shapes:   logits without the axis broadcast to `shape`, which is that by default.
     Types:    real logits -> i32.
-    replace: if false, the outcomes along the leading axes of `shape` are all different.
+    replace:  if false, the outcomes along the leading axes of `shape` are all different.
     mode:     as in `gumbel`: "high" for outcomes less likely than 1e-7.
     Errors: ShapeError; ArgumentError for more different outcomes than there are.
     Source: Kool, van Hoof & Welling 2019, arXiv:1903.06059.

@@ -35,7 +35,7 @@ class Sampler:
     """A sampler of random numbers; calling it draws.
 
     key:   a key, or None to draw one.
-    name: for a draw without a key: makes it independent of earlier draws.
+    name:  for a draw without a key: makes it independent of earlier draws.
     out_sharding:  the sharding of the result.
     """
 

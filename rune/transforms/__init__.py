@@ -3,10 +3,12 @@
     derivatives   jvp, linearize, vjp, grad, Jacobians
     batching      vmap, pmap
     compile       jit: keys, traces, sizes, devices, and from a program to something that runs
-    custom        users' own rules: custom_jvp, custom_vjp checkpoint    fewer residuals, more
-    computing inspect       explain, and why a function was traced again tuning        schedules
-    found by trying them checks        NaN, indices out of bounds, random keys used twice programs
-    programs made from functions, cached, and held by equations
+    custom        users' own rules: custom_jvp, custom_vjp
+    checkpoint    fewer residuals, more computing
+    inspect       explain, and why a function was traced again
+    tuning        schedules found by trying them
+    checks        NaN, indices out of bounds, random keys used twice
+    programs      programs made from functions, cached, and held by equations
 
 Nothing is imported here: each module is imported by its own name.
 """

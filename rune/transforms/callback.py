@@ -1,8 +1,8 @@
 """Calls back into Python, from eager code and from compiled code.
 
-    pure_callback   depends only on its arguments: may be dropped, repeated or moved io_callback
-    is called exactly once, in order on request debug.callback  is called exactly once, returns
-    nothing, and is ignored by derivatives
+    pure_callback   depends only on its arguments: may be dropped, repeated or moved
+    io_callback     is called exactly once, in order on request
+    debug.callback  is called exactly once, returns nothing, and is ignored by derivatives
 
 The Python function takes concrete arrays and returns arrays of the declared shapes and dtypes.
 Under vmap it is called once per lane, or once for all lanes as `vmap_method` says. It has no
@@ -161,9 +161,10 @@ def pure_callback(
     """The result of a Python function without side effects, called when the program runs.
 
     result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): the type of its result.
-    vmap_method: what vmap does: "sequential" calls it for every lane; "expand_dims" calls it once
-    with a leading axis of size 1 for arguments without lanes, "broadcast_all" with all arguments
-    repeated for all lanes, "legacy_vectorized" with such arguments unchanged.
+    vmap_method:  what vmap does: "sequential" calls it for every lane; "expand_dims" calls it once
+                  with a leading axis of size 1 for arguments without lanes, "broadcast_all" with
+                  all arguments repeated for all lanes, "legacy_vectorized" with such arguments
+                  unchanged.
     Errors: TransformError where the result is not as declared, for a derivative, and for vmap
             without a method.
 
@@ -183,7 +184,7 @@ def io_callback(
     """The result of a Python function with side effects, called once each time the program runs.
 
     ordered: whether it keeps its place among ordered callbacks. Under vmap an ordered callback is
-    refused, and any other is called for every lane.
+             refused, and any other is called for every lane.
     Errors:  as pure_callback.
 
     >>> import rune, rune.numpy as rnp

@@ -6,15 +6,14 @@ one more argument, and returns its last value. Which references a body writes is
 has run, so it is traced without them, `Written` says which they are, and it is traced again.
 
     Frame     a body being traced: the references in it hold values of its trace, and their outer
-    values are restored when it ends threaded  a loop or branch, traced until no reference is
-    written that it does not carry
-
+              values are restored when it ends
+    threaded  a loop or branch, traced until no reference is written that it does not carry
     Box       a value in place of a reference that is an argument of a separately traced function
-    (of jit, vmap, a step over rows): inside it becomes a new reference, whose last value is
-    returned
+              (of jit, vmap, a step over rows): inside it becomes a new reference, whose last
+              value is returned
 
-    A value of an inner transformation cannot be put into an outer reference: that is refused. As
-    long as there are no references, none of this costs anything.
+A value of an inner transformation cannot be put into an outer reference: that is refused. As long
+as there are no references, none of this costs anything.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition number: how much a matrix may magnify a relative error.
 
-    p: None or 2: the largest singular value over the smallest; -2: its reciprocal; "fro",
+    p:      None or 2: the largest singular value over the smallest; -2: its reciprocal; "fro",
             inf, -inf, 1, -1: the norm of x times that of its inverse.
 
     Shapes: [*B, M, N] -> [*B]; square matrices except for None, 2 and -2.
@@ -124,7 +124,7 @@ def matrix_rank(
     """The number of singular values above a tolerance.
 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.
-    hermitian: ignored: the singular values are computed in the same way.
+    hermitian:  ignored: the singular values are computed in the same way.
 
     Shapes: [*B, M, N] -> [*B]; of a vector, whether it is not zero.
     Types:  i32; i64 with `rune.enable_x64`.

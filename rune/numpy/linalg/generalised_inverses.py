@@ -47,7 +47,7 @@ def pinv(
     """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
-    hermitian: ignored: the singular values are computed in the same way.
+    hermitian:  ignored: the singular values are computed in the same way.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: bools and integers become floats.
     Errors: ShapeError below rank 2; ArgumentError for both rtol and rcond.
@@ -195,8 +195,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     singular values of `a`.
 
     rcond:  singular values up to rcond times the greatest count as zero; max(M, N) eps for None.
-    numpy_resid: whether residuals are left out as in NumPy: for a rank below N or M <= N. Their
-    shape then depends on values, so not under jit.
+    numpy_resid:  whether residuals are left out as in NumPy: for a rank below N or M <= N. Their
+            shape then depends on values, so not under jit.
 
     Shapes: a [M, N]; b [M] or [M, K] -> x [N] or [N, K], residuals [1] or [K], rank [], s [min].
     Types:  bools and integers become floats; rank the default integer, residuals and s real.

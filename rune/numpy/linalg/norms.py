@@ -35,7 +35,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
     ord:   None is the root of the sum of squares, over all axes if `axis` is None. For vectors: any
            number, inf, -inf, and 0, the number of nonzero elements. For matrices: "fro", "nuc", 1,
            -1, 2, -2, inf, -inf.
-    axis: None with an ord requires a vector or a matrix.
+    axis:  None with an ord requires a vector or a matrix.
 
     Shapes: the axes are removed, or are 1 with keepdims.
     Types:  real; f32, f64 kept, of complex numbers that of their parts; integers become f32.

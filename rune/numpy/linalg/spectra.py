@@ -53,7 +53,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """Eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
 
     symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise only the triangle UPLO is read,
-    by default the lower one, "L".
+                       by default the lower one, "L".
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
     Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types by way of f32.
@@ -113,7 +113,7 @@ def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues of square matrices and their right eigenvectors as columns: a v = v w; complex.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N], in no particular order.
-    Types: c64 for f32 and c64, c128 for f64 and c128.
+    Types:  c64 for f32 and c64, c128 for f64 and c128.
     Errors: ShapeError for matrices that are not square.
     The host computes it for every device. Equal eigenvalues make tangents of their vectors infinite
     or NaN.
@@ -193,7 +193,7 @@ def svd(
 ) -> Array | SVDResult:
     """U, S and Vh with a = U diag(S) Vh; S descending; S alone without compute_uv.
 
-    full_matrices: whether U and Vh are square; otherwise they have min(M, N) columns and rows.
+    full_matrices:  whether U and Vh are square; otherwise they have min(M, N) columns and rows.
     hermitian:      whether a stands for (a + aᴴ) / 2: U has its eigenvectors as `eigh` gives them,
                     and the signs of the eigenvalues go into Vh.
     subset_by_index:  (first, limit), which singular values and vectors to return.

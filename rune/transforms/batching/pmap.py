@@ -58,11 +58,11 @@ def pmap(
     axis_name:  what collectives call the lanes.
     in_axes, out_axes, axis_size:  as in `vmap`; None for a static argument.
     static_broadcasted_argnums, donate_argnums:  as static_argnums and donate_argnums of `jit`.
-    devices: where the lanes are: the same number on each; None for one lane on each of the first
-    devices or, if there are more lanes than devices, equally many on all devices.
+    devices:    where the lanes are: the same number on each; None for one lane on each of the first
+                devices or, if there are more lanes than devices, equally many on all devices.
     backend:    whose devices these are, "cpu"; None for that of the default device.
-    Errors: those of `vmap` and `jit`; ArgumentError if the lanes cannot be distributed evenly, or a
-            device is not one of the backend; DeviceError for a backend without devices.
+    Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be distributed evenly,
+                or a device is not one of the backend; DeviceError for a backend without devices.
 
     >>> import rune, rune.numpy as rnp
     >>> def step(w, x, y):

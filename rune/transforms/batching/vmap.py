@@ -107,8 +107,8 @@ class Lanes:
     """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
 
     objects: leaves other than arrays, and NumPy arrays without lanes, by number: the same for all
-    lanes
-    voids: which of the arrays stand for float0, which has only a shape.
+             lanes
+    voids:   which of the arrays stand for float0, which has only a shape.
     """
 
     leaves: Sequence[Value]

@@ -1,12 +1,13 @@
 """Split a program for a checkpoint: one part runs and saves values, the other runs again.
 
-Before   x -> y:  a = sin x;  b = cos a;  y = exp b        and a is to be saved Forward  x -> y, a:
-a = sin x;  b = cos a;  y = exp b Again    x, a -> y:  b = cos a;  y = exp b
+Before   x -> y:  a = sin x;  b = cos a;  y = exp b        and a is to be saved
+Forward  x -> y, a:  a = sin x;  b = cos a;  y = exp b
+Again    x, a -> y:  b = cos a;  y = exp b
 
-The rule `keeping` of an equation that holds programs says how those are split in turn:
+The rule `keeping` of an equation that holds programs says how those are split in turn: values saved
+in the body of a scan are stacked over the steps. Without the rule an equation is saved or
+recomputed as a whole. Unused results are left to dead-code elimination, on either side.
 
-values saved in the body of a scan are stacked over the steps. Without the rule an equation is saved
-or recomputed as a whole. Unused results are left to dead-code elimination, on either side.
 Invariant: results of side effects, which must not happen twice, are always saved.
 """
 

@@ -62,7 +62,7 @@ def without_faults(sites: Sequence[Site], results: list[Array], site: int, index
     """The results, if there is no fault.
 
     site, index: the last two results of a watched program: the first site that failed, 0 for none,
-    and what was there.
+                 and what was there.
     Errors:      BoundsError or NaNError if there was a fault.
     """
     if site:

@@ -449,21 +449,22 @@ def jit(
     static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
     donate_argnums, donate_argnames:  arguments that the call deletes: results may use their bytes.
     dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}; None as
-    the end of a range leaves it open. One trace and one compilation serve every size in the range.
+              the end of a range leaves it open. One trace and one compilation serve every size in
+              the range.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
               are None or a pattern like "n,_,2*m + 1" ("_" leaves an axis as it is, "..." is any
               number of axes). Axes with one name are equal. Without in_dims the leading axis of
               every argument that is itself an array is the only size of `dims`.
-              `rune.configure(symbolic="auto")` finds symbolic axes by itself. device, backend:
-              where to run, by default where the arguments are ("gpu" is CUDA).
+              `rune.configure(symbolic="auto")` finds symbolic axes by itself.
+    device, backend:  where to run, by default where the arguments are ("gpu" is CUDA).
     schedule: how the loops of some kernels are arranged, {kernel: schedule}, as text or as in
-    `rune.explain(f)(x)["schedules"]`. It changes speed and the order of sums; functions that grad,
-    vmap, an outer jit and checks derive from this one use the defaults. in_shardings,
-    out_shardings:  tree prefixes of positional arguments and of results: how these are laid out on
-    the devices of a mesh; None leaves them as they are.
+              `rune.explain(f)(x)["schedules"]`. It changes speed and the order of sums; functions
+              that grad, vmap, an outer jit and checks derive from this one use the defaults.
+    in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
+              are laid out on the devices of a mesh; None leaves them as they are.
     inline:   in another transformation, write the function's operations there, not a call.
     keep_unused, compiler_options:  no effect, and None: unused arguments cost nothing, and XLA's
-    options have no meaning here.
+              options have no meaning here.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, static
               or donated arguments that the function does not take, and a schedule that a kernel
               cannot have; DimensionError for a size out of range, axes that contradict each other,

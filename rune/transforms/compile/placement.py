@@ -86,8 +86,8 @@ def device_put(
     """A tree with every array moved to `device` and committed to it; arrays there are not copied.
 
     device: a device, its name, or a Sharding; or a tree prefix of these. Without one, arrays are
-    unchanged, and host data becomes arrays on the default device, uncommitted.
-    src: where they come from; without effect, since arrays know where they are.
+            unchanged, and host data becomes arrays on the default device, uncommitted.
+    src:    where they come from; without effect, since arrays know where they are.
     donate: whether arrays that are copied to another device are deleted here; a tree prefix.
     may_alias: False asks for new memory even if an array is already there; a tree prefix.
 

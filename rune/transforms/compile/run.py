@@ -1,9 +1,9 @@
 """Running a program: the stages that come before its compiled code, in order.
 
-    keys      key_reuse.py         records the keys that the program uses; one used twice is an
-    error moves     segments.py          runs a program that moves values in parts, one for each
-    device mesh      sharding/            runs a program that mentions a mesh on the devices of the
-    mesh faults    nans_and_bounds.py   runs a watched program instead, and raises what it reports
+    keys      key_reuse.py         records the keys that the program uses; a second use is an error
+    moves     segments.py          runs a program that moves values in parts, one for each device
+    mesh      sharding/            runs a program that mentions a mesh on the devices of the mesh
+    faults    nans_and_bounds.py   runs a watched program instead, and raises what it reports
     then      executables.py       compiles, and runs on buffers
 
 Each stage says whether a program needs it under the current settings, and passes its calls on to

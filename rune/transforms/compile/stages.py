@@ -1,8 +1,8 @@
 """The stages of a jitted function before it is called: traced, lowered, compiled.
 
     jit(f).trace(*args) -> Traced      the program
-    .lower() -> Lowered                its lowering for a device .compile() -> Compiled
-    code; called with arguments of these types and no others
+    .lower() -> Lowered                its lowering for a device
+    .compile() -> Compiled             code; called with arguments of these types and no others
 
 The stages share the trace that calls of the jitted function use, and its compiled code. A program
 on several devices is lowered in parts, which `rune.explain` shows.

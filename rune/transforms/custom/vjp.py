@@ -63,7 +63,7 @@ class custom_vjp(CustomFunction[P, R]):
     """Give a function its own vjp rule: a decorator, then `.defvjp(fwd, bwd)`.
 
     nondiff_argnums, nondiff_argnames: arguments that are not differentiated; fwd takes them in
-    their places, bwd takes them first. They may be any objects except traced values.
+        their places, bwd takes them first. They may be any objects except traced values.
     Errors: TransformError for forward mode; if the trees, shapes or dtypes from the rules do not
         match the function's, with the path; if the function closes over a value that is being
         differentiated.

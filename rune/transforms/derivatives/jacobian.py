@@ -280,7 +280,7 @@ def jacobian(
     """The Jacobian by the requested mode, or by the cheaper one.
 
     mode: "forward", "reverse", or None: forward if there are no more inputs than outputs, which is
-    known after the one linearization at the point, before any block is computed.
+          known after the one linearization at the point, before any block is computed.
     Errors: TransformError for arguments that are not floats; otherwise those of the function.
 
     >>> import rune, rune.numpy as rnp

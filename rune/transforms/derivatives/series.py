@@ -6,13 +6,13 @@ A series is c0 + c1 t + c2 t² + …. Operations have no rules for it: their rec
     bilinear       v_n = sum of op(a_j, b_(n-j)): a product, a contraction, a convolution
     solving        a v = b: a_0 v_n = b_n - sum of a_j v_(n-j): a division, a solve
     any other      v' = f'(u) u' is its jvp rule, applied to series in place of numbers: coefficient
-    n of v is coefficient n - 1 of that, over n
+                   n of v is coefficient n - 1 of that, over n
 
-    The last looks circular where a rule mentions the result (exp: v' = v u') or another function of
-    the same operand (sin and cos), but is not: coefficients are computed on demand, lowest first,
-    and need only lower ones. So the textbook recurrences follow from the jvp rules.
-    Cost: order k costs O(k²) operations for each operation of the function; where each derivative
-          is another function (gamma, digamma, …; real powers; implicit functions) O(k³).
+The last looks circular where a rule mentions the result (exp: v' = v u') or another function of
+the same operand (sin and cos), but is not: coefficients are computed on demand, lowest first, and
+need only lower ones. So the textbook recurrences follow from the jvp rules.
+Cost: order k costs O(k²) operations for each operation of the function; where each derivative is
+      another function (gamma, digamma, …; real powers; implicit functions) O(k³).
 Source: Griewank & Walther, Evaluating Derivatives, 2nd edition, chapter 13.
 """
 

@@ -79,8 +79,8 @@ def breakpoint(
     filter_frames:  without effect: the package's own frames are never shown
     num_frames:     how many frames can be inspected; None: all
     ordered:        whether it keeps its place among ordered callbacks
-    token:          a value that is returned unchanged stdin, stdout:  for input and output; by
-    default those of the terminal or notebook
+    token:          a value that is returned unchanged
+    stdin, stdout:  for input and output; by default those of the terminal or notebook
     Errors: ArgumentError for another backend; bdb.BdbQuit for `q`, and where the input ends.
 
     >>> import io, rune

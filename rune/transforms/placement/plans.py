@@ -103,8 +103,8 @@ def plan_sharding(
 
     avals:   the positional arguments: arrays, numbers, or ShapeDtypeStructs
     devices: which may be used; None for those of the default device's kind
-    Errors: DeviceError if the devices have not been measured; ArgumentError for symbolic sizes, and
-            for a function that already mentions a mesh.
+    Errors:  DeviceError if the devices have not been measured; ArgumentError for symbolic sizes,
+             and for a function that already mentions a mesh.
 
     >>> import rune, rune.numpy as rnp
     >>> _ = rune.measure_devices(["cpu:0"])

@@ -1,10 +1,9 @@
 """Candidates: the meshes and specs that are tried for a program, and a first guess of their times.
 
-Data
-parallel: arguments all of whose leaves have leading axes of one size are split along it. Tensor
-parallel: the other leaves, the largest first, are each split along the axis for which the program
-is estimated to be fastest, or not at all. A candidate has one of these, or both on a mesh of two
-axes. The estimate reads one device's program from the partitioner, without lowering it.
+Data parallel: arguments all of whose leaves have leading axes of one size are split along it.
+Tensor parallel: the other leaves, the largest first, are each split along the axis for which the
+program is estimated to be fastest, or not at all. A candidate has one of these, or both on a mesh
+of two axes. The estimate reads one device's program from the partitioner, without lowering it.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def parse_program(
     """The program with this text, made of these primitives.
 
     functions:  the Python functions that the text only names: "<rule of f>". A missing one can be
-    printed but not called: the program runs as long as nothing calls it.
+                printed but not called: the program runs as long as nothing calls it.
     `rune.control.parse_program` also knows the primitives of control flow.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 

@@ -3,9 +3,8 @@
 An axis that operands and result share may be split on all of them, and each device computes its
 part. An axis that the operation sums over may be split too, followed by a sum over the devices. All
 this is derived from how a primitive becomes kernel code (core/lower.py), and for movement from its
-index
-expressions: `transpose` takes index 0 of the result as index 1 of the operand. The same goes for
-gathers and scatters along axes that indices do not affect.
+index expressions: `transpose` takes index 0 of the result as index 1 of the operand. The same goes
+for gathers and scatters along axes that indices do not affect.
 """
 
 from __future__ import annotations

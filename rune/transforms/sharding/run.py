@@ -43,7 +43,7 @@ class MeshProgram:
     executables: for each device of this process, in the order of the mesh
     block_types: those of the results, on each device
     in_turn:     whether the caller's thread runs them one after another: each ends before another
-    thread could have started it, and they do not communicate
+                 thread could have started it, and they do not communicate
     together:    runs them all without Python's threads, where they need no Python
     itinerary:   how they reach the devices of other processes; None if they need not
     """

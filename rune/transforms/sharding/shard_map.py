@@ -53,17 +53,17 @@ def shard_map(
     """`function`, run by each device of a mesh on its own block of every argument.
 
     mesh:       the devices, in a grid whose axes collectives (rune.lax.psum and the like) name;
-    None for that of the enclosing shard_map, or of `set_mesh`
+                None for that of the enclosing shard_map, or of `set_mesh`
     in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
-    each axis of an array is split; along the others every device has the same block
+                each axis of an array is split; along the others every device has the same block
     out_specs:  the same for the results, put together from the blocks of all devices
     check_vma:  whether types say along which axes values differ between devices, as in
                 `f32[4]{data}`. A result that differs where its spec says that devices have the same
                 is then an error, and in the body the gradient of a value that all devices share is
                 the sum over them. Without it, gradients are each device's own
     axis_names: the axes of the mesh that the function names, and along which its arguments are
-    split; () for all except those of an enclosing shard_map. Along the others every device computes
-    the same, or another shard_map in the body splits further.
+                split; () for all except those of an enclosing shard_map. Along the others every
+                device computes the same, or another shard_map in the body splits further.
     Shapes:     x [n, *S] under P("data") -> [n / size of "data", *S] on each device
     Errors:     ShapeError if the mesh does not divide an axis, ArgumentError for a spec that names
                 no axis of the mesh, CollectiveError if the devices do not run the same collectives.

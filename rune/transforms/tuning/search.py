@@ -1,9 +1,10 @@
 """Search: the fastest schedule of a kernel among many, by trying them.
 
 beam     neighbours of the default and of the fastest few, as long as there are any
-sample   then all others in random order, from a seed halving  the fastest few against the
-default, in twice as many rounds each time, keeping the better half verdict  the last one
-against the default, in separate rounds: clearly faster, or rejected
+sample   then all others in random order, from a seed
+halving  the fastest few against the default, in twice as many rounds each time, keeping the
+         better half
+verdict  the last one against the default, in separate rounds: clearly faster, or rejected
 
 Whatever is compared runs in turns with the default, so that a machine that slows down meanwhile
 slows both, and medians discard disturbed rounds. Running a schedule and reading the clock are
@@ -227,7 +228,7 @@ def _halved(
 def _rounds(
     duel: Duel, baseline: Run, rounds: int, clock: Callable[[], float] = float, until: float = math.inf
 ) -> Duel:
-    """The duel after some more rounds, alternating who is first; none begins after the time is up."""
+    """The duel after some more rounds, alternating who is first; none begins when time is up."""
     pairs = list(duel.pairs)
     for number in range(rounds):
         if clock() >= until:
