@@ -449,8 +449,7 @@ def jit(
     static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
     donate_argnums, donate_argnames:  arguments that the call deletes: results may use their bytes.
     dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}; None as
-              the end of a range leaves it open. One trace and one compilation serve every size in
-              the range.
+              an end leaves it open. One trace and one compilation serve every size in the range.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
               are None or a pattern like "n,_,2*m + 1" ("_" leaves an axis as it is, "..." is any
               number of axes). Axes with one name are equal. Without in_dims the leading axis of
