@@ -2,7 +2,7 @@
 
 MODULES: a reason, and patterns of the modules that it is given for.
 NAMES: by the section of the listing (tests/as_jax/surface), a reason and the names it is given for.
-Parameters of functions stand in of_as_jax_parameters.py.
+       Parameters of functions are in of_as_jax_parameters.py.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Mapping
 
 from rune.absent import Table
 
-_XLA = "What builds, reads or tunes programs of XLA; programs of rune are read by `jax.make_jaxpr` and `rune.explain`."
-_LOWER_BY = "which rune has none of: lower by `mlir.lower_fun(f)`, f in operations of jax.numpy."
+_XLA = "Tools that build, read or tune XLA programs; `jax.make_jaxpr` and `rune.explain` show rune's."
+_LOWER_BY = "which rune does not use: lower with `mlir.lower_fun(f)`, with f written in jax.numpy."
 _MLIR = f"It belongs to MLIR, {_LOWER_BY}"
 _LOWERING = f"It belongs to XLA, {_LOWER_BY}"
-_TRACES = "JAX's interpreters are not rune's: a transformation of one's own reads the program of `jax.make_jaxpr`."
-_INSIDE = "The inside of JAX's tracing, which rune's interpreters do not have."
+_TRACES = "JAX's interpreters are not rune's: write your own transformation over the program of `jax.make_jaxpr`."
+_INSIDE = "An internal of JAX's tracing, which rune's interpreters do not have."
 _TYPES = "Number types that no executor here has."
 _FLAGS = "It names XLA, its compiler or its devices."
 _PROCESSES = "Written for processes that share arrays; `rune.distributed` has what there is."
 _MEMORIES = "Devices here have one kind of memory, in one layout."
 _MUTABLE = "Types whose values change; use `jax.new_ref`."
-_PALLAS = "Kernels written for GPUs and TPUs by Pallas; rune writes the kernels of what is said in jax.numpy."
-_TRACED = "It is asked of arrays, and a traced value has no memory."
+_PALLAS = "Kernels for GPUs and TPUs written in Pallas; rune generates kernels from code in jax.numpy."
+_TRACED = "Only a concrete array has it: a traced value has no memory."
 _DISTRIBUTED_TYPES = "Types that say where values are reduced; `shard_map(check_vma=True)` says how they vary."
 
 # Modules that are not there, by the reason that an import of one gives.
@@ -42,22 +42,22 @@ MODULES: Table = {
         jax.experimental.roofline* jax.experimental.scheduling_groups jax.experimental.control_deps
         jax.cloud_tpu_init jaxlib.plugin_support jaxlib.triton*
         """,
-    "Native code of XLA for a processor or a GPU; `jax.numpy.linalg` and `jax.lax.linalg` call rune's.": """
+    "XLA's native code for a CPU or a GPU; `jax.numpy.linalg` and `jax.lax.linalg` call rune's.": """
         jaxlib.lapack jaxlib.cpu_* jaxlib.gpu_*
         """,
     "Use `rune.configure(check_keys=True)`, or `jax.debug_key_reuse`.": "jax.experimental.key_reuse*",
-    "Programs for TensorFlow; NumPy arrays go between the libraries.": "jax.experimental.jax2tf*",
+    "Programs for TensorFlow; exchange NumPy arrays between the libraries.": "jax.experimental.jax2tf*",
     "Use `jax.pure_callback` and `jax.experimental.io_callback`.": "jax.experimental.host_callback",
-    "Calls into native code of XLA; `jax.pure_callback` calls Python.": "jax.ffi",
+    "Calls into XLA's native code; `jax.pure_callback` calls Python.": "jax.ffi",
     _PROCESSES: "jax.experimental.colocated_python* jax.experimental.transfer jax.experimental.array_serialization*",
     "Use `rune.configure(cache_dir=...)`.": "jax.experimental.compilation_cache*",
-    "Use `jax.device_put` inside of `jit`, which moves values between devices.": "jax.experimental.compute_on",
+    "Use `jax.device_put` inside `jit`, which moves values between devices.": "jax.experimental.compute_on",
 }
 
 NAMES: Mapping[str, Table] = {
     "jax": {
         _INSIDE: "ad make_user_context",
-        "Calls into native code of XLA; `jax.pure_callback` calls Python.": "ffi",
+        "Calls into XLA's native code; `jax.pure_callback` calls Python.": "ffi",
         _FLAGS: "lib",
         _MEMORIES: "memory",
     },
@@ -66,36 +66,36 @@ NAMES: Mapping[str, Table] = {
             float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e8m0fnu
             int1 int2 uint1 uint2
             """,
-        "A warning that is an error here.": "ComplexWarning",
+        "A warning, which is an error here.": "ComplexWarning",
     },
     "jax.lax": {
-        "A product is computed in the precision of its dtype; presets are taken, and change nothing.": """
+        "A product is computed in the precision of its dtype; presets are accepted and change nothing.": """
             DotAlgorithm
             """,
-        "Functions have one accuracy; `AccuracyMode` is taken, and changes nothing.": "Tolerance",
-        "A draw that depends on what was drawn before; use `jax.random.uniform`, which takes a key.": """
+        "Functions have one accuracy; `AccuracyMode` is accepted and changes nothing.": "Tolerance",
+        "A draw that depends on earlier draws; use `jax.random.uniform`, which takes a key.": """
             rng_uniform
             """,
-        "A program holds what its results need; a `jax.debug.callback` stays in any case.": "dce_sink",
-        "Order between calls is that of the program; there are no tokens to hand on.": "after_all create_token",
+        "A program keeps only what its results need; a `jax.debug.callback` always stays.": "dce_sink",
+        "Calls run in the order of the program; there are no tokens to pass on.": "after_all create_token",
         "Collectives that are not written; `ppermute` and `all_to_all` are here.": """
             precv psend ragged_all_to_all
             """,
         "A stage of JAX's own lowering.": "stage",
-        "What stands in a program in other operations here.": """
+        "Programs here express it with other operations.": """
             dce_sink_p mulhi_p optimization_barrier_p scatter_sub_p split_p stack_p stage_p tile_p unstack_p
             """,
     },
     "jax.lax.linalg": {
-        "Which library computes it is not a choice here.": "EighImplementation EigImplementation",
-        "What stands in a program in other operations here.": """
+        "The library that computes it cannot be chosen here.": "EighImplementation EigImplementation",
+        "Programs here express it with other operations.": """
             cholesky_update_p lu_pivots_to_permutation_p ormqr_p symmetric_product_p
             """,
     },
-    "jax.random": {"What stands in a program in other operations here.": "random_gamma_p"},
+    "jax.random": {"Programs here express it with other operations.": "random_gamma_p"},
     "jax.tree_util": {"A protocol for type checkers.": "KeyEntry"},
     "jax.sharding": {
-        "A device without its machine; describe programs on the devices there are.": "AbstractDevice",
+        "A device without a machine; describe programs on devices that exist.": "AbstractDevice",
         _DISTRIBUTED_TYPES: "ManualAxisType",
     },
     "jax.debug": {
@@ -103,7 +103,7 @@ NAMES: Mapping[str, Table] = {
         "Use `x.sharding` of the result.": "inspect_array_sharding",
     },
     "jax.ad_checkpoint": {
-        "Answers of policies; `rune.checkpoint_policies` has those that act.": "Offloadable Recompute Saveable"
+        "Answers of policies; `rune.checkpoint_policies` has the policies.": "Offloadable Recompute Saveable"
     },
     "jax.profiler": {
         "Readers of XLA's profiles; `rune.debug.profile` gives its own.": """
@@ -111,13 +111,13 @@ NAMES: Mapping[str, Table] = {
             """
     },
     "jax.export": {
-        "Versions and checks of XLA's; files of rune's say their own.": """
+        "XLA's versions and checks; rune's files record their own.": """
             DisabledSafetyCheck maximum_supported_calling_convention_version
             minimum_supported_calling_convention_version
             """
     },
     "jax.ffi": {
-        "Calls into native code of XLA; `jax.pure_callback` calls Python.": """
+        "Calls into XLA's native code; `jax.pure_callback` calls Python.": """
             build_ffi_lowering_function ffi_call ffi_lowering include_dir pycapsule register_ffi_target
             register_ffi_target_as_batch_partitionable register_ffi_type register_ffi_type_id
             """
@@ -125,7 +125,9 @@ NAMES: Mapping[str, Table] = {
     "jax.api_util": {_INSIDE: "donation_vector flatten_axes rebase_donate_argnums shaped_abstractify"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
-    "jax.interpreters.batching": {"Register the class by `jax.tree_util`.": "register_vmappable unregister_vmappable"},
+    "jax.interpreters.batching": {
+        "Register the class with `jax.tree_util`.": "register_vmappable unregister_vmappable"
+    },
     "jax.interpreters.mlir": {
         _MLIR: """
             aval_to_ir_type aval_to_ir_types ConstantHandler core_call_lowering dense_int_array
@@ -162,7 +164,7 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.extend.pallas": {_PALLAS: "GridMapping register_lowering_rule"},
     "jax.extend.random": {
-        "Generators of one's own; those here are `threefry2x32` and `philox4x32`.": """
+        "Custom generators; those here are `threefry2x32` and `philox4x32`.": """
             define_prng_impl random_seed rbg_prng_impl seed_with_impl threefry2x32_p threefry_2x32
             threefry_prng_impl unsafe_rbg_prng_impl
             """
@@ -180,10 +182,10 @@ NAMES: Mapping[str, Table] = {
             """
     },
     "jax.extend.xla": {_XLA: "clear_hlo_module_transformation PipelineStage register_hlo_module_transformation"},
-    "jax.custom_derivatives": {"Checkpoints recompute only what is needed in any case.": "remat_opt_p"},
+    "jax.custom_derivatives": {"Checkpoints always recompute only what is needed.": "remat_opt_p"},
     "jax.experimental": {
         _MUTABLE: "cur_qdd EArray primal_tangent_dtype",
-        "Machine code is kept on disk as it is: `rune.configure(cache_dir=...)`.": "compilation_cache",
+        "Machine code is cached on disk without it: `rune.configure(cache_dir=...)`.": "compilation_cache",
     },
     "jax.experimental.buffer_callback": {_XLA: "Buffer buffer_callback ExecutionContext ExecutionStage"},
     "jax.experimental.colocated_python": {
@@ -194,24 +196,24 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.experimental.compilation_cache": {"Use `rune.configure(cache_dir=...)`.": "compilation_cache"},
     "jax.experimental.compute_on": {
-        "Use `jax.device_put` inside of `jit`, which moves values between devices.": "compute_on compute_on2"
+        "Use `jax.device_put` inside `jit`, which moves values between devices.": "compute_on compute_on2"
     },
     "jax.experimental.custom_partitioning": {
-        "Rules of XLA's partitioner; use `jax.shard_map`.": """
+        "Rules for XLA's partitioner; use `jax.shard_map`.": """
             ArrayMapping BATCHING CompoundFactor custom_partitioning_p SdyShardingRule
             """
     },
     "jax.experimental.fused": {_FLAGS: "fused"},
     "jax.experimental.hijax": {_MUTABLE: "AbstractRef HiPspec HiType ShapedArray TransformedRef VJPHiPrimitive"},
     "jax.experimental.jet": {
-        "The inside of JAX's jet: rules of its own for each operation; `jet` follows from `jax.jvp` here.": """
+        "Internals of JAX's jet, which has its own rule for each operation; here `jet` follows from `jax.jvp`.": """
             def_comp def_deriv deflinear defzero deriv_prop fact JetTrace JetTracer linear_prop zero_prop
             zero_series zero_term ZeroSeries ZeroTerm
             """
     },
     "jax.experimental.layout": {_MEMORIES: "with_layout_constraint"},
     "jax.experimental.mesh_utils": {
-        "A mesh of machines of several kinds of nets; use `create_device_mesh`.": "create_hybrid_device_mesh",
+        "A mesh over several kinds of networks; use `create_device_mesh`.": "create_hybrid_device_mesh",
         _FLAGS: "device_kind_handler_dict",
     },
     "jax.experimental.mosaic": {
@@ -249,33 +251,33 @@ NAMES: Mapping[str, Table] = {
         "Use `with rune.random.seed(0):`, under which draws need no key.": "stateful_rng StatefulPRNG"
     },
     "jax.experimental.rnn": {
-        "Networks of a library for GPUs; `rune.nn` has recurrences.": """
+        "Networks of a GPU library; `rune.nn` has recurrences.": """
             get_num_params_in_lstm init_lstm_weight lstm lstm_bwd lstm_fwd lstm_ref rnn_abstract_eval
             rnn_bwd_abstract_eval swap_lstm_gates unpack_lstm_weights
             """
     },
     "jax.experimental.serialize_executable": {
-        "Machine code is kept on disk as it is.": "deserialize_and_load serialize"
+        "Machine code is cached on disk without it.": "deserialize_and_load serialize"
     },
     "jax.experimental.shard_alike": {"Use `jax.lax.with_sharding_constraint`.": "shard_alike"},
     "jax.experimental.sparse": {
-        "What stands in a program in other operations here.": """
+        "Programs here express it with other operations.": """
             bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p bcoo_sort_indices_p
             bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p bcsr_dot_general_p
             bcsr_extract_p bcsr_fromdense_p bcsr_todense_p coo_fromdense_p coo_matmat_p coo_matvec_p
             coo_todense_p csr_fromdense_p csr_matmat_p csr_matvec_p csr_todense_p todense_p
             """,
-        "It names a library for GPUs.": "CuSparseEfficiencyWarning",
-        "`sparsify` reads a program here, without tracers of its own.": "SparseTracer",
+        "It names a GPU library.": "CuSparseEfficiencyWarning",
+        "Here `sparsify` reads a program, and has no tracers of its own.": "SparseTracer",
         "Not written: index by `m[...]`, or use `bcoo_todense`.": "bcoo_conv_general_dilated bcoo_gather",
     },
     "jax.experimental.topologies": {_FLAGS: "get_attached_topology get_topology_desc make_mesh TopologyDescription"},
     "jax.experimental.transfer": {_PROCESSES: "make_error_array"},
     "jax.experimental.xla_metadata": {_XLA: "set_xla_metadata"},
     "x: array": {
-        "What JAX's raise an error for, too.": "device_buffer device_buffers flat",
+        "JAX raises an error for it too.": "device_buffer device_buffers flat",
         _MEMORIES: "format",
-        "Where it was made is not kept; errors name the user's line.": "traceback",
+        "rune does not record where an array was made; errors name the user's line.": "traceback",
     },
     "x: traced": {
         _TRACED: """
@@ -283,11 +285,11 @@ NAMES: Mapping[str, Table] = {
             is_fully_addressable is_fully_replicated on_device_size_in_bytes sharding tobytes
             unsafe_buffer_pointer
             """,
-        "What JAX's raise an error for, too.": "dimension_as_value flat",
+        "JAX raises an error for it too.": "dimension_as_value flat",
         _INSIDE: "full_lower get_const get_referent parent to_concrete_value traceback val",
         _MUTABLE: "aval_mutable_qdd cur_qdd mutable_qdd",
     },
-    "key": {"What JAX's raise an error for, too.": "flat", _INSIDE: "pprint"},
+    "key": {"JAX raises an error for it too.": "flat", _INSIDE: "pprint"},
     "jit(f).trace(x)": {_INSIDE: "lojax"},
     "jit(f).lower(x).compile()": {_MEMORIES: "input_formats output_formats"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
@@ -306,9 +308,7 @@ NAMES: Mapping[str, Table] = {
             """
     },
     "ShapeDtypeStruct": {_MEMORIES: "format", _INSIDE: "is_ref", _DISTRIBUTED_TYPES: "manual_axis_type"},
-    "tree.structure": {
-        "A structure is pickled where it is to be stored.": "deserialize_using_proto serialize_using_proto"
-    },
+    "tree.structure": {"Pickle a structure to store it.": "deserialize_using_proto serialize_using_proto"},
     "NamedSharding": {_INSIDE: "replicated_axes"},
     "Mesh": {"Use `mesh.local_devices`.": "local_mesh", _INSIDE: "is_scalar"},
     "PartitionSpec": {_DISTRIBUTED_TYPES: "reduced to_ct_spec to_lo to_tangent_spec unreduced"},
@@ -318,9 +318,9 @@ NAMES: Mapping[str, Table] = {
         "Use `process_index`.": "host_id task_id",
     },
     "config": {
-        "Options are not flags of absl here.": "add_option complete_absl_config use_absl",
+        "Options here are not absl flags.": "add_option complete_absl_config use_absl",
         _INSIDE: "meta",
-        "Options of JAX's inside.": """
+        "Options of JAX's internals.": """
             check_vma eager_constant_folding jax2tf_default_native_serialization jax_bcoo_cusparse_lowering
             jax_compilation_cache_expect_pgle jax_cpu_get_global_topology_timeout_minutes
             jax_cpu_get_local_topology_timeout_minutes jax_custom_vjp3
@@ -340,6 +340,6 @@ NAMES: Mapping[str, Table] = {
     },
     "scipy.Rotation": {
         "A rotation is a tree here, not a tuple.": "count index",
-        "JAX's raises an error, too.": "random",
+        "JAX raises an error for it too.": "random",
     },
 }

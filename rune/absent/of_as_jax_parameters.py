@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BY_POSITION = "Give it by position, or by the name it has here."
-_SHARDING = "Layouts are said by `jax.lax.with_sharding_constraint`."
+_SHARDING = "State layouts with `jax.lax.with_sharding_constraint`."
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "How a ufunc reduces faster than one element after another is one argument, `ways`.": tuple(
+    "Faster ways for a ufunc to reduce than element by element are one argument, `ways`.": tuple(
         f"jax.numpy.ufunc: {name}" for name in ("accumulate", "at", "call", "reduce", "reduceat")
     ),
     _SHARDING: ("*: out_sharding*", "*: sharding*", "jax.Shard: *"),
     _BY_POSITION: ("jax.interpreters.*: *", "jax.extend.*: *"),
-    "Classes that programs are given, and do not make.": (
+    "Classes whose objects programs receive but do not create.": (
         "jax.stages.*: *",
         "jax.export.Exported: *",
         "jax.core.Tracer: *",
@@ -32,7 +32,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.experimental.hijax.*: *",
         "jax.Ref: *",
     ),
-    "By name alone.": ("Mesh.update: *", "jax.numpy.co*: dtype: no place"),
+    "By name only.": ("Mesh.update: *", "jax.numpy.co*: dtype: no place"),
     "Types that say where values are reduced; `shard_map(check_vma=True)` says how they vary.": (
         "*: reduced*",
         "*: unreduced*",
@@ -41,8 +41,8 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "`rune.distributed` finds the other processes by MPI.": ("jax.distributed.initialize: *",),
     "Say `static_argnums`.": ("jax.checkpoint: *",),
-    "None and () say the same.": ("jax.pmap: *_argnums*", "jax.shard_map: in_specs*"),
-    "A default that says the same, or that NumPy and SciPy have.": (
+    "None and () mean the same.": ("jax.pmap: *_argnums*", "jax.shard_map: in_specs*"),
+    "A default that means the same, or that NumPy and SciPy have.": (
         "jax.numpy.*: * for *",
         "key.choose: * for *",
         "jax.numpy.clip: arr*",
@@ -52,10 +52,13 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "jax.debug.*: c*",
         "jax.debug.print: fmt*",
     ),
-    "None: boxes are as wide as what they say.": ("jax.debug.visualize_sharding: *",),
-    "JAX's own, or its libraries'.": ("jax.lax.linalg.qr: use_magma", "jax.dtypes.result_type: return_weak_type_flag"),
+    "None: boxes are as wide as their text.": ("jax.debug.visualize_sharding: *",),
+    "Specific to JAX, or to its libraries.": (
+        "jax.lax.linalg.qr: use_magma",
+        "jax.dtypes.result_type: return_weak_type_flag",
+    ),
     "Convert the operands, or the result.": ("jax.lax.mul: out_dtype",),
-    "Normal numbers at positions drawn without repetition, in their order: there is nothing to choose.": (
+    "Normal numbers at sorted positions drawn without repetition: there is nothing to choose.": (
         "jax.experimental.sparse.random_bcoo: *",
     ),
     "A base class; make an array of one of the formats.": ("jax.experimental.sparse.JAXSparse: *",),

@@ -14,21 +14,21 @@ MISSING: Table = {
         scale_by_param_block_norm scale_by_sm3 scale_gradient selective_transform
         skip_large_updates skip_not_finite sm3 snapshot transforms.unitwise_*
         """,
-    "Classes of states and names of types: a state is a tree of arrays, made by `init`.": """
+    "Classes of states and names of types: a state is a tree of arrays, which `init` makes.": """
         *State *Schedule *Fn ApplyEvery MaskOrFn MaskedNode OptState Params Updates
         ShouldSkipUpdateFunction ZoomLinesearchInfo init_empty_state tree_utils.NamedTupleKey
         """,
-    "Losses that `rune.nn` lacks: a line of `rune.numpy` most of them, or Optax's.": """
+    "Losses that `rune.nn` lacks: most are a line of `rune.numpy`; or use Optax's.": """
         convex_kl_divergence cosine_distance cosine_similarity ctc_loss_with_forward_probs
         generalized_kl_divergence hinge_loss kl_divergence l2_loss log_cosh losses.* multi_normal
         ntxent safe_softmax_cross_entropy sigmoid_focal_loss smooth_labels squared_error
         """,
-    "Arithmetic on trees: `rune.tree.map` with operators, and `rune.tree.reduce`.": """
+    "Arithmetic on trees: use `rune.tree.map` with operators, and `rune.tree.reduce`.": """
         tree.* tree_utils.* bias_correction update_infinity_moment update_moment
         update_moment_per_elem_norm tree_map_params stateless_with_tree_map
         """,
-    "Second derivatives: `rune.hvp` and `rune.hessian`.": "second_order.*",
-    "Safe arithmetic beside optimisers; `rune.numpy.linalg` has norms.": """
+    "Second derivatives: use `rune.hvp` and `rune.hessian`.": "second_order.*",
+    "Safe arithmetic for optimisers; `rune.numpy.linalg` has norms.": """
         safe_increment safe_int32_increment safe_norm safe_root_mean_squares
         """,
 }

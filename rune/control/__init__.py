@@ -8,8 +8,8 @@
     custom_root             x with f(x) = 0, by any solver    a custom_jvp
 
 A function is traced into a program (tracing.py) whose carry keeps its type (carry_types.py). Rules
-rewrite that program (loop_bodies.py, programs.py) and bind the primitive again. How a while loop
-is run backwards is told in docs/reverse-mode-of-while.md.
+rewrite that program (loop_bodies.py, programs.py) and bind the primitive again.
+docs/reverse-mode-of-while.md explains the reverse mode of while loops.
 """
 
 from rune.control.branch.cond import cond, switch

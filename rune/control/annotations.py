@@ -1,4 +1,4 @@
-"""What checkers know of carries and rows: types for the signatures of loops.
+"""What type checkers know about carries and rows: types for the signatures of loops.
 
 A loop gives its function what it was given: a carry of type C arrives as C. Python's and NumPy's
 numbers arrive as arrays, so trees with numbers in them have signatures of their own. Those must not
@@ -16,7 +16,7 @@ Number: TypeAlias = complex | np.generic | np.ndarray
 
 Deep: TypeAlias = "Number | Mapping[Any, Deep] | Sequence[Deep]"  # a tree of numbers and of nothing else
 
-# The first elements of a tuple tell; further ones, and deeper ones, are taken at their word.
+# The first elements of a tuple decide; later and deeper ones are not checked.
 Numbers: TypeAlias = (
     tuple[Number, *tuple[Any, ...]]
     | tuple[Any, Number, *tuple[Any, ...]]

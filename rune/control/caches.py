@@ -1,4 +1,4 @@
-"""What is remembered from call to call, and how to forget it.
+"""What is cached from call to call, and how to clear it.
 
 A program holds everything derived from it: rewrites, machine code, binaries of devices. So memory
 grows with the programs that are remembered: the traces of jitted functions, which die with the
@@ -22,7 +22,7 @@ _PROGRAMS = (eager.one_operation, programs.one_equation, interned.held, linear_l
 
 
 def clear_caches() -> None:
-    """Forget every trace and what was compiled from it; the next calls trace and compile again.
+    """Drop every trace and the code compiled from it; the next calls trace and compile again.
 
     Arrays stay, and so do binaries in the user's cache directory. This is for long processes that
     go through thousands of different programs, and for measuring a first call. `f.clear_cache()`

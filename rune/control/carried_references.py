@@ -1,4 +1,4 @@
-"""Loops and branches whose bodies write references: their values are carried beside the others.
+"""Loops and branches whose bodies write references: their values are carried with the others.
 
 `carried` and its neighbours make, of a function of the user's, the function that is traced: it
 takes the values of the references beside its own argument, and returns them beside its result.
@@ -107,7 +107,7 @@ def branch(owner: str, f: Function, refs: Refs) -> Function:
 
 
 def named_as(wrapper: Function, f: Function) -> Function:
-    """The wrapper with the name of the user's function, which the program bears."""
+    """The wrapper, with the name of the user's function for the program."""
     if is_named(f):
         wrapper.__name__ = f.__name__
     return wrapper

@@ -3,7 +3,7 @@
 A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
 if the body adds floats to it, and the body is traced again for f32. Where only weakness is
 lost, the body is traced once, as in JAX: it sees a weak value, converted from the strong carry.
-Where the body answers a weak value to a strong one, the loop's result is weak.
+Where the body returns a weak value for a strong one, the loop's result is weak.
 Everything else must come out as it went in: the same tree, and at every leaf the same shape and
 dtype.
 """
@@ -33,7 +33,7 @@ def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[V
         promoted = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
         if all(a is b for a, b in zip(promoted, values)):
             return [_strengthened(v, t) for v, t in zip(values, traced.out_types)], traced
-        values = promoted  # another dtype of one leaf may change what the body does with others
+        values = promoted  # the dtype of one leaf may change what the body does with others
 
 
 def _promoted(value: Value, body_type: ArrayType) -> Value:
@@ -67,7 +67,7 @@ def _as_weak(value: Value, body_type: ArrayType) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """How messages speak of a carry: the function it belongs to, and how its leaves are called."""
+    """How messages name a carry: the function it belongs to, and the names of its leaves."""
 
     name: str
     treedef: tree.TreeDef

@@ -1,4 +1,4 @@
-"""Lanes that diverge: which values the idle ones compute with.
+"""Diverging lanes: the values with which idle lanes compute.
 
 Under vmap a branch or a body runs on all lanes, including those that took another branch or have
 finished; their results are thrown away. Two things must not happen there: an infinity must not
@@ -37,7 +37,7 @@ def constant(x: Value) -> Value:
 
 
 def guarded(is_active: Value, x: Value, batched: bool, size: Size) -> tuple[Value, bool]:
-    """An operand that only the chosen lanes send derivatives to, and whether it has lanes."""
+    """An operand to which only the chosen lanes send derivatives, and whether it has lanes."""
     if not is_differentiable(x):
         return x, batched
     # Without lanes, x would add up the derivatives of all of them.

@@ -1,6 +1,6 @@
-"""Branches and loops of Python's, while `disable_jit` is set: what runs is the user's function.
+"""Branches and loops run by Python, while `disable_jit` is set, calling the user's functions.
 
-What decides them must be known; a loop whose condition is traced stays a loop of the program.
+The deciding values must be known; a loop with a traced condition stays a loop of the program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Function = Callable[..., object]
 
 
 def is_asked_for() -> bool:
-    """Whether branches and loops are Python's where they can be."""
+    """Whether Python runs branches and loops where possible."""
     return config.current().disable_jit
 
 
@@ -40,7 +40,7 @@ def branch(number: object, functions: Sequence[Function]) -> Function | None:
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair:
-    """The value behind the last step whose condition is known, and whether the loop has ended."""
+    """The value after the last step whose condition is known, and whether the loop has ended."""
     value = tree.map(as_value, init_val)
     goes_on = known_number(cond_fun(value))
     while goes_on:

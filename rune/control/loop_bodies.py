@@ -62,7 +62,7 @@ def _flags(counts: Counts, flags: Flags, carries: Flags) -> Flags:
 
 
 def _forced(program: Program, carries: Flags) -> Flags:
-    """Flags of the outputs: carries must come out as they went in, rows as they turn out."""
+    """Flags of the outputs: carries must leave as they entered, rows as they result."""
     return (*carries, *(False,) * (len(program.outputs) - len(carries)))
 
 
@@ -316,7 +316,7 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     carries = fixpoint(tuple(carried), step)
     program, nonzero_cts = rewritten(carries)
     nonzero_consts, _, nonzero_rows = parts(nonzero_cts, const_count, counts[1])
-    # A sum over devices of what the steps add up is taken once, behind the loop.
+    # A sum over devices of what the steps add up is taken once, after the loop.
     program = without_sums(program, sum(nonzero_consts))
     body_types = BodyGroups.of(body.input_types, counts)
     types = TransposeInputs(
@@ -350,7 +350,7 @@ def prune_body(body: Program, counts: Counts, used_outputs: Flags) -> tuple[Prog
     def step(carries: Flags) -> Flags:
         return needed_inputs(body, (*carries, *rows))[1][consts : consts + count]
 
-    # A wanted carry may read another, which must then be carried on as well.
+    # A wanted carry may read another one, which must then be carried as well.
     carries = fixpoint(used_outputs[:count], step)
     pruned, used_inputs = needed_inputs(body, (*carries, *rows))
     inputs = (*used_inputs[:consts], *carries, *used_inputs[consts + count :])

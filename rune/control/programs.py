@@ -1,7 +1,7 @@
-"""Programs taken apart and put together: what the rules of all control primitives share.
+"""Programs split and put together: what the rules of all control primitives share.
 
-Flags say something of a list of values, position by position: which are unknown, which have lanes.
-Lists are cut, filtered and merged by them, always in the order of the full list.
+Flags describe a list of values, position by position: which are unknown, which have lanes. Lists
+are cut, filtered and merged by them, always in the order of the full list.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def sizes_for(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
     Errors: CheckError if the types do not fit.
     """
     declared = program.input_types
-    # Sizes are read off shapes, so dtypes and ranks must fit first.
+    # Sizes are read from shapes, so dtypes and ranks must fit first.
     if len(declared) != len(types) or any(d.dtype != t.dtype or d.ndim != t.ndim for d, t in zip(declared, types)):
         refuse(name, program, types)
     sizes = match_sizes(declared, types, f"{name}: cannot run {program.name}")
@@ -188,7 +188,7 @@ def one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
 def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Value]]:
     """The program with everything it needs as inputs, and the values of the new leading ones.
 
-    These are sizes that no other input tells, and arrays that the program closes over.
+    These are sizes that no other input has, and arrays that the program closes over.
     """
     return closed_call(program, sizes, [])
 

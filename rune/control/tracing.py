@@ -1,8 +1,8 @@
 """A user's function as a program of its own.
 
 What the function closes over becomes leading inputs, whose values are kept beside the program; so
-does whatever answers its effects, such as a key. Programs that are alike line by line are one
-program: a loop that is called again, even with a new lambda, finds what was compiled before.
+does whatever answers its effects, such as a key. Programs with identical text are one
+program: a loop that is called again, even with a new lambda, finds its compiled code.
 
     trace           the program of a function for these types of arguments
     share_captured  several programs that take the same captured values
@@ -64,7 +64,7 @@ class Traced:
         return [np.uint32(0)] if self.numbered else []
 
     def tell(self) -> None:
-        """Tell the handlers outside what the program uses of theirs."""
+        """Tell outer handlers what the program uses of theirs."""
         for need in self.needs:
             need.tell()
 

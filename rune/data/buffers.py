@@ -1,4 +1,4 @@
-"""A shuffle of a stream: of the next elements, so many wait, and one of them is drawn.
+"""A shuffle of a stream: some of the next elements wait in a buffer, and one of them is drawn.
 
 Source: the buffered shuffle of tf.data, whose documentation says how little it mixes: an element
         comes out at most a buffer's length early, and nearly always within a few lengths.

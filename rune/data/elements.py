@@ -45,7 +45,7 @@ def each(stage: Node, numbers: np.ndarray) -> Iterator[object]:
 
 
 def applied(stage: Map, x: object) -> object:
-    """The function's result. Its errors say where the user put it to work."""
+    """The function's result. Its errors say where the user passed it to `map`."""
     try:
         return stage.function(x)
     except Exception as error:
@@ -105,7 +105,7 @@ def _stack(line: Frame | None, path: str, column: Sequence[object]) -> np.ndarra
 
 
 def filled(stage: Batch, batch: object, count: int) -> object:
-    """The batch as its remainder says: with "pad" a pair of a whole one and its mask."""
+    """The batch according to its remainder: with "pad" a pair of a full batch and its mask."""
     if stage.remainder != "pad":
         return batch
     missing = stage.size - count

@@ -1,4 +1,4 @@
-"""A run of a pipeline: where it is, and what is under way for it."""
+"""A run of a pipeline: its position, and the work in progress for it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Iterator(AbstractContextManager["Iterator"]):
         return self._number
 
     def state(self) -> dict[str, int]:
-        """Where the run is, as two numbers: what was read ahead is not counted.
+        """The position of the run, as two numbers, not counting elements read ahead.
 
         >>> from rune import data
         >>> letters = iter(data.sequence("abc"))
@@ -81,7 +81,7 @@ class Iterator(AbstractContextManager["Iterator"]):
         return {"element": self._number, "order": fingerprint(self._stage)}
 
     def close(self) -> None:
-        """End the run: its workers stop after what they are just doing, and are waited for."""
+        """End the run: its workers finish what they are doing, and are waited for."""
         self._scope.is_awaited = True
         self._elements.close()
 

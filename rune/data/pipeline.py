@@ -99,7 +99,7 @@ class Pipeline:
         return Pipeline(Shard(self.stage, index, count, line=user_frame()))
 
     def repeat(self, epochs: int | None = None) -> Pipeline:
-        """So many passes one after another; None: without end.
+        """Several passes, one after another; None: without end.
 
         Errors: ArgumentError if the number is not at least 1.
 
@@ -147,7 +147,7 @@ class Pipeline:
         return Pipeline(Enumerate(self.stage, line=user_frame()))
 
     def batch(self, size: int, remainder: Remainder = "keep") -> Pipeline:
-        """Elements by so many: trees of NumPy arrays with a new leading axis.
+        """Elements in batches of `size`: trees of NumPy arrays with a new leading axis.
 
         remainder: of an epoch, what becomes of the last elements, if they are less than `size`:
                    "keep", a smaller batch, for which a function with a symbolic size (`dims`) is
@@ -191,13 +191,13 @@ class Pipeline:
         return Iterator(self.stage, 0)
 
     def restore(self, state: Mapping[str, SupportsInt]) -> Iterator:
-        """A run that goes on where the run that gave this state was.
+        """A run that continues where the run that gave this state was.
 
         The pipeline has to be one of the same order: of the source, its length, shuffles, shards,
         batches and epochs. Functions, workers and devices may be others. A stream is read again up
         to that place; mapped functions before a shuffle or a repetition of it are called again.
 
-        Errors: ArgumentError for a state of another order, or none.
+        Errors: ArgumentError for a state of another order, or for anything else.
 
         >>> from rune import data
         >>> letters = iter(data.sequence("abc"))

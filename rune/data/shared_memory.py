@@ -1,4 +1,4 @@
-"""Memory that processes share: a file of the system's memory, mapped by all, without a name soon.
+"""Memory that processes share: a file in memory, mapped by all, whose name is soon removed.
 
 `multiprocessing.shared_memory` is not used, as it counts what is shared in a process of its own and
 complains of what a worker opened last; and where the system's share is full, writing there kills.

@@ -76,7 +76,7 @@ def iterable(items: Iterable[object]) -> Pipeline:
     """The items of whatever can be iterated, whose length is not known: a stream.
 
     Loaders of other libraries as well: `data.iterable(loader).prefetch("cuda:0")`. An iterator, as
-    opposed to what makes one, can be used once.
+    opposed to an iterable, can be used only once.
 
     Errors: ArgumentError if it cannot be iterated.
 

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: whoever reads finds the old one or the new one, never a part.
+"""Files that are replaced atomically: a reader finds the old one or the new one, never a part.
 
 What is written goes to a file beside it, and takes its place by one rename when the disk has it.
 A process that is killed leaves `.NAME.XXXXXXXX.partial` behind, which is never read.

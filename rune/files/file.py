@@ -1,4 +1,4 @@
-"""File: the arrays of a file by name, each on the disk until somebody computes with it."""
+"""File: the arrays of a file by name, each on disk until it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How arrays lie in a file: the dtypes that a format has, and what stands for the others.
+"""How arrays are stored in a file: the dtypes that a format has, and substitutes for others.
 
     bf16, f8      as unsigned integers of their size, where the format has no name for them
     c64, c128     two floats along a last axis
@@ -38,7 +38,7 @@ _MOST_AXES = 64
 
 
 class Unreadable(Exception):
-    """What is wrong with a file, before it is said which file it is."""
+    """What is wrong with a file; the caller adds which file it is."""
 
 
 @dataclass(frozen=True, slots=True)

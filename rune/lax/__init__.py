@@ -1,4 +1,4 @@
-"""rune.lax: the functions of jax.lax, strict where rune.numpy is obliging.
+"""rune.lax: the functions of jax.lax, strict where rune.numpy is lenient.
 
 elementwise   add, exp, select, clamp, …: one dtype and one shape, nothing promoted
 bits          shifts, logic, bitcast_convert_type, reduce_precision, …

@@ -1,7 +1,7 @@
 """What functions of rune.lax take: arrays of one dtype and one shape, without promotion.
 
-A Python scalar adapts to arrays of its kind (a float to floats). Shapes are equal, or of one rank
-with sizes 1 that stretch, or there are rank-0 operands beside ranked ones.
+A Python scalar adapts to arrays of its kind (a float to floats). Shapes are equal, or of the same
+rank with sizes 1 that stretch; operands of rank 0 go with any.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def alike(name: str, *xs: ArrayLike) -> list[Array]:
             f"{name}: cannot mix ranks ({', '.join(map(str, types))})",
             hint="functions of rune.lax do not add axes; those of rune.numpy do",
         )
-    # Beside an array Python's numbers are rounded once, to its dtype, not by way of 32 bits.
+    # Next to an array, Python numbers are rounded once, to its dtype, not by way of 32 bits.
     return promoted(name, *(operands if all(t.weak for t in types) else xs))
 
 
@@ -60,11 +60,11 @@ def given_axes(name: str, x: ArrayLike, axes: Sequence[int]) -> tuple[int, ...]:
 
 
 def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
-    """A sequence of numbers, as a tuple. Errors: ArgumentError for a number alone."""
+    """A sequence of numbers, as a tuple. Errors: ArgumentError for a bare number."""
     if not isinstance(entries, Iterable):
         raise ArgumentError(
             f"{name}: cannot use {entries!r} (a sequence of numbers required)",
-            hint="functions of rune.lax take a tuple also for a single axis",
+            hint="functions of rune.lax take a tuple even for a single axis",
         )
     return tuple(entries)
 
@@ -80,7 +80,7 @@ def unary(row: Row) -> Unary:
 
 
 class AccuracyMode(enum.Enum):
-    """Names of accuracies, for code that passes them: both mean the one there is.
+    """Names of accuracies, for code that passes them: there is only one accuracy.
 
     >>> from rune import lax
     >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
@@ -103,7 +103,7 @@ def inexact_unary(row: Row) -> Callable[..., Array]:
 
 
 def binary(row: Row) -> Binary:
-    """A function of two arrays that are alike, as its row says."""
+    """A function of two arrays of one shape and dtype, as its row says."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return row.rule(*alike(row.name, x, y))
@@ -112,7 +112,7 @@ def binary(row: Row) -> Binary:
 
 
 def named_pair(row: Row) -> Binary:
-    """The same where JAX lets both be given by name."""
+    """The same, where JAX accepts both arguments by name."""
 
     def function(x1: ArrayLike, x2: ArrayLike) -> Array:
         return row.rule(*alike(row.name, x1, x2))

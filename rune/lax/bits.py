@@ -1,4 +1,4 @@
-"""Integers and floats by their bits: logic, shifts, other dtypes of the same bits, fewer bits."""
+"""Integers and floats as bits: logic, shifts, the same bits in another dtype, fewer bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _as_unsigned(x: Array, signed: bool) -> Array:
 
 
 def _shift_right(x: Array, y: Array, arithmetic: bool) -> Array:
-    """By bits of another signedness, where x's own shift is not the one asked for."""
+    """Through bits of the other signedness, where x's own shift is not the one asked for."""
     dtype = type_of(x).dtype
     if (dtype in dtypes.SIGNED) == arithmetic:
         return ops.shr(x, y)
@@ -43,7 +43,7 @@ shift_right_arithmetic = binary(
     Row(
         "shift_right_arithmetic",
         lambda x, y: _shift_right(x, y, True),
-        "x / 2^y, copies of the sign bit coming in.",
+        "x / 2^y, shifting in copies of the sign bit.",
         "-8, 1",
         whole("-4"),
         INTEGERS,
@@ -53,7 +53,7 @@ shift_right_logical = binary(
     Row(
         "shift_right_logical",
         lambda x, y: _shift_right(x, y, False),
-        "The bits of x moved right by y, zeros coming in.",
+        "The bits of x shifted right by y, shifting in zeros.",
         "-8, 28",
         "Array(15, i32[], cpu:0)",
         INTEGERS,
@@ -129,9 +129,9 @@ def _joined(x: Array, new: np.dtype, ratio: int) -> Array:
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """The numbers rounded to so many bits, kept in their own dtype.
+    """The numbers rounded to fewer bits, in the same dtype.
 
-    Beyond the range of the exponent they become infinite, below it zero, as XLA says. Tangents are
+    Above the range of the exponent they become infinite, below it zero, as in XLA. Tangents are
     rounded likewise.
     Shapes: any, kept. Types: floating, that of `operand`.
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats as
@@ -150,7 +150,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
     """The upper half of the product of two integers of one dtype.
 
-    By half words: the product of the low halves gives a carry to the sum of the cross products.
+    Computed on half words: the product of the low halves carries into the sum of the cross
+    products.
     Shapes: equal, or [] of Python numbers. Types: one integer dtype, kept.
     Source: Warren, Hacker's Delight, section 8-2.
     Errors: DtypeError if an argument is not an integer.

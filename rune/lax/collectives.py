@@ -1,7 +1,8 @@
-"""Collectives under JAX's names: what the lanes of a named axis tell each other.
+"""Collectives under JAX's names:
 
-`axis_name` is what `vmap` or `pmap` called the axis, or a tuple of such names; trees of arrays are
-taken leaf by leaf. In the examples three lanes hold 0, 1 and 2.
+how the lanes of a named axis exchange values. `axis_name` is the axis name given to `vmap` or
+`pmap`, or a tuple of such names; trees of arrays are handled leaf by leaf. In the examples three
+lanes hold 0, 1 and 2.
 
 Semantics: https://docs.jax.dev/en/latest/jax.lax.html#parallel-operators.
 """
@@ -47,9 +48,9 @@ def _one_name(operation: str, axis_name: Name) -> Hashable:
 
 
 def axis_size(axis_name: Name) -> Any:
-    """The number of lanes of the axis; the product, of several. An integer, not an array.
+    """The number of lanes of the axis; the product for several axes. An integer, not an array.
 
-    Errors: UnboundAxisError for a name of no axis around it.
+    Errors: UnboundAxisError if no enclosing axis has the name.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x / rune.lax.axis_size("i"), axis_name="i")(rnp.arange(2.0))
@@ -59,10 +60,10 @@ def axis_size(axis_name: Name) -> Any:
 
 
 def axis_index(axis_name: Name) -> Any:
-    """The number of this lane; of several axes, in row-major order.
+    """The number of this lane; for several axes, in row-major order.
 
     Types:  i32[].
-    Errors: UnboundAxisError for a name of no axis around it.
+    Errors: UnboundAxisError if no enclosing axis has the name.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x + rune.lax.axis_index("i"), axis_name="i")(rnp.zeros(3))
@@ -77,7 +78,7 @@ def axis_index(axis_name: Name) -> Any:
 
 
 def _as_varying(x: Value, name: Name) -> Value:
-    """What all devices of the axis have alike as each one's own, if types tell the two apart."""
+    """A value that all devices of the axis share, as each one's own, if types distinguish them."""
     return varying(x, frozenset({name})) if is_typed(name) else x
 
 
@@ -88,7 +89,7 @@ class _Group(TypedDict, total=False):
 
 
 def _grouped(operation: str, axis_name: Name, axis_index_groups: LaneGroups | None) -> _Group:
-    """Errors: ArgumentError unless the groups have every lane of one axis once."""
+    """Errors: ArgumentError unless the groups contain every lane of one axis exactly once."""
     if axis_index_groups is None:
         return {}
     size = size_of(_one_name(operation, axis_name))
@@ -102,7 +103,7 @@ def _grouped(operation: str, axis_name: Name, axis_index_groups: LaneGroups | No
 
 
 def _group_size(operation: str, axis_name: Name, group: _Group) -> Any:
-    """How many lanes meet. Errors: ArgumentError if that differs between groups."""
+    """How many lanes a group has. Errors: ArgumentError if groups differ in size."""
     sizes = {len(lanes) for lanes in group["groups"]} if "groups" in group else {axis_size(axis_name)}
     if len(sizes) != 1:
         raise ArgumentError(f"{operation}: cannot use groups of different sizes ({sorted(sizes)} lanes)")
@@ -124,13 +125,13 @@ def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups:
 
 
 def psum(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
-    """The sum over all lanes, in each of them. A Python number gives a Python number.
+    """The sum over all lanes, in every lane. A Python number gives a Python number.
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
-    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
+    axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
     Shapes: any, kept. Types: that of `x`; bools become i32.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
-            array.
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
+            an array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x / rune.lax.psum(x, "i"), axis_name="i")(rnp.arange(3.0))
@@ -142,12 +143,12 @@ def psum(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
 
 
 def pmean(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
-    """The mean over all lanes, in each of them.
+    """The mean over all lanes, in every lane.
 
-    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
+    axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
     Shapes: any, kept. Types: bools and integers become floats.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
-            array.
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
+            an array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: x - rune.lax.pmean(x, "i"), axis_name="i")(rnp.arange(3.0))
@@ -160,12 +161,12 @@ def pmean(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None)
 
 
 def pmax(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
-    """The largest over all lanes, in each of them. Not differentiable.
+    """The largest value over all lanes, in every lane. Not differentiable.
 
-    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
+    axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
-            array.
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
+            an array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.pmax(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
@@ -175,12 +176,12 @@ def pmax(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
 
 
 def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
-    """The smallest over all lanes, in each of them. Not differentiable.
+    """The smallest value over all lanes, in every lane. Not differentiable.
 
-    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
+    axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
-            array.
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
+            an array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.pmin(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
@@ -198,16 +199,16 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> T:
-    """The values of all lanes, in each of them.
+    """The values of all lanes, in every lane.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
-    axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
-                        themselves: L is the size of a group.
-    to:    "varying", which is what the type of the result says of the lanes.
+    axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
+                        separately: L is the size of a group.
+    to:    "varying", as the type of the result says.
     Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
     Types:  that of `x`.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
-            array, and for another `to`.
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
+            an array, and for another `to`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.all_gather(x, "i"), axis_name="i")(rnp.arange(2.0))
@@ -256,8 +257,8 @@ def psum_scatter(
                         removed; or, `tiled`, a multiple of that, each lane getting a share.
     Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
     Types:  numeric, that of `x`.
-    axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
-                        themselves: L is the size of a group.
+    axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
+                        separately: L is the size of a group.
     Errors:             ShapeError for another length.
 
     >>> import rune, rune.numpy as rnp
@@ -278,7 +279,7 @@ def psum_scatter(
 
 
 def _parts(operation: str, x: Array, axis: int, lanes: Size, tiled: bool) -> Array:
-    """`x` with as many parts along an axis as there are lanes; an axis of shares if `tiled`."""
+    """`x` with one part per lane along an axis; an axis of shares if `tiled`."""
     shape = type_of(x).shape
     if tiled and shape[axis] % lanes == 0:
         return rnp.reshape(x, (*shape[:axis], lanes, shape[axis] // lanes, *shape[axis + 1 :]))
@@ -307,13 +308,14 @@ def all_to_all(
 ) -> T:
     """Lane i's part j goes to lane j, as its part i.
 
-    split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
-    concat_axis:  where the parts received go: a new axis of the result, or, `tiled`, an axis
-                  along which they are concatenated.
-    axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
-                        themselves: L is the size of a group.
-    Shapes: x [*S] of L lanes -> [*S] without split_axis, with L at concat_axis; `tiled`, the
-            first an L-th and the other L times as long.
+    split_axis:   the axis that is dealt out: its size is the number of lanes or, `tiled`, a
+                  multiple.
+    concat_axis:  where the received parts go: a new axis of the result or, `tiled`, an axis along
+                  which they are concatenated.
+    axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
+                        separately: L is the size of a group.
+    Shapes: x [*S] of L lanes -> [*S] without split_axis, with L at concat_axis; `tiled`, split_axis
+            L times shorter and concat_axis L times longer.
     Types:  that of `x`.
     Errors: UnboundAxisError for an unknown axis name; ShapeError for a size that the lanes do
             not divide.
@@ -346,7 +348,7 @@ def _joined(x: Array, axis: int) -> Array:
 
 
 def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
-    """Each lane's value goes to another; zeros where none is sent to.
+    """Sends each lane's value to another lane; lanes that receive nothing get zeros.
 
     perm:    pairs (lane that sends, lane that receives).
     Shapes: any, kept. Types: that of `x`.
@@ -375,10 +377,10 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:
 
 
 def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
-    """Lane i receives what lane perm[i] holds.
+    """Lane i receives the value of lane perm[i].
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: UnboundAxisError if no axis around it has the name; ArgumentError if perm is not a
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if perm is not a
             permutation of the lanes.
 
     >>> import rune, rune.numpy as rnp
@@ -390,12 +392,12 @@ def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
 
 
 def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups | None = None) -> T:
-    """The lanes and an axis of as many elements, exchanged.
+    """Exchanges the lanes with an axis of as many elements.
 
-    axis_index_groups:  as of all_to_all.
+    axis_index_groups:  as for all_to_all.
     Shapes: any, kept. Types: that of `x`.
-    Errors: UnboundAxisError for a name of no axis around it; ShapeError for an axis of another
-            size than the lanes.
+    Errors: UnboundAxisError if no enclosing axis has the name; ShapeError for an axis whose size is
+            not the number of lanes.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.array([[1, 2], [3, 4]])
@@ -407,12 +409,12 @@ def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups
 
 
 def pvary(x: T, axis_name: Name) -> T:
-    """What all devices of an axis of a mesh have alike, as each device's own.
+    """A value that all devices along a mesh axis share, as each device's own.
 
-    It changes no number: where types say along which axes values vary (`rune.shard_map`), the
-    result varies along this one too, and its gradient is each device's alone. Elsewhere it is `x`.
+    It changes no numbers: where types say along which axes values vary (`rune.shard_map`), the
+    result varies along this one too, and each device has its own gradient. Elsewhere it is `x`.
     Shapes: any, kept. Types: that of `x`, varying along the axis.
-    Errors: UnboundAxisError for a name of no axis around it.
+    Errors: UnboundAxisError if no enclosing axis has the name.
 
     >>> import rune, rune.numpy as rnp
     >>> from rune.sharding import P, make_mesh
@@ -430,9 +432,9 @@ def pcast(x: T, axis_name: Name, *, to: str) -> T:
     """`pvary`, under JAX's name: `to` is "varying".
 
     Shapes: any, kept. Types: that of `x`, varying along the axis.
-    Errors: ArgumentError for another `to`, as sums that are put off ("reduced") are not supported,
-            and for a value that varies along the axis as it is; UnboundAxisError for a name of no
-            axis around it.
+    Errors: ArgumentError for another `to`, as deferred sums ("reduced") are not supported, and for
+            a value that already varies along the axis; UnboundAxisError if no enclosing axis has
+            the name.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.pcast(x, "i", to="varying"), axis_name="i")(rnp.arange(2.0))
@@ -450,11 +452,11 @@ def pcast(x: T, axis_name: Name, *, to: str) -> T:
 
 
 def pbroadcast(x: T, axis_name: Name, source: int) -> T:
-    """What one lane has, in each of them.
+    """The value of one lane, in every lane.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for a lane that the axis
-            does not have.
+    Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError for a lane that the
+            axis does not have.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.pbroadcast(x, "i", 2), axis_name="i")(rnp.arange(3.0))

@@ -1,4 +1,4 @@
-"""Layouts and padding of convolutions: which axis is what, and what a word for padding means."""
+"""Layouts and padding of convolutions: the roles of axes, and what the names of paddings mean."""
 
 from __future__ import annotations
 
@@ -80,11 +80,12 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
 def padtype_to_pads(
     in_shape: Sequence[Size], window_shape: Sequence[Size], window_strides: Sequence[int], padding: str
 ) -> list[tuple[Size, Size]]:
-    """The padding that a word means, for each axis: (low, high).
+    """The padding of each axis for a name:
 
-    padding: "VALID" none; "SAME" as much as gives ceil(size / stride) windows, the odd one at the
-             end; "SAME_LOWER" the same with the odd one at the start.
-    Errors: ArgumentError for another word.
+    (low, high).
+    padding: "VALID": none; "SAME": enough for ceil(size / stride) windows, the odd element at the
+             end; "SAME_LOWER": the same with the odd element at the start.
+    Errors: ArgumentError for another name.
 
     >>> import rune
     >>> rune.lax.padtype_to_pads((8,), (4,), (1,), "SAME")
@@ -114,9 +115,9 @@ def _same_total(size: Size, window: Size, stride: int) -> Size:
 def pads_of(
     name: str, padding: object, shape: Sequence[Size], window: Sequence[Size], strides: Sequence[int]
 ) -> tuple[tuple[Size, Size], ...]:
-    """Padding as pairs, from a word, pairs, or single numbers for both ends.
+    """Padding as pairs, from a name, pairs, or single numbers for both ends.
 
-    Errors: ArgumentError for anything else, or one entry too many or few.
+    Errors: ArgumentError for anything else, or the wrong number of entries.
     """
     if isinstance(padding, str):
         return tuple(padtype_to_pads(shape, window, strides, padding))

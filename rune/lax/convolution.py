@@ -1,9 +1,9 @@
 """Convolutions under the names of jax.lax, over one primitive (ops/convolution.py).
 
 Layouts are named by `dimension_numbers`: a ConvDimensionNumbers, three strings such as
-("NHWC", "HWIO", "NHWC") (batch N, features C, in and out features I and O, spatial axes any other
-letters), or None for NCHW, OIHW, NCHW. Precision arguments are accepted and change nothing: the
-products of f32 are f32 everywhere.
+("NHWC", "HWIO", "NHWC") (batch N, features C, input and output features I and O, any other letters
+for spatial axes), or None for NCHW, OIHW, NCHW. Precision arguments are accepted and change
+nothing: the products of f32 are f32 everywhere.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def conv_general_dilated(
     Shapes: lhs [N, C, *S], rhs [O, C / feature_group_count, *K] -> [N / batch_group_count, O, *T],
             axes in the order that `dimension_numbers` names.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per spatial axis; negative ones crop.
-    lhs_dilation, rhs_dilation: elements of the array and of the kernel stand so many apart, zeros
-            between them. By these nothing is multiplied, unlike by those of padding: an infinite
-            weight makes no NaN of them (where the product of lhs_dilation is at most 16).
+    lhs_dilation, rhs_dilation: the distance between elements of the array and of the kernel, with
+            zeros between. Unlike padding zeros, these are never multiplied: an infinite weight
+            makes no NaN (as long as the product of lhs_dilation is at most 16).
     Types:  one numeric dtype; operands are converted to `preferred_element_type`. Half types
             accumulate in f32.
     Errors: ArgumentError, ShapeError for parameters that do not fit.
@@ -158,13 +158,14 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """A convolution over an array whose elements stand `strides` apart: upsampling.
+    """A convolution over an array whose elements are spread `strides` apart:
 
-    dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and its kin.
+    upsampling.
+    dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and the like.
     transpose_kernel:  the kernel is flipped and its features swapped, so that the result is the
                        gradient of a convolution with that kernel.
-    padding: the words mean the padding of the convolution that this one undoes. Pairs pad this
-             one's own input, or with `use_consistent_padding` are those of the one undone.
+    padding: names mean the padding of the convolution that this one undoes. Pairs pad the input of
+             this one or, with `use_consistent_padding`, are those of the undone one.
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.
@@ -229,7 +230,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """The windows that a convolution meets, as features: C times the elements of a window.
+    """The windows that a convolution sees, as features: C times the elements of a window.
 
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
             of the window in feature c.
@@ -281,7 +282,7 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: object = None,
 ) -> Array:
-    """A convolution with a kernel of its own at every place of the result.
+    """A convolution with a separate kernel for every position of the result.
 
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
             the order of `conv_general_dilated_patches`.

@@ -1,7 +1,7 @@
 """Windows of static sizes at positions known at run time.
 
-A start that would make a window leave the array is moved inside; negative starts count from the
-end, unless `allow_negative_indices` says no.
+A start that would make a window leave the array is clamped; negative starts count from the end,
+unless `allow_negative_indices` is false.
 Source: XLA operation semantics, DynamicSlice and DynamicUpdateSlice.
 """
 
@@ -45,7 +45,7 @@ def dynamic_slice(
 ) -> Array:
     """A window of static sizes that begins at `start_indices`.
 
-    allow_negative_indices: whether those below 0 count from the end; else they count as 0.
+    allow_negative_indices: whether starts below 0 count from the end; otherwise they count as 0.
     Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
     Types:  that of `operand`.
     Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
@@ -69,7 +69,7 @@ def dynamic_update_slice(
 ) -> Array:
     """The array with the window that begins at `start_indices` replaced.
 
-    allow_negative_indices: whether those below 0 count from the end; else they count as 0.
+    allow_negative_indices: whether starts below 0 count from the end; otherwise they count as 0.
     Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S]. Types: kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes; ShapeError for shapes that do not fit.

@@ -78,10 +78,10 @@ nextafter = named_pair(ROWS["nextafter"])
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """x to the power y. `y` may be an integer beside any x.
+    """x to the power y. An integer `y` goes with any x.
 
     Shapes: of one rank, broadcast together; or [] of Python numbers.
-    Types:  that of `x` where y is an integer, else one dtype of both; bools become i32.
+    Types:  that of `x` where y is an integer, otherwise one dtype for both; bools become i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers
             as `y`; ShapeError for shapes that do not fit.
 
@@ -114,7 +114,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where halves go: away from zero, or to the even neighbour.
+    """How halves are rounded: away from zero, or to the even neighbour.
 
     >>> from rune import lax
     >>> lax.round(0.5, lax.RoundingMethod.TO_NEAREST_EVEN), lax.round(0.5)
@@ -126,7 +126,7 @@ class RoundingMethod(enum.IntEnum):
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number; halves go where `rounding_method` says.
+    """The nearest whole number; `rounding_method` says how halves are rounded.
 
     Shapes: any, kept.
     Types:  floating, that of `x`.
@@ -149,7 +149,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """x, moved between `min` and `max`; `max` where they cross. The derivative at a bound is 0.
+    """x clamped between `min` and `max`; `max` where they cross. The derivative at a bound is 0.
 
     Shapes: x any, kept; min and max that of x, or []. Types: one real dtype, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
@@ -176,7 +176,7 @@ ge = binary(ROWS["ge"])
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """`on_true` where `pred`, of bools, holds, else `on_false`.
+    """`on_true` where the bool array `pred` holds, otherwise `on_false`.
 
     Shapes: cases any, kept; pred that of the cases, or []. Types: one dtype of the cases, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
@@ -190,9 +190,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """Element by element, the case that `which` (bool or integer) numbers.
+    """Element by element, the case whose number is in `which` (bool or integer).
 
-    Numbers out of range take the nearest case.
+    Numbers out of range choose the nearest case.
     Shapes: cases any, kept; which that of the cases, or []. Types: one dtype of the cases, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for floats and complex numbers
             as `which` and cases of different dtypes; ShapeError for shapes that do not fit.
@@ -247,7 +247,7 @@ def imag(x: ArrayLike) -> Array:
 
 
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugates; of real numbers, the numbers as complex ones.
+    """The complex conjugates; real numbers become complex.
 
     Shapes: any, kept.
     Types:  f32, f64, or complex -> complex.
@@ -268,6 +268,6 @@ complex = binary(
         "The complex numbers x + i y of two floats.",
         "1.0, 2.0",
         "Array(1.+2.j, c64*[], cpu:0)",
-        "floats; complex numbers come out",
+        "floats; the result is complex",
     )
 )

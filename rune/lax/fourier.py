@@ -15,7 +15,7 @@ from rune.typing import ArrayLike
 
 
 class FftType(enum.Enum):
-    """What a transform takes and gives: FFT, IFFT complex; RFFT real to complex; IRFFT back.
+    """The type of a transform: FFT, IFFT complex; RFFT real to complex; IRFFT complex to real.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.fft(rnp.ones(4), rune.lax.FftType.RFFT, (4,)).dtype
@@ -29,9 +29,9 @@ class FftType(enum.Enum):
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
-    """The transform of the last axes of x, as many as there are lengths.
+    """The transform of the last axes of x, one for each length.
 
-    fft_lengths: the sizes of these axes where numbers are real, or complex both before and after.
+    fft_lengths: the sizes of these axes in the real array, or in both arrays if both are complex.
     Shapes: x [*B, *S] -> [*B, *S]; RFFT keeps S[-1] // 2 + 1 of the last axis, IRFFT takes those.
     Types:  c64 or c128 for FFT, IFFT and IRFFT; f32 or f64 for RFFT, where bools and integers
             become f32. Inverses divide.

@@ -1,8 +1,8 @@
-"""Bits of a generator whose state is an array: rng_bit_generator.
+"""Bits from a generator whose state is an array:
 
-The words are those of XLA: ThreeFry's and Philox's blocks at a counter, in their order. The state
-is a key of two words and a counter of two, which grows by the number of blocks. `rune.random`
-draws with keys, which cannot be used twice by mistake.
+rng_bit_generator. The words are XLA's: the blocks of ThreeFry and Philox at a counter, in order.
+The state is a key of two words and a counter of two, which grows by the number of blocks.
+`rune.random` draws with keys, which cannot be used twice by mistake.
 Source: Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11; XLA
 operation semantics, RngBitGenerator.
 """
@@ -47,11 +47,12 @@ def rng_bit_generator(
     *,
     out_sharding: Sharding | None = None,
 ) -> tuple[Array, Array]:
-    """The state after a draw, and bits that look random: XLA's of this state, bit for bit.
+    """The state after a draw, and random bits:
 
-    key:       the state: two words of a key and two of a counter, which says where it stands
+    those that XLA gives for this state, bit for bit.
+    key:       the state: two words of a key and two of a counter, its position
     algorithm: RNG_PHILOX, which is the default, or RNG_THREE_FRY
-    out_sharding: a sharding that the bits are given; None leaves it to others.
+    out_sharding: the sharding of the bits; None leaves the choice to rune.
 
     Shapes: key [4] (or [2] of u64), shape -> the state like key, and bits of `shape`.
     Types:  key u32 (or u64); bits u8, u16, u32 or u64.
@@ -99,7 +100,7 @@ def _words_of(state: Array) -> list[Array]:
 
 
 def _advanced(counter: Sequence[Any], steps: Any) -> tuple[Any, Any]:
-    """The two words of a counter, low and high, after so many steps."""
+    """The two words of a counter, low and high, after a number of steps."""
     low = counter[0] + steps
     return low, counter[1] + (low < counter[0]).astype(dtypes.u32)
 
@@ -111,7 +112,7 @@ def _threefry_blocks(words: Sequence[Any], count: int) -> Sequence[Array]:
 
 
 def _philox_blocks(words: Sequence[Any], count: int) -> Sequence[Array]:
-    """The four words of each block; the key is the upper half of the counter, too."""
+    """The four words of each block; the key is also the upper half of the counter."""
     counter = (*_advanced(words[2:], arange(count, dtype=dtypes.u32)), *words[:2])
     return philox_block(_ARITHMETIC, words[:2], counter)
 

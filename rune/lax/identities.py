@@ -1,4 +1,4 @@
-"""Functions that compute nothing: constants of derivatives, barriers, dtypes, shapes as values."""
+"""Functions that compute nothing: stop_gradient, barriers, dtypes, shapes as values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")  # an array, or a tree of arrays
 
 
 def stop_gradient(x: T) -> T:
-    """The values of a tree of arrays, constants of every derivative.
+    """The values of a tree of arrays, as constants for every derivative.
 
     Shapes: any, kept. Types: any, kept.
     Errors: ArgumentError if a leaf is not an array.
@@ -39,7 +39,7 @@ def _stopped(leaf: object) -> object:
 
 
 def with_sharding_constraint(x: T, shardings: object) -> T:
-    """The tree as it is, each array laid out on the devices of a mesh.
+    """The tree unchanged, with each array laid out on the devices of a mesh.
 
     shardings: a tree prefix of NamedShardings; None leaves an array where it is.
     Shapes: any, kept. Types: any, kept.
@@ -57,10 +57,10 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
 
 
 def optimization_barrier(operand: T) -> T:
-    """The tree as it is; NumPy data in arrays of their own.
+    """The tree unchanged; NumPy data are copied into arrays.
 
-    No pass of rune changes what a program computes, so there is nothing to hold back; the name is
-    for programs that call it. `rune.checkpoint` keeps recomputations apart by itself.
+    No pass of rune changes what a program computes, so there is nothing to prevent; the name exists
+    for programs that call it. `rune.checkpoint` keeps recomputations separate by itself.
     Shapes: any, kept. Types: any, kept.
     Errors: none.
 
@@ -72,7 +72,7 @@ def optimization_barrier(operand: T) -> T:
 
 
 def dtype(x: ArrayLike) -> np.dtype:
-    """The dtype that an array or number has; that of a dtype is itself.
+    """The dtype of an array or number; a dtype is returned as it is.
 
     Shapes: any; the result is a NumPy dtype.
     Errors: ArgumentError if an argument is not an array.

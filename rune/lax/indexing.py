@@ -1,7 +1,7 @@
 """Windows at many positions known at run time: gather, scatter.
 
-They speak the language of XLA's, in which everything that indexing can say is said by dimension
-numbers; `rune.numpy` and `x.at[...]` say most of it more plainly.
+They use XLA's notation, in which dimension numbers express everything that indexing can do; most of
+it is simpler with `rune.numpy` and `x.at[...]`.
 Source: XLA operation semantics, Gather and Scatter.
 """
 
@@ -39,10 +39,10 @@ def gather(
 ) -> Array:
     """Windows of `slice_sizes` that begin at the vectors along the last axis of `start_indices`.
 
-    mode:  for windows that leave the operand, "fill" reads `fill_value` (NaN; for integers the
-           lowest number, for unsigned ones the highest), "clip" moves them inside. By default they
-           are moved inside, too, and have no cotangents.
-    Whether indices are sorted or unique makes no difference to the result.
+    mode:  for windows that leave the operand, "fill" reads `fill_value` (NaN; the lowest number for
+           integers, the highest for unsigned ones), "clip" moves them inside. By default they are
+           moved inside too, but have no cotangents. Whether indices are sorted or unique makes no
+           difference to the result.
     Shapes: operand [*S], start_indices int[*B, K] -> [*B] with the axes of a window at offset_dims.
     Types:  that of `operand`.
     Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for
@@ -97,7 +97,7 @@ def _scatter(name: str, write: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def alike_arrays(name: str, operand: ArrayLike, updates: ArrayLike) -> tuple[Array, Array]:
-    """An array and its updates, which have its dtype; a Python scalar takes it."""
+    """An array and its updates, which have its dtype; a Python scalar takes on that dtype."""
     x, new = value(name, operand), value(name, updates)
     weak = type_of(new).weak and not type_of(new).shape
     return x, ops.cast(new, type_of(x).dtype) if weak else new
@@ -167,7 +167,7 @@ def scatter_apply(
 ) -> Array:
     """The operand with `func` applied to its elements in the windows.
 
-    An element in several windows is changed once for each of them, one after the other.
+    An element in several windows is changed once for each of them, one after another.
     Shapes: operand [*S], scatter_indices int[*B, K] -> [*S]. Types: that of `operand`.
     Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for bools
             as `operand` and anything but integers as `scatter_indices`; ShapeError for shapes that
@@ -200,7 +200,7 @@ def scatter_apply(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
-    """The windows of `src` at positions idxs[k] along axes[k], which are counted round and round.
+    """The windows of `src` at positions idxs[k] along axes[k]; positions wrap around.
 
     Shapes: idxs int[N] for each of `axes` -> [N, *S], S of `src` with 1 at `axes`.
     Types:  that of `src`.

@@ -1,7 +1,7 @@
-"""rune.lax.linalg: the factorisations and solutions, one primitive each, in JAX's spelling.
+"""rune.lax.linalg: factorisations and solvers, one primitive each, under JAX's names.
 
-Dtypes are f32, f64, c64 and c128, matrices the last two axes; nothing is promoted or broadcast.
-Sides, transposes and adjoints are spelled by transposing, which costs nothing when compiled.
+Dtypes are f32, f64, c64 and c128, matrices are the last two axes; nothing is promoted or broadcast.
+Sides, transposes and adjoints are implemented by transposing, which costs nothing when compiled.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from rune.typing import ArrayLike
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
-    """The lower triangular L with L Lᴴ = x; NaN in lanes that are not positive definite.
+    """The lower triangular L with L Lᴴ = x; NaN for matrices that are not positive definite.
 
-    symmetrize_input:  whether x stands for (x + xᴴ) / 2; else its lower triangle is read.
+    symmetrize_input:  whether x stands for (x + xᴴ) / 2; otherwise only its lower triangle is read.
     Shapes: [*B, N, N] -> [*B, N, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers;
             ShapeError for a shape that does not fit.
@@ -89,7 +89,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 
 def _rotated(r: Array, w: Array) -> Array:
-    """Row k and w are turned until w has a zero in place k, for one k after the other."""
+    """Rotate row k and w to make element k of w zero, for one k after another."""
     n = type_of(w).shape[0]
     column = ops.iota(shape=(n,), axis=0, dtype=dtypes.i32)
     row = ops.iota(shape=(n, n), axis=0, dtype=dtypes.i32)
@@ -133,7 +133,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that exchanges row k with row pivots[k], one k after the other.
+    """The permutation that exchanges row k with row pivots[k], for one k after another.
 
     Shapes: i32[*B, K] -> i32[*B, permutation_size].
     Errors: ArgumentError for a permutation of fewer rows than there are pivots.
@@ -163,8 +163,7 @@ def qr(x: ArrayLike, *, pivoting: bool, full_matrices: bool = True) -> tuple[Arr
 def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
     """Q with orthonormal columns and R upper triangular: x = Q R.
 
-    pivoting:  gives i32 numbers p of columns as well, with x[:, p] = Q R and the size of R's
-               diagonal falling.
+    pivoting:  also returns i32 column numbers p, with x[:, p] = Q R and |R|'s diagonal descending.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, M, N]; or with K = min(M, N) columns and rows; [*B, N].
     Errors: ShapeError below rank 2.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
@@ -201,7 +200,7 @@ def geqrf(a: ArrayLike) -> tuple[Array, Array]:
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """The first N columns of the product of K reflections, as `geqrf` gives them.
+    """The first N columns of the product of K reflections, in the form returned by `geqrf`.
 
     Shapes: [*B, M, N], [*B, K] -> [*B, M, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers as `a`;
@@ -220,9 +219,9 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
-    """Q c if left, else c Q, for the product Q of the reflections that `geqrf` gives; or Qᴴ.
+    """Q c if left, otherwise c Q, for the product Q of the reflections from `geqrf`; or with Qᴴ.
 
-    Q = 1 - V T Vᴴ is never written down.
+    Q = 1 - V T Vᴴ is never formed.
     Shapes: a [*B, M, N], taus [*B, K], c [*B, M, P] (or [*B, P, M]) -> that of c.
     Errors: ShapeError where sizes do not fit.
     Source: Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
@@ -249,7 +248,7 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
 
 def _solved(a: Array, b: Array, lower: bool, unit_diagonal: bool) -> Array:
-    """The solution of a triangular system; that of half types is computed in f32."""
+    """The solution of a triangular system; half types are computed in f32."""
     dtype = type_of(b).dtype
     if type_of(a).dtype == dtype != wide(dtype):
         a, b = ops.cast(a, wide(dtype)), ops.cast(b, wide(dtype))
@@ -266,10 +265,10 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """X with op(a) X = b if left_side, else X op(a) = b, for a triangular `a`.
+    """X with op(a) X = b if left_side, otherwise X op(a) = b, for a triangular `a`.
 
-    op is the transpose, the conjugate, or both, as asked for; only the triangle that is named is
-    read. A vector b [N] beside a matrix [N, N] is one right-hand side.
+    op is the transpose, the conjugate, or both, as requested; only the selected triangle is read.
+    With a matrix [N, N], a vector b [N] is one right-hand side.
     Shapes: a [*B, N, N], b [*B, N, K] (or [*B, K, N]) -> that of b.
     Types:  one floating or complex dtype, kept; half types are computed in f32.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
@@ -298,7 +297,7 @@ def triangular_solve(
 
 
 def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike) -> Array:
-    """X with A X = b, A of the diagonals dl (below; dl[0] is not read), d, and du (above).
+    """X with A X = b, where A has the diagonals dl (below; dl[0] is not read), d, and du (above).
 
     Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
@@ -319,9 +318,9 @@ def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike) 
 def symmetric_product(
     a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Array:
-    """alpha A Aᵀ + beta C; only the lower triangle counts.
+    """alpha A Aᵀ + beta C; only the lower triangle is meaningful.
 
-    symmetrize_output:  whether the upper triangle repeats the lower one.
+    symmetrize_output:  whether the upper triangle mirrors the lower one.
     Shapes: [*B, N, K], [*B, N, N] -> [*B, N, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes; ShapeError for shapes that do not fit.

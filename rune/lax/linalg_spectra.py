@@ -1,6 +1,6 @@
-"""Eigenvalues, singular values and similar forms in JAX's spelling; rune.lax.linalg has the door.
+"""Eigenvalues, singular values and similar forms under JAX's names; public in rune.lax.linalg.
 
-Dtypes are f32, f64, c64 and c128, matrices the last two axes; nothing is promoted.
+Dtypes are f32, f64, c64 and c128, matrices are the last two axes; nothing is promoted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def eigh(
 ) -> tuple[Array, Array]:
     """Eigenvectors of Hermitian matrices as columns, and eigenvalues, always ascending.
 
-    symmetrize_input:  whether x stands for (x + xᴴ) / 2; else the lower or upper triangle is read.
+    symmetrize_input:  whether x stands for (x + xᴴ) / 2; otherwise one triangle is read.
     subset_by_index:   (first, limit), which of them to return.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N].
     Errors: ShapeError for matrices that are not square; ArgumentError for a subset out of range.
@@ -91,11 +91,11 @@ def eig(
     implementation: object = None,
     use_magma: bool | None = None,
 ) -> list[Array]:
-    """Eigenvalues of square matrices, and the left and the right eigenvectors asked for; complex.
+    """Eigenvalues of square matrices, and the requested left and right eigenvectors; complex.
 
-    enable_eigvec_derivs:  taken as in JAX; vectors always have derivatives.
+    enable_eigvec_derivs:  accepted as in JAX; vectors always have derivatives.
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N], [*B, N, N].
-    Errors: ShapeError for matrices that are not square. It is computed by the host.
+    Errors: ShapeError for matrices that are not square. The host computes it.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §7.5 and §7.6; derivative:
             Boeddeker et al. 2017, arXiv:1701.00392.
 
@@ -146,7 +146,7 @@ def svd(
 ) -> Array | tuple[Array, ...]:
     """U, s and Vh with x = U diag(s) Vh, s descending; s alone without compute_uv.
 
-    algorithm:  taken as in JAX; one algorithm serves each device.
+    algorithm:  accepted as in JAX; each device has one algorithm.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N], K = min(M, N).
     Errors: ShapeError below rank 2; ArgumentError for a subset out of range or of full matrices.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
@@ -205,9 +205,10 @@ def schur(
     """T and Z with x = Z T Zᴴ: real matrices quasi-triangular, complex ones triangular.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N]; T alone without compute_schur_vectors.
-    Errors: ArgumentError for sort_eig_vals. It is computed by the host.
-    Derivative: with the phases of Z at rest; infinite or NaN where eigenvalues are equal, and of a
-    real x with a normal 2 × 2 block (of a rotation), whose complex form has one.
+    Errors: ArgumentError for sort_eig_vals. The host computes it.
+    Derivative: with the phases of Z held fixed; infinite or NaN where eigenvalues are equal, and
+                for a real x with a normal 2 × 2 block (a rotation), whose complex form does have
+                one.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §7.4 to §7.6; Francis 1961,
             Computer J. 4.
 
@@ -244,7 +245,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """The tridiagonal form of Hermitian matrices: reflections, diagonal, subdiagonal, taus.
 
-    lower:  the triangle that is read, and that keeps the vectors of the reflections.
+    lower:  which triangle is read, and receives the vectors of the reflections.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N-1], [*B, N-1].
     Errors: ShapeError for matrices that are not square.
     Derivative: infinite or NaN where the subdiagonal has a zero.
@@ -270,9 +271,10 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: object = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """U with orthonormal columns and H positive, x = U H; how many steps; whether they sufficed.
+    """U with orthonormal columns and H positive, x = U H; the number of steps; whether it
+    converged.
 
-    is_hermitian:  a promise that is not used.
+    is_hermitian:  ignored.
     Shapes: [M, N] with M >= N -> [M, N], [N, N], i32[], bool[].
     Errors: ShapeError for another shape; DtypeError for bools, integers and half types;
             ArgumentError for dynamic_shape.
@@ -307,7 +309,7 @@ def _length(a: ArrayLike) -> Array:
 def _halley(a: ArrayLike, most: int, unit: float, real: np.dtype) -> tuple[Array, Array, Array]:
     """Steps from A / |A| towards the nearest matrix with orthonormal columns.
 
-    `low` bounds the singular values from below; the weights make the most of it.
+    `low` is a lower bound of the singular values, from which the weights are chosen.
     """
     norm = _length(a)
     norm = ops.select(ops.eq(norm, number(0, norm)), number(1, norm), norm)

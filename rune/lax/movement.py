@@ -23,7 +23,7 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
-Layout = Sharding | None  # None: where the operands are
+Layout = Sharding | None  # None: the device of the operands
 
 # --- broadcasting -----------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: Layout
 def broadcast_in_dim(
     operand: ArrayLike, shape: Sequence[Size], broadcast_dimensions: Sequence[int], *, out_sharding: Layout = None
 ) -> Array:
-    """The array at these axes of `shape`, in ascending order; size 1 stretches.
+    """The array placed at these axes of `shape`, in ascending order; axes of size 1 stretch.
 
     Shapes: operand [*S] -> `shape`. Types: that of `operand`.
     Errors: ShapeError where a size is neither 1 nor that of its axis.
@@ -166,7 +166,7 @@ def reshape(
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The axes from `start_dimension` to before `stop_dimension` as one.
+    """The axes from `start_dimension` up to, but not including, `stop_dimension`, as one.
 
     Shapes: [*A, *B, *C] -> [*A, ∏B, *C].
     Types:  that of `operand`.
@@ -184,7 +184,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The array without these axes, which have size 1.
+    """The array without the given axes, which must have size 1.
 
     Shapes: [*S] -> [*S] without the axes.
     Types:  that of `array`.
@@ -200,7 +200,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The array with new axes of size 1 at these places of the result.
+    """The array with new axes of size 1 at the given places of the result.
 
     Shapes: [*S] -> [*S] with 1 at `dimensions`.
     Types:  that of `array`.
@@ -253,10 +253,10 @@ def slice(
     limit_indices: Sequence[Size],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The elements from `start_indices` to before `limit_indices`, every `strides`-th.
+    """Every `strides`-th element from `start_indices` up to, but not including, `limit_indices`.
 
     Shapes: ceil((limit - start) / stride) along each axis. Types: that of `operand`.
-    Errors: ShapeError for a slice that leaves the array, as NumPy's slices do not.
+    Errors: ShapeError for a slice that leaves the array (NumPy would shorten it).
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -325,8 +325,8 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """`padding_value` before, after and between the elements along each axis.
 
-    padding_config: (low, high, interior) for each axis; low and high may be negative, which
-                    takes elements away.
+    padding_config: (low, high, interior) for each axis; low and high may be negative, which removes
+                    elements.
     Shapes: N elements along an axis -> low + N + (N - 1)·interior + high; padding_value [].
     Types:  one dtype, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
@@ -367,7 +367,7 @@ def concatenate(operands: object, dimension: int) -> Array:
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Pieces of these sizes along an axis, which they fill.
+    """Pieces of the given sizes along an axis; together they fill it.
 
     Shapes: [*A, N, *B] -> [*A, size, *B] for each size. Types: that of `operand`.
     Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit;
@@ -402,7 +402,7 @@ def stack(operands: object, axis: int = 0) -> Array:
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The slices along an axis, without it.
+    """The slices along an axis, which they lose.
 
     Shapes: [*A, N, *B] -> N of [*A, *B]. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
@@ -443,7 +443,7 @@ def full_like(
     *,
     sharding: Layout = None,
 ) -> Array:
-    """An array of one value, of the shape and dtype of `x` where others are not given.
+    """An array of one value, with the shape and dtype of `x` unless others are given.
 
     Shapes: that of `x`, or `shape`. Types: that of `x`, or `dtype`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.

@@ -1,7 +1,7 @@
 """Products of arrays: dot_general and its short forms.
 
-Sums are kept in f32 where elements have fewer bits. `precision` is taken and has no effect: every
-product is computed in the precision of its dtype.
+Sums are accumulated in f32 where elements have fewer bits. `precision` is accepted and has no
+effect: every product is computed in the precision of its dtype.
 Source: XLA operation semantics, DotGeneral.
 """
 
@@ -31,7 +31,7 @@ DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[
 class DotAlgorithmPreset(enum.Enum):
     """Names of ways to compute products, for code that passes them as `precision`.
 
-    They have no effect: operands are not rounded, and sums are kept in f32 or wider.
+    They have no effect: operands are not rounded, and sums are accumulated in f32 or wider.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -86,11 +86,11 @@ def dot_general(
     """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
-    preferred_element_type:  the dtype of sums and result; by default that of the operand which
-                             says more (bf16 times f32 is f32, int8 times uint8 int8)
-    out_sharding: a sharding that the result is given; None leaves it to others.
-    Shapes: the result's axes are the batch axes, the others of lhs, the others of rhs.
-    Types:  any; a sum of bools is whether any is true.
+    preferred_element_type:  the dtype of sums and result; by default that of the operand with the
+                             higher precision (bf16 times f32 is f32, int8 times uint8 is int8)
+    out_sharding: the sharding of the result; None leaves the choice to rune.
+    Shapes: the result's axes are the batch axes, the other axes of lhs, the other axes of rhs.
+    Types:  any; a sum of bools is true if any of them is.
     Errors: ShapeError for sizes that differ; DtypeError where complex numbers would become real.
 
     >>> from rune import lax
@@ -121,10 +121,10 @@ def dot_general(
 
 
 def _dtypes_of_product(a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
-    """The dtype of a product of numbers of two dtypes, and that in which it is computed.
+    """The dtype of a product of numbers of two dtypes, and the dtype in which it is computed.
 
-    It is that of the operand which says more: complex numbers, the greater exponents, the longer
-    mantissas, the more bits, a sign. Two half types are computed in f32.
+    It is that of the operand with the higher precision, decided in turn by: being complex, larger
+    exponents, longer mantissas, more bits, having a sign. Two half types are computed in f32.
     Source: XLA, primitive_util.h, HigherPrecisionType.
     """
     joint = max(a, b, key=_precision)
@@ -141,7 +141,7 @@ def _precision(dtype: np.dtype) -> tuple[bool, int, int, int, bool]:
 
 
 def _batch_first(a: ArrayLike, b: ArrayLike, numbers: Any) -> Any:
-    """The product; of bools, whether any pair of elements is true."""
+    """The product; for bools, whether any pair of elements is true."""
     if type_of(a).dtype == type_of(b).dtype == dtypes.bool_:
         counts = _batch_first(ops.cast(a, dtypes.i32), ops.cast(b, dtypes.i32), numbers)
         return ops.ne(counts, literal_like(0, counts))
@@ -159,7 +159,7 @@ def dot(
 ) -> Array:
     """The product of vectors and matrices, or what `dimension_numbers` say.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
     Types:  as dot_general.
     Errors: ShapeError for operands that are neither vectors nor matrices.
@@ -182,7 +182,7 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
-    """Matrices times matrices, the leading axes being the same batch axes of both.
+    """Matrices times matrices; the leading axes are the batch axes of both.
 
     Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: as dot_general.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.

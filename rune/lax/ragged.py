@@ -1,7 +1,7 @@
 """Products by groups of consecutive rows, and products of block-scaled operands.
 
-Each element of the ragged axis belongs to one group, told by the sizes of the groups. What belongs
-to another group counts as zero: a product over G groups computes G times as many products.
+Each element of the ragged axis belongs to one group, determined by the sizes of the groups.
+Elements of other groups count as zero: a product over G groups computes G times as many products.
 Source: XLA operation semantics, RaggedDot and ScaledDot.
 """
 
@@ -24,12 +24,12 @@ from rune.typing import ArrayLike, DTypeLike
 
 @dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
-    """Which axes `ragged_dot_general` sums over, and which it takes by groups.
+    """Which axes `ragged_dot_general` sums over, and which it divides into groups.
 
     dot_dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     lhs_ragged_dimensions: the one axis of lhs whose elements are in groups
-    rhs_group_dimensions: the axis of rhs that counts groups, where the ragged axis is neither
-                          contracted nor a batch axis; else none
+    rhs_group_dimensions: the axis of rhs that counts groups, if the ragged axis is neither
+                          contracted nor a batch axis; otherwise none
 
     >>> from rune import lax
     >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)).lhs_ragged_dimensions
@@ -53,9 +53,9 @@ def ragged_dot(
     """Rows of `lhs` times the matrix of their group in `rhs`.
 
     group_sizes:  how many consecutive rows each group has; rows beyond their sum give zeros
-    group_offset: None; one device has all groups
-    out_sharding: a sharding that the result is given; None leaves it to others.
-    Each row meets every matrix, and those of other groups count as zero: M·G·K·N products.
+    group_offset: None; one device holds all groups
+    out_sharding: the sharding of the result; None leaves the choice to rune.
+    Each row is multiplied by every matrix, with rows of other groups as zeros: M·G·K·N products.
     Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
     Types:  as dot_general.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools, and for bools and
@@ -90,20 +90,20 @@ def ragged_dot_general(
     group_offset: ArrayLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """dot_general with an axis of `lhs` in groups; what the axis is decides what groups mean.
+    """dot_general with an axis of `lhs` in groups, whose meaning depends on the kind of axis.
 
     a free axis:       each element is multiplied by the matrix of its group in `rhs`
-    a contracted axis: each group is summed for itself; the result's first axis counts groups
+    a contracted axis: each group is summed separately; the result's first axis counts groups
     a batch axis:      groups change nothing
 
     group_sizes:  how many consecutive elements each group has; those beyond their sum count as zero
-    group_offset: None; one device has all groups
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    group_offset: None; one device holds all groups
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: group_sizes int[G]; the result's axes are G (contracted), the batch axes, the others of
             lhs, the others of rhs.
     Types:  numeric, as dot_general.
-    Errors: ArgumentError for other than one ragged axis, or a group axis of rhs that is not wanted
-            or none where there is one; ShapeError for shapes that do not fit.
+    Errors: ArgumentError unless there is exactly one ragged axis, and a group axis of rhs just
+            where one is needed; ShapeError for shapes that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -178,10 +178,10 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of operands that are multiplied by scales first, each for a block of elements.
+    """The product of operands first multiplied by scales, one for each block of elements.
 
-    lhs_scale, rhs_scale: a number for each block along the contracted axis, and for each element
-                          along the others; None: all 1
+    lhs_scale, rhs_scale: a number for each block along the contracted axis and each element along
+                          the others; None means all 1
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs)); of matrices by default
 
     Products and sums are f32.

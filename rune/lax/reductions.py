@@ -1,4 +1,4 @@
-"""Reductions and scans along axes: sums, products, extrema, bits, any monoid."""
+"""Reductions and scans along axes: sums, products, extrema, bitwise operations, any monoid."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ reduce_xor = _reduction(
     "reduce_xor", _xor, "The bits that an odd number of elements has.", _WHOLE, "Array([5], i32[1], cpu:0)", "floats"
 )
 
-# Monoids with a primitive of their own, by the function that combines two elements.
+# Monoids with their own primitive, by the function that combines two elements.
 _KNOWN: dict[Callable[..., Array], Primitive] = {
     elementwise.add: ops.reduce_sum,
     elementwise.mul: ops.reduce_prod,
@@ -112,14 +112,15 @@ def reduce(
     *,
     out_sharding: Sharding | None = None,
 ) -> T:
-    """All elements along `dimensions` combined, each result beginning with its initial value.
+    """All elements along `dimensions` combined, starting each result from its initial value.
 
     operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values
     computation:  an associative function of two trees of rank-0 values, with the initial values as
-                  its neutral element: in which order elements are combined is not said. `lax.add`,
-                  `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become reductions of their
-                  own; any other is applied to halves of the arrays, log2(size) times.
-    out_sharding: a sharding that the result is given; None leaves it to others.
+                  its neutral element: the order in which elements are combined is unspecified.
+                  `lax.add`, `mul`, `max`, `min`, `bitwise_and` and `bitwise_or` become dedicated
+                  reductions; any other function is applied to halves of the arrays, log2(size)
+                  times.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: operands [*S], init_values [] -> [*S] without `dimensions`. Types: those of operands.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
@@ -146,7 +147,7 @@ def reduce(
 
 
 def _rows(x: Array, axes: tuple[int, ...]) -> Array:
-    """The reduced axes as one, in front."""
+    """The reduced axes merged into one, in front."""
     shape = type_of(x).shape
     other_axes = tuple(a for a in range(len(shape)) if a not in axes)
     transposed = transpose(x, (*axes, *other_axes))
@@ -154,7 +155,7 @@ def _rows(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _over_arrays(computation: Callable[..., Array], treedef: TreeDef) -> Callable[..., list[Array]]:
-    """The function of scalars on whole arrays, flat."""
+    """The function of scalars applied to whole arrays, flat."""
 
     def combine(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> list[Array]:
         shape = type_of(first[0]).shape
@@ -171,7 +172,7 @@ def _over_arrays(computation: Callable[..., Array], treedef: TreeDef) -> Callabl
 
 
 def _folded(combine: Callable[..., list[Array]], rows: list[Array], starts: list[Array]) -> list[Any]:
-    """Halves combined until one row is left, which the initial values lead."""
+    """Halves combined until one row is left, which is combined with the initial values."""
     shape = type_of(rows[0]).shape[1:]
     initial = [ops.fit(s, shape) for s in starts]
     count = type_of(rows[0]).shape[0]
@@ -240,7 +241,7 @@ cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]", "complex num
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """log of the sum of exp of all elements up to each one, without overflow on the way.
+    """log of the sum of exp of all elements up to each one, without intermediate overflow.
 
     Shapes: any, kept.
     Types:  floating or complex, that of `operand`.

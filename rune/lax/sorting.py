@@ -1,4 +1,4 @@
-"""Sorting along one dimension: of several arrays by the first of them, and the largest elements.
+"""Sorting along one dimension, also of several arrays by the first of them; largest elements.
 
 Every sort is stable and its order total: NaN after all numbers, -0 equal to 0, complex numbers by
 their real and then their imaginary part. The approximate forms are exact here.
@@ -26,9 +26,9 @@ def sort(
     operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> tuple[Array, ...]: ...
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array | tuple[Array, ...]:
-    """An array in order along a dimension; or arrays, permuted alike by the first `num_keys`.
+    """An array sorted along a dimension; or arrays, all permuted by the first `num_keys` of them.
 
-    Shapes: all alike, and kept. Ties keep their order, whatever is_stable says.
+    Shapes: all equal, and kept. Ties keep their order, whatever is_stable says.
     Types:  any, kept.
     Errors: ShapeError where shapes differ; ArgumentError for more keys than arrays.
 
@@ -52,9 +52,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """Keys in order along a dimension, and the values permuted alike.
+    """Keys sorted along a dimension, and the values permuted in the same way.
 
-    Shapes: all alike, and kept. Types: that of each.
+    Shapes: all equal, and kept. Types: that of each.
     Errors: as `sort`.
 
     >>> import rune.numpy as rnp
@@ -69,8 +69,8 @@ def sort_key_val(
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """The k largest elements along an axis, the largest first, and their positions as i32.
 
-    Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Of equals the first comes first; NaN is the
-            largest of all.
+    Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Equal elements keep their order; NaN counts as
+            the largest.
     Types:  that of `operand`, and i32.
     Errors: ArgumentError for k below 0 or over N.
 
@@ -92,7 +92,7 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
-    """`top_k` along a dimension: no executor here gains by missing some.
+    """`top_k` along a dimension, exact, since no executor would gain from an approximation.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
     Errors: ArgumentError for k below 0 or over the size, and unless aggregate_to_topk.
@@ -114,7 +114,7 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
-    """The k least elements along a dimension, the least first, and their positions.
+    """The k smallest elements along a dimension, the smallest first, and their positions.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
     Errors: as `approx_max_k`.

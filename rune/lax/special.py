@@ -82,7 +82,7 @@ bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _s
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of igamma(a, x) in a.
+    """The derivative of igamma(a, x) with respect to a.
 
     Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
@@ -98,7 +98,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
-    """How a gamma number x moves with its parameter: -(∂P/∂a) / p for P = igamma(a, x).
+    """The derivative of a gamma number x in its parameter: -(∂P/∂a) / p for P = igamma(a, x).
 
     Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
     Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498.

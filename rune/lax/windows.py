@@ -1,8 +1,8 @@
-"""reduce_window under the name of jax.lax, and the named sums, products and extrema of windows.
+"""reduce_window under jax.lax's name, and sums, products and extrema of windows by name.
 
-A monoid is recognised by the function that combines two elements: of rune.numpy, rune.lax or
+A monoid is recognised by the function that combines two elements: one of rune.numpy, rune.lax or
 `operator`, or any that traces to one of these operations. Any other associative function is folded
-over the elements of the windows, in halves.
+over the elements of the windows, by halves.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def reduce_window(
     Shapes: operand [*D] -> the number of windows along each axis; `operand` and `init_value` may
             be trees, whose leaves are then combined together.
     Types:  that of `operand`.
-    init_value: what each window starts from. Padding adds nothing to one of the known operations;
-            to any other function it is elements that are init_value.
+    init_value: the start value of each window. Padding adds nothing for the known operations; for
+            any other function it consists of elements equal to init_value.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.
     Errors: ArgumentError, ShapeError for parameters that do not fit.
 
@@ -95,7 +95,7 @@ def slide_of(
 
 
 def _monoid(computation: Callable[..., object], like: Array) -> str | None:
-    """The name of the operation that `computation` is, or None."""
+    """The name of the operation that `computation` performs, or None."""
     scalar = ArrayType((), like.dtype)
     program = make_program(computation)(scalar, scalar)
     if len(program.equations) != 1:

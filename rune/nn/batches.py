@@ -66,8 +66,8 @@ def batch_norm(
 ) -> tuple[Array, BatchNormState]:
     """x with mean 0 and variance 1 in every channel, times scale plus bias; and the next state.
 
-    training: by the batch's statistics, which also move the state by `momentum` (None: the plain
-              mean over all batches so far). Else by the state, which stays.
+    training: normalise by the batch's statistics, which also move the state by `momentum` (None:
+              the plain mean over all batches so far); otherwise by the state, which is unchanged.
     axis:     where the channels are.   axis_name: named axes whose lanes are one batch.
     Shapes:   x [*A, C, *B], scale, bias and state [C] -> that of x.
     Types:    half types are normalised in f32. The state's variance is the unbiased one.

@@ -1,4 +1,4 @@
-"""Embedding: rows of a table by their numbers."""
+"""Embedding: rows of a table by index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rune.typing import ArrayLike
 
 
 def embedding(ids: ArrayLike, table: ArrayLike, padding_idx: int | None = None) -> Array:
-    """The rows of `table` that `ids` number; an id out of range gives NaN.
+    """The rows of `table` with the indices `ids`; an id out of range gives NaN.
 
     Shapes: ids int[*I], table [V, D] -> [*I, D].
     Types:  that of `table`.

@@ -1,7 +1,7 @@
 """Message passing over graphs: nodes as rows, edges as pairs of node numbers.
 
-Padding: an edge whose receiver is the number of nodes (or any number out of range) counts for
-nothing, so that graphs of any size share one compiled program.
+Padding: an edge whose receiver is the number of nodes (or any number out of range) is ignored, so
+         that graphs of any size can share one compiled program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""First values of parameters, by JAX's names.
+"""Initial values of parameters, under JAX's names.
 
 An initializer is called with a key, a shape and a dtype, and gives the array; without a key it
 draws one from `with rune.random.seed(…)`. `he_normal()` and its kin make one; zeros and ones are
@@ -355,7 +355,7 @@ def _orthogonal(key: ArrayLike, shape: Shape, kind: np.dtype, column_axis: int) 
 
 
 def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """A kernel that is 0 but for an orthogonal matrix in its middle.
+    """A kernel that is 0 except for an orthogonal matrix at its centre.
 
     Shapes: [*K, I, O], K of one to three axes. Types: floating or complex; dtype, f32 without one.
     Errors: ArgumentError unless the shape has 3 to 5 axes, and no more inputs than outputs.

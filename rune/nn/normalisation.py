@@ -1,4 +1,4 @@
-"""Softmax and its kin, and normalisation over axes.
+"""Softmax and related functions, and normalisation over axes.
 
 Each is one max or mean and one sum over the same axes, the form that becomes a single kernel. Sums
 of exponentials are those of rune.scipy.special. Half types are normalised in f32 and rounded once.
@@ -112,7 +112,7 @@ def standardize(
 ) -> Array:
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
-    algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
+    algorithm: accepted without effect; the variance is always the mean squared deviation.
     Shapes: x any, kept; mean and variance broadcast to it.
     Types:  that of x and what is given together; bools and integers become floats.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.

@@ -44,7 +44,7 @@ class CellParams(NamedTuple):
 
 
 class LSTMState(NamedTuple):
-    """What an LSTM hands on: its output h and its memory c, each [*B, H].
+    """The state of an LSTM: its output h and its memory c, each [*B, H].
 
     >>> import rune, rune.nn as nn, rune.numpy as rnp
     >>> params = nn.init_cell("lstm", 3, 5, rune.random.key(0))
@@ -67,7 +67,7 @@ def init_cell(
     bias: bool = True,
     dtype: DTypeLike = "f32",
 ) -> CellParams:
-    """First parameters of a cell: uniform numbers within ±1/√hidden.
+    """Initial parameters of a cell: uniform numbers within ±1/√hidden.
 
     key: a key, or None to draw one from `with rune.random.seed(…)`.
     Shapes: those of CellParams, G = 1, 4 for "lstm", 3 for "gru". Types: `dtype`, floating.

@@ -24,12 +24,12 @@ def dropout(
     broadcast_dims: Sequence[int] = (),
     name: str | None = None,
 ) -> Array:
-    """`x` with each element 0 with probability `rate`, else divided by 1 - rate.
+    """`x` with each element set to 0 with probability `rate`, otherwise divided by 1 - rate.
 
     key:             a key, or None to draw one from `with rune.random.seed(…)`; with a `name`, one
                      that stays the same when other draws come and go.
     deterministic:   x as it is, and nothing is drawn: for evaluation.
-    broadcast_dims:  axes along which elements live and die together.
+    broadcast_dims:  axes along which elements are kept or dropped together.
     Shapes: any, kept. Types: bools and integers become floats.
     Errors: ArgumentError for a rate outside 0…1; AxisError for an axis that x does not have.
     Source: Srivastava et al. 2014, JMLR 15; the scaling during training is the "inverted" form.

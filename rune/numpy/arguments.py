@@ -77,7 +77,7 @@ def members(name: str, xs: object) -> list[Array]:
 
 
 def _is_collection(xs: object) -> TypeGuard[Iterable[Array]]:
-    """Whether `xs` has members in an order: also classes that only answer `len` and indices."""
+    """Whether `xs` has ordered members; classes that only define `len` and indexing count too."""
     is_ordered = isinstance(xs, Iterable) or hasattr(type(xs), "__getitem__")
     return isinstance(xs, Sized) and is_ordered and not isinstance(xs, str | bytes | Mapping | Set)
 
@@ -85,8 +85,8 @@ def _is_collection(xs: object) -> TypeGuard[Iterable[Array]]:
 def together(name: str, *xs: ArrayLike) -> list[Array]:
     """Arrays in the one dtype that they promote to, shapes as they are.
 
-    A number is rounded once, to that dtype: 1/3 beside f64 keeps its digits, as it would not by
-    way of `value`.
+    A number is rounded once, to that dtype: 1/3 with an f64 array keeps its digits, which it would
+    lose by way of `value`.
     Errors: ArgumentError if an argument is not an array; DtypeError where no promotion exists.
     """
     operands = same_dtype(name, *xs)
@@ -123,7 +123,10 @@ def default_inexact(name: str, x: ArrayLike) -> Array:
 
 
 def floating(name: str, x: ArrayLike) -> Any:
-    """`x` as a real array, integers and bools as floats. Errors: DtypeError for complex numbers."""
+    """`x` as a real array, with integers and bools as floats.
+
+    Errors: DtypeError for complex numbers.
+    """
     number = inexact(name, x)
     if type_of(number).dtype in dtypes.COMPLEX:
         raise DtypeError(f"{name}: cannot take {type_of(number)} (real dtype required)")
@@ -155,7 +158,7 @@ def static_int(name: str, what: str, x: Any) -> int:
 
 
 def static_count(name: str, what: str, x: object, least: int = 0) -> int:
-    """A Python integer, of numbers, rows or steps for which the machine has room.
+    """A Python integer that counts numbers, rows or steps, for which the machine has room.
 
     Errors: ArgumentError if it is not an integer or is below `least`; OutOfMemory beyond the room.
     """
@@ -169,7 +172,7 @@ def static_count(name: str, what: str, x: object, least: int = 0) -> int:
 def require_room(name: str, *shape: Size) -> None:
     """Errors: OutOfMemory where the machine has no room for 64-bit numbers of this shape.
 
-    Computations in Python or NumPy check this before they begin, since they would run for ever.
+    Computations in Python or NumPy check this first, since they would otherwise run for ever.
     """
     asked, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
     if asked > limit:
@@ -177,7 +180,7 @@ def require_room(name: str, *shape: Size) -> None:
         raise OutOfMemory(f"{name}: cannot allocate numbers of this size on the CPU ({shown}, limit {limit} B)")
 
 
-_ADDRESSES = 1 << 47  # bytes that a process can name at most
+_ADDRESSES = 1 << 47  # the most bytes that a process can address
 
 
 def static_size(name: str, what: str, x: Size) -> Size:
@@ -186,7 +189,7 @@ def static_size(name: str, what: str, x: Size) -> Size:
 
 
 def shape_of(name: str, shape: Any) -> Shape:
-    """A shape from an integer or a sequence of them; symbolic sizes pass.
+    """A shape from an integer or a sequence of integers; symbolic sizes pass through.
 
     Errors: ShapeError for a negative size, ArgumentError if an argument is not an integer.
     """
@@ -202,7 +205,7 @@ def static_ints(name: str, what: str, xs: object) -> tuple[int, ...]:
 
 
 def static_sizes(name: str, what: str, xs: object) -> tuple[Size, ...]:
-    """Like `static_ints`; symbolic sizes pass."""
+    """Like `static_ints`; symbolic sizes pass through."""
     return tuple(static_size(name, what, x) for x in entries(xs))
 
 
@@ -248,9 +251,11 @@ def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:
 
 
 def known_nonzero(x: ArrayLike) -> np.ndarray:
-    """Which elements of `x` are not 0, where its values are known: also while it is differentiated.
+    """Which elements of `x` are not 0, if its values are known; they are even while it is
+    differentiated.
 
-    Comparing drops tangents; but under `jit` it would trace constants as well, so those are read.
+    Comparing drops tangents, but under `jit` it would trace constants too, so those are read
+    directly.
     Errors: TracerArrayConversionError for other traced arrays.
     """
     return np.asarray(x != 0) if isinstance(x, Tracer) else np.asarray(x) != 0

@@ -1,7 +1,7 @@
 """Sums, products, quotients, powers, signs, extrema and rounding: elementwise with promotion.
 
-Derivatives where there is none, by convention (JAX's): |x| has 1 at 0, a tie of maximum or minimum
-shares 1/2 each, rounding and sign have 0.
+Where no derivative exists, JAX's conventions apply: that of |x| is 1 at 0, a tie in maximum or
+minimum gives each side 1/2, and that of rounding and sign is 0.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _rounding(name: str, row: Row) -> Unary:
 
 
 def _rounded(name: str, row: Row, x: ArrayLike) -> Array:
-    """Integers and bools are whole already."""
+    """Integers and bools are already whole."""
     number = value(name, x)
     return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else number
 
@@ -210,7 +210,7 @@ def _documented_rounding(function: Unary, name: str, row: Row) -> Unary:
 
 @operands_alone
 def _trunc(x: ArrayLike) -> Array:
-    """By name too, as in JAX."""
+    """Also accepted by name, as in JAX."""
     return _rounded("trunc", ROWS["trunc"], x)
 
 
@@ -279,7 +279,7 @@ rint = _unary(
 
 @tiered
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
+    """`a` rounded to `decimals` places, halves to even; only negative ones change integers.
 
     Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array or `decimals` is not an integer; DtypeError
@@ -299,7 +299,7 @@ around = round
 @tiered
 @operands_alone
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """`arr` kept within [min, max]; None leaves a side open. At a bound the derivative is 1/2.
+    """`arr` limited to [min, max]; None leaves a side open. At a bound the derivative is 1/2.
 
     Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
@@ -326,7 +326,7 @@ nextafter = real_pair("nextafter", ROWS["nextafter"])
 @tiered
 @operands_alone
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 below zero, 1 above, x2 at zero; NaN of NaN.
+    """0 below zero, 1 above, x2 at zero; NaN for NaN.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError

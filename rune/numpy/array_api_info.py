@@ -1,4 +1,4 @@
-"""What rune.numpy says of itself to the array API standard: devices, dtypes, capabilities.
+"""What rune.numpy reports to users of the array API standard: devices, dtypes, capabilities.
 
 Source: Python array API standard 2025.12, "Inspection APIs".
 """
@@ -36,7 +36,7 @@ _STANDARD: dict[str, np.dtype] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What the standard's `finfo` says of a floating dtype, in Python's numbers."""
+    """What the standard's `finfo` gives for a floating dtype, in Python numbers."""
 
     bits: int
     eps: float
@@ -47,7 +47,8 @@ class Limits:
 
 
 def limits(dtype: DTypeLike) -> Limits:
-    """The limits of a floating dtype, or of the parts of a complex one; of an array's, too.
+    """The limits of a floating dtype, or of the parts of a complex one; an array stands for its
+    dtype.
 
     Errors: DtypeError for other dtypes.
     """
@@ -72,7 +73,7 @@ class ArrayNamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What can be done outside of transformations: masks as indices, sizes from data."""
+        """What can be done outside transformations: masks as indices, sizes from data."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
@@ -93,11 +94,11 @@ class ArrayNamespaceInfo:
     ) -> dict[str, np.dtype]:
         """The dtypes of the standard that a device has, by name.
 
-        kind: one of `isdtype`, or a tuple of them; all for None.
+        kind: a kind of `isdtype`, or a tuple of them; None means all.
         """
         chosen = device_named(device) if isinstance(device, str) else device
         known = (chosen or self.default_device()).target.dtypes
-        # Of complex numbers a device computes with the parts.
+        # A device computes with the parts of complex numbers.
         wanted = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
         return {n: d for n, d in wanted.items() if real_dtype(d) in known}
 

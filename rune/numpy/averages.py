@@ -38,7 +38,7 @@ def mean(
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
     Shapes: any -> [] unless an axis is given.
-    Types:  bools and integers become floats; an integer dtype that is asked for is given.
+    Types:  bools and integers become floats, unless dtype is an integer dtype.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 
@@ -285,7 +285,7 @@ def _of_numbers(
     where: ArrayLike | None,
     mean: ArrayLike | None,
 ) -> Array:
-    """A spread of the elements that are numbers; NaN where no degree of freedom is left."""
+    """A spread of the elements that are numbers; NaN where no degrees of freedom remain."""
     x, mask = _number(name, a)
     mask = _both(mask, where)
     value = spread(x, axis, dtype, None, ddof, keepdims, where=mask, mean=mean)
@@ -331,7 +331,7 @@ def _nan_extremum(
     initial: ArrayLike | None,
     where: ArrayLike | None,
 ) -> Array:
-    """Over numbers only; NaN, or `initial`, where a slice has none."""
+    """Over numbers only; NaN, or `initial`, where a slice has no numbers."""
     refuse(name, out=out)
     x, mask = _number(name, a)
     reduce, fill = (r.max, -np.inf) if largest else (r.min, np.inf)

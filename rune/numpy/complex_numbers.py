@@ -1,6 +1,6 @@
-"""Complex numbers: parts, conjugates, angles, and tests of them. Real arrays are taken, too.
+"""Complex numbers: parts, conjugates, angles, and tests. Real arrays are accepted too.
 
-Complex numbers have no order: comparisons and extrema refuse them. Sorting goes by real parts
+Complex numbers have no order, so comparisons and extrema refuse them. Sorting compares real parts
 first.
 """
 
@@ -25,7 +25,7 @@ from rune.typing import ArrayLike
 
 
 def real(val: ArrayLike, /) -> Array:
-    """The real part; a real array itself.
+    """The real part; a real array is returned as it is.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError if an argument is not an array.
@@ -38,7 +38,7 @@ def real(val: ArrayLike, /) -> Array:
 
 
 def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part; zeros of a real array.
+    """The imaginary part; zeros for a real array.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError if an argument is not an array.
@@ -52,7 +52,7 @@ def imag(val: ArrayLike, /) -> Array:
 
 @operands_alone
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate; a real array itself.
+    """The complex conjugate; a real array is returned as it is.
 
     Shapes: any, kept. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
@@ -122,7 +122,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     >>> rnp.iscomplexobj(rnp.array([1 + 0j])), rnp.iscomplexobj(1.0)
     (True, False)
     """
-    dtype = getattr(x, "dtype", None)  # of dtype classes as well
+    dtype = getattr(x, "dtype", None)  # accepts dtype classes as well
     return (dtype if isinstance(dtype, np.dtype) else type_like("iscomplexobj", x).dtype) in dtypes.COMPLEX
 
 

@@ -1,10 +1,10 @@
-"""Functions of several operations each: of many elements, eager calls of them are one kernel.
+"""Functions of several operations: eager calls with many elements run as one kernel.
 
-Operation by operation, hypot is twenty walks through memory. Of LARGE elements or more a call is
-compiled once for its types, as under jit, and runs on all cores: one walk. The values are those of
-jit, which for functions like sin may be a few ulps from NumPy's (docs/accuracy.md).
-
-Not done: calls that watch for NaN or for bounds, and operands on devices, which take the other way.
+Operation by operation, hypot is twenty passes through memory. A call with LARGE elements or more is
+compiled once for its types, as under jit, and runs on all cores in one pass. The values are those
+of jit, which for functions like sin may be a few ulps from NumPy's (docs/accuracy.md).
+Not done: calls that check for NaN or bounds, and operands on devices; those run operation by
+operation.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rune.transforms.compile.tiers import tiered
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LARGE = 1 << 18  # elements from which compiling is made up for by the second call
+LARGE = 1 << 18  # elements from which the second call makes up for compiling
 
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` of arrays, as one kernel where an eager call has a large one and no keywords."""
+    """`function` as one kernel, where an eager call has a large array and no keywords."""
     seldom = tiered(function)
     code = function.__code__  # type: ignore[attr-defined]
     parameters = parameters_of(function)
-    takes_numbers = code.co_posonlyargcount == code.co_argcount  # else a number may be an axis
+    takes_numbers = code.co_posonlyargcount == code.co_argcount  # otherwise a number may be an axis
 
     @functools.cache
     def compiled() -> Jitted[P, R]:
@@ -50,7 +50,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
-    """Whether operands are arrays of the CPU, or numbers, one of them large, and no check is on."""
+    """Whether the operands are CPU arrays or numbers, one of them large, and no check is on."""
     sizes = [x.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
     if not sizes or max(sizes) < LARGE:
         return False

@@ -26,7 +26,7 @@ def _variables(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype
     if any(rank(x) > 2 for x in both):
         raise ShapeError(f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2 at most)")
     rows = [_rows(x, rowvar) for x in c.same_dtype(name, *both)]
-    rows = rows[:1] if type_of(rows[0]).shape[0] == 0 else rows  # as NumPy: nothing with nothing
+    rows = rows[:1] if type_of(rows[0]).shape[0] == 0 else rows  # as in NumPy: no variables, no covariances
     variables = rows[0] if len(rows) == 1 else concatenate(rows, 0)
     return variables if dtype is None else c.astype(variables, dtypes.as_dtype(dtype))
 
@@ -40,7 +40,7 @@ def _rows(x: Array, rowvar: bool) -> Array:
 def _weights(
     fweights: ArrayLike | None, aweights: ArrayLike | None, count: Size, like: ArrayLike
 ) -> tuple[Value | None, Value | None]:
-    """(weight of each observation or None, weights of importance alone or None)."""
+    """(weight of each observation or None, only the importance weights or None)."""
     real = real_dtype(type_of(like).dtype)
     product = None
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
@@ -68,7 +68,7 @@ def cov(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariance of every two variables.
+    """The covariance of every pair of variables.
 
     Shapes: m [N, K] with K observations of N variables (rowvar=False: [K, N]) -> [N, N]; one
             variable gives a scalar. `y` adds variables; weights are [K].
@@ -117,7 +117,7 @@ def _moments(x: ArrayLike, w: Value | None, importance: Value | None, ddof: int)
 
 @tiered
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
-    """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
+    """Pearson's correlation of every pair of variables, within [-1, 1]; arguments as for `cov`.
 
     NaN for a variable that does not vary.
     Shapes: as `cov`. Types: bools and integers become floats.

@@ -1,6 +1,6 @@
 """Arrays from nothing or from host data.
 
-Constants are broadcast literals and counts are iota, so that nothing large is captured when a
+Constants are broadcast literals and ranges are iota, so that nothing large is captured when a
 function is traced. Without a dtype the result is f32 or i32 (`rune.enable_x64` changes that); a
 Python scalar gives a weak rank-0 array, as in JAX. Sizes may be symbolic.
 """
@@ -45,7 +45,7 @@ def array(
 ) -> Array:
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: those of the data, with axes of size 1 in front up to ndmin.
     Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured.
     Errors: OverflowError for a Python integer out of range; ArgumentError for ragged lists.
@@ -71,9 +71,11 @@ def asarray(
     device: str | Device | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """`array` that passes arrays through. Data that another library exports by DLPack are copied.
+    """`array`, except that arrays pass through.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    Data that another library exports by DLPack are copied.
+
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: those of the data. Types: as `array`; an array keeps its own unless dtype is given.
     Errors: ArgumentError for copy=False where data has to be copied.
 
@@ -88,7 +90,7 @@ def asarray(
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """`a` as an array of its own memory.
+    """`a` as an array with its own memory.
 
     Shapes: any, kept. Types: that of `a`.
     Errors: DtypeError if an argument is not an array.
@@ -155,7 +157,7 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
     if not holds_arrays(x):
         try:
             return as_array(x, dtype)
-        except RuneError:  # a dtype, which says so itself
+        except RuneError:  # a DtypeError explains itself
             raise
         except ValueError as error:
             raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
@@ -168,7 +170,7 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
 
 def _filled(shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> Array:
     fill_dtype, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
-    # A number fills keys with itself as each of their words.
+    # A number that fills keys becomes each of their words.
     fill = literal(fill, fill_dtype) if fill_dtype in dtypes.KEYS else as_type(fill, fill_dtype, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
@@ -182,7 +184,7 @@ def zeros(
 ) -> Array:
     """Zeros.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
     Errors: ArgumentError for a size that is not an integer; ShapeError for a negative one;
             DtypeError for an unknown dtype.
@@ -204,7 +206,7 @@ def ones(
 ) -> Array:
     """Ones.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: as `zeros`. Types: f32 unless dtype is given.
     Errors: ArgumentError if `shape` is not an integer; DtypeError for an unknown dtype.
 
@@ -225,7 +227,7 @@ def empty(
 ) -> Array:
     """Zeros: memory is never left undefined.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: as `zeros`. Types: f32 unless dtype is given.
     Errors: ArgumentError if `shape` is not an integer; DtypeError for an unknown dtype.
 
@@ -244,9 +246,9 @@ def full(
     device: str | Device | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
+    """An array filled with `fill_value`, which may be an array that broadcasts to `shape`.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.
     Types:  a Python scalar without dtype gives a weak result.
     Errors: ArgumentError if an argument is not an array or `shape` is not an integer; DtypeError
@@ -287,7 +289,7 @@ def zeros_like(
 ) -> Array:
     """Zeros of the shape and dtype of `a`, unless given.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
@@ -308,7 +310,7 @@ def ones_like(
 ) -> Array:
     """Ones of the shape and dtype of `a`, unless given.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any, kept. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
 
@@ -347,9 +349,9 @@ def full_like(
     device: str | Device | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """An array like `a`, of `fill_value` everywhere.
+    """An array like `a`, filled with `fill_value`.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: that of `a` unless shape is given. Types: that of `a` unless dtype is given.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
@@ -374,9 +376,9 @@ def arange(
 ) -> Array:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: three scalars -> [ceil((stop - start) / step)].
-    Types:  without a dtype the common one of the arguments: i32 or f32 for Python's numbers.
+    Types:  without a dtype, the common one of the arguments: i32 or f32 for Python numbers.
     Errors: ConcretizationTypeError for traced bounds: the size would depend on data;
             ArgumentError for bools, complex numbers and a step of 0.
 
@@ -403,7 +405,7 @@ def _arange(start: Any, stop: Any, step: Any, out_dtype: np.dtype) -> Array:
     low, high, by = (_concrete(x) for x in (start, stop, step))
     if by == 0 or out_dtype not in dtypes.NUMERIC:
         raise ArgumentError(f"arange: cannot count by {by} in {dtypes.short(out_dtype)}")
-    exact = all(isinstance(n, int) for n in (low, high, by))  # beyond 2**53, too
+    exact = all(isinstance(n, int) for n in (low, high, by))  # also beyond 2**53
     count = max(0, -((low - high) // by) if exact else math.ceil((high - low) / by))
     is_integral = float(low).is_integer() and float(by).is_integer()
     if is_integral and (out_dtype in dtypes.INTEGER or out_dtype.itemsize >= 4):
@@ -412,7 +414,7 @@ def _arange(start: Any, stop: Any, step: Any, out_dtype: np.dtype) -> Array:
 
 
 def _concrete(x: Any) -> Any:
-    """A Python number from a rank-0 argument; traced ones raise."""
+    """A Python number from a rank-0 argument. Errors: for a traced one."""
     if isinstance(x, int | float):
         return x
     number = unrounded("arange", x)
@@ -425,7 +427,7 @@ def _concrete(x: Any) -> Any:
 def _count_to(count: Size, start: ArrayLike, step: int, dtype: np.dtype) -> Array:
     counts = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
-        by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap back
+        by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap around to the right value
         counts = ops.mul(counts, as_type(by, dtype, name="arange"))
     if isinstance(start, Dim):
         return ops.add(counts, family.size_value(start, dtype))
@@ -434,7 +436,7 @@ def _count_to(count: Size, start: ArrayLike, step: int, dtype: np.dtype) -> Arra
 
 @tiered
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
-    """Coordinate arrays of the grid that vectors span; with `sparse`, broadcastable ones.
+    """Coordinate arrays of the grid spanned by vectors; with `sparse`, broadcastable ones.
 
     Shapes: xi [N_i] -> each [N_1, N_0, N_2, …] ("xy") or [N_0, N_1, N_2, …] ("ij").
     Types:  each its own.

@@ -1,4 +1,4 @@
-"""Docstrings of functions made from a table: a sentence, the facts of their kind, an example."""
+"""Docstrings of functions made from a table: a sentence, the facts of its kind, an example."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _IMPORTS = {"rnp": "import rune.numpy as rnp", "lax": "from rune import lax"}
 
 
 def elementwise(types: str = "", refused: str = "") -> str:
-    """The lines of a docstring that hold of each function of one array's elements."""
+    """The docstring lines shared by all elementwise functions of one array."""
     return _facts("any, kept", types, refused)
 
 
 def broadcast(types: str = "", refused: str = "") -> str:
-    """The lines of a docstring that hold of each function of several arrays' elements."""
+    """The docstring lines shared by all elementwise functions of several arrays."""
     return _facts("broadcast together", types, refused, "ShapeError for shapes that do not fit")
 
 
 def alike(takes: str) -> str:
-    """The lines of a docstring that hold of each function of operands of one shape and dtype."""
+    """The docstring lines shared by all functions whose operands have one shape and dtype."""
     refused = ("DtypeError for other or unequal dtypes", "ShapeError for unequal shapes")
     return _facts("equal, or [] of Python numbers", f"all alike, {takes}", *refused)
 
@@ -45,5 +45,5 @@ def documented(function: Function, name: str, sentence: str, facts: str, example
 
 
 def documented_row(function: Function, name: str, row: Row, facts: str, namespace: str) -> Function:
-    """`function` under its name in a namespace, with what its row of the table says."""
+    """`function` under its name in a namespace, with the docstring of its row in the table."""
     return documented(function, name, row.sentence, facts, f"{namespace}.{name}({row.arguments})", row.result)

@@ -1,11 +1,11 @@
 """einsum: sums of products named by letters, as a chain of dot_general.
 
-    "…ij,…jk->…ik"      letters of an operand, an ellipsis for axes not named, letters of the result
+    "…ij,…jk->…ik"      letters of an operand, an ellipsis for unnamed axes, letters of the result
 
 Operands are contracted in pairs, along the path that NumPy's optimiser finds or left to right. In
-each step a letter that neither the result nor another operand still needs is summed: in both
-operands it is contracted, in one it is summed there, the others are batch or free axes. A letter
-twice in one operand takes the diagonal.
+each step, a letter that neither the result nor another operand still needs is summed: if both
+operands have it, it is contracted; if only one does, it is summed there. Other letters are batch or
+free axes. A letter repeated in one operand takes the diagonal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.typing import ArrayLike, DTypeLike
 
-# Axes that an ellipsis stands for get letters of their own, counted from the last.
+# The axes of an ellipsis get their own letters, counted from the last.
 _HIDDEN = [chr(0x2460 + i) for i in range(32)]
 _NO_LETTERS = {*"->.", *_HIDDEN}  # any other character names an axis, as in JAX
 
@@ -56,7 +56,7 @@ def einsum(
 ) -> Array:
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes:   as the subscripts say: "ij,jk->ik" is [I, J], [J, K] -> [I, K]; "..." broadcasts.
     Types:    promoted together.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; False contracts
@@ -92,7 +92,7 @@ def _read(name: str, subscripts: str, operands: Sequence[object], dtype: DTypeLi
 def _from_lists(arguments: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
     """The string form of einsum(x, [0, 1], y, [1, 2], [0, 2]); axes may have names of any kind.
 
-    Errors: ArgumentError for names that have no order, or are more than the letters.
+    Errors: ArgumentError for names that have no order, or more names than letters.
     """
     operands, lists = arguments[0 : len(arguments) // 2 * 2 : 2], arguments[1::2]
     terms = [listed("einsum", "the axes of an operand", axes) for axes in lists]
@@ -110,7 +110,7 @@ def _letters_of(axes: set[Hashable]) -> dict[Hashable, str]:
         ordered: list[Hashable] = sorted(axes)  # type: ignore[reportArgumentType]  # asked by trying
     except TypeError:
         raise ArgumentError(f"einsum: cannot order the axes {axes} (numbers or strings required)") from None
-    # In rising order, which is that of the result's axes where it is not given.
+    # In ascending order: that of the result's axes if no result is given.
     names = string.ascii_lowercase if len(ordered) <= 26 else "".join(sorted(string.ascii_letters))
     if len(ordered) > len(names):
         raise ArgumentError(f"einsum: cannot name {len(ordered)} axes (at most {len(names)})")
@@ -125,7 +125,7 @@ def _term_of(axes: Sequence[Hashable], letters: dict[Hashable, str]) -> str:
 
 
 def _parsed(subscripts: str, arrays: Sequence[ArrayLike]) -> tuple[list[str], str]:
-    """The letters of every operand and of the result, with letters for each ellipsis."""
+    """The letters of every operand and of the result, with ellipses replaced by letters."""
     text = subscripts.replace(" ", "")
     terms, arrow, result_term = text.partition("->")
     inputs = terms.split(",")
@@ -171,7 +171,7 @@ def _hidden(term: str, x: ArrayLike) -> str:
 
 
 def _term(x: ArrayLike, letters: str) -> Term:
-    """An operand with every letter once: repeated ones take the diagonal."""
+    """An operand with each letter once: repeated letters take the diagonal."""
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
             i = letters.index(letter)
@@ -186,7 +186,7 @@ def _term(x: ArrayLike, letters: str) -> Term:
 
 
 def _stretched(terms: Sequence[Term]) -> list[Term]:
-    """Size-1 axes beside longer ones of the same letter are dropped: they broadcast."""
+    """Without the size-1 axes that broadcast: those of a letter whose axis is longer elsewhere."""
     sizes: dict[str, Size] = {}
     for term in terms:
         for letter, size in zip(term.letters, type_of(term.array).shape, strict=True):
@@ -210,17 +210,17 @@ def _without_ones(term: Term, sizes: dict[str, Size]) -> Term:
 # --- paths ------------------------------------------------------------------------------------
 
 Path = list[tuple[int, ...]]
-FEW = 4  # operands up to which every order is tried
+FEW = 4  # up to this many operands every order is tried
 _ASCII = string.ascii_letters
-_UNKNOWN = 64  # what a symbolic size counts as when paths are compared
+_UNKNOWN = 64  # the value of a symbolic size when paths are compared
 
 
 def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: str = "auto") -> tuple[list[Array], str]:
     """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
 
-    Shapes:   of the operands as for `einsum` -> a list of tuples, and a text.
+    Shapes:   operands as for `einsum` -> a list of tuples, and a text.
     optimize: "auto" tries every order of up to 4 operands and is greedy beyond; "optimal",
-              "greedy", True, False or a path say otherwise.
+              "greedy", True, False or a path choose otherwise.
     Errors:   as `einsum`.
 
     >>> import rune.numpy as rnp
@@ -279,7 +279,7 @@ def _contracted(terms: list[Term], output: str, path: Sequence[tuple[int, ...]])
 
 
 def _summed(term: Term, needed: str) -> Term:
-    """The term with the letters that nothing needs summed away."""
+    """The term, with the letters that nothing needs summed out."""
     axes = tuple(i for i, k in enumerate(term.letters) if k not in needed)
     if not axes:
         return term
@@ -289,7 +289,7 @@ def _summed(term: Term, needed: str) -> Term:
 
 
 def _product(x: Term, y: Term, needed: str) -> Term:
-    """Two terms as one: letters of both that nothing else needs are contracted."""
+    """Two terms combined: letters of both that nothing else needs are contracted."""
     x, y = _summed(x, needed + y.letters), _summed(y, needed + x.letters)
     shared = [k for k in x.letters if k in y.letters]
     contracted = [k for k in shared if k not in needed]
@@ -303,7 +303,7 @@ def _product(x: Term, y: Term, needed: str) -> Term:
 
 
 def _multiplied(x: Term, y: Term) -> Term:
-    """An elementwise product, every operand spread over all letters."""
+    """An elementwise product, with every operand broadcast over all letters."""
     letters = x.letters + "".join(k for k in y.letters if k not in x.letters)
     return Term(apply(ops.mul, _spread(x, letters), _spread(y, letters)), letters)
 

@@ -5,12 +5,13 @@
     hfft ihfft      of Hermitian signals, whose spectrum is real
     fftfreq rfftfreq  fftshift ifftshift      the frequencies, and zero in the middle
 
-Dtypes keep their width: f32 and c64 give f32 and c64, f64 and c128 their like; narrower floats
+Dtypes keep their width: f32 and c64 give f32 or c64, f64 and c128 give f64 or c128; narrower floats
 count as f32, integers as their default float. Any length is transformed in O(n log n). `norm` says
-what a transform of n numbers is divided by: "backward", forwards nothing and backwards n;
-"forward", the other way round; "ortho", both times sqrt(n).
+what a transform of n numbers is divided by: "backward" divides only the inverse, by n; "forward"
+only the forward transform; "ortho" both, by sqrt(n).
 
-Every transform is one primitive: linear, so it is its own derivative, and batched by its axes.
+Every transform is one primitive: it is linear, hence its own derivative, and is batched by its
+axes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = 
     Shapes: a [*A, N, *B] -> [*A, n, *B].
     Types:  c128 for c128, f64 and 64-bit integers, c64 for all others.
     Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
-    n:      the length: `a` is cut or padded with zeros at its end; by default what it has.
+    n:      the length: `a` is cut or zero-padded at its end; by default its own length.
     Errors: ShapeError for no elements and for n < 1, AxisError, ArgumentError for another `norm`.
     Source: Stockham's mixed-radix and Bluestein's algorithms (rune.ops.fourier).
 
@@ -93,7 +94,7 @@ def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
 def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
-    What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
+    Imaginary parts at 0 and n/2, which a spectrum of real numbers cannot have, are ignored.
     Shapes: a [*A, m, *B] -> [*A, n, *B], n by default 2(m - 1).
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError if an argument is not an array, `norm` is unknown or `n` is not an
@@ -146,8 +147,8 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
 def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform along several axes.
 
-    Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
-    s:      the length along each of `axes`; -1 keeps what there is.
+    Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
+    s:      the length along each of `axes`; -1 keeps the present one.
     axes:   by default all, or the last len(s).
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -163,7 +164,7 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
 def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
-    Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
+    Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -179,7 +180,7 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes; the last one is halved.
 
-    Shapes: any, kept but for the lengths that `s` gives; the last one m becomes m//2 + 1.
+    Shapes: any, kept except for the lengths that `s` gives; the last one m becomes m//2 + 1.
     Types:  as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.
@@ -196,7 +197,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
-    Shapes: any, kept but for the lengths that `s` gives, by default 2(m - 1) at the last axis.
+    Shapes: any, kept except for the lengths that `s` gives, by default 2(m - 1) at the last axis.
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; AxisError for an axis
             out of range.
@@ -286,7 +287,7 @@ def _two(name: str, axes: Any) -> Any:
 def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str | None) -> Array:
     if n is None:
         return _along(name, kind, a, None, (axis,), norm)
-    if n == -1:  # which keeps what there is, of several axes
+    if n == -1:  # with several axes, -1 keeps the present length
         raise ShapeError(f"{name}: cannot transform {type_of(value(name, a))} (length -1)")
     return _along(name, kind, a, (n,), (axis,), norm)
 
@@ -309,7 +310,7 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
 
 
 def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Array:
-    """irfft to a length that may be odd or not: the doubled half, transformed among zeros."""
+    """irfft to a length of unknown parity: half the spectrum, doubled, zero-padded, transformed."""
     full = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
     return c.real(ops.fft(full, kind="ifft", axes=axes, odd=False))
 
@@ -322,7 +323,7 @@ def checked_norm(name: str, norm: str | None) -> str:
 
 
 def swapped_norm(norm: str) -> str:
-    """The norm that does forwards what this one does backwards."""
+    """The norm that scales the forward transform as this one scales the inverse."""
     return _SWAPPED[norm]
 
 
@@ -375,7 +376,7 @@ def _resized(x: ArrayLike, sizes: dict[int, Size]) -> ArrayLike:
 
 
 def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> ArrayLike:
-    """y as the primitive gives it, divided backwards alone, scaled to `norm`."""
+    """y as the primitive gives it, with only the inverse divided, scaled to `norm`."""
     if norm == "backward":
         return y
     backwards = kind in _INVERSE
@@ -440,7 +441,7 @@ def _frequencies(k: ArrayLike, n: Size, d: Any, dtype: DTypeLike | None, device:
 
 
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """The frequency 0 moved from the beginning of the axes to their middle, n//2.
+    """Frequency 0 moved from the beginning of the axes to their middle, n//2.
 
     axes: an axis or several; by default all.
     Shapes: any, kept. Types: that of `x`.

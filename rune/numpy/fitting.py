@@ -89,7 +89,7 @@ def polyfit(
 
     Shapes: [M], [M] or [M, K] -> [deg + 1] or [deg + 1, K].
     Types:  bools and integers become floats, promoted together.
-    rcond:  singular values below this part of the largest count as zero; by default M eps.
+    rcond:  singular values below this fraction of the largest count as zero; by default M eps.
     w:      weights of the residuals.
     full:   the result is (p, residuals, rank, singular values, rcond).
     cov:    the result is (p, its covariance), scaled by the residuals unless "unscaled".

@@ -1,7 +1,7 @@
-"""Floats taken apart into a fraction and a power of two, and put together again: exactly.
+"""Floats split into a fraction and a power of two, and put together again, exactly.
 
-A float is sign, exponent field and fraction field; a power of two is made by writing its exponent
-field. So nothing here rounds, save a result too small to be a normal number.
+A float is a sign, an exponent field and a fraction field; a power of two is made by writing its
+exponent field. So nothing here rounds, except a result too small to be a normal number.
 
 Source: IEEE 754-2019, section 3.4 (binary interchange formats).
 """
@@ -112,9 +112,9 @@ def _power_of_two(exponent: ArrayLike, like: ArrayLike, layout: _Layout) -> Arra
 
 @composite
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance from x to the next number away from 0, with the sign of x; NaN of infinities.
+    """The distance from x to the next number away from 0, with the sign of x; NaN for infinities.
 
-    Of f16 it is that to the next larger number, as NumPy has it.
+    For f16 it is the distance to the next larger number, as in NumPy.
 
     Shapes: any, kept. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.

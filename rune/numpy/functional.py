@@ -1,7 +1,7 @@
 """Functions of functions: over slices, over indices, by cases, and lifted to whole arrays.
 
-What NumPy does by a Python loop is done by `vmap`, so a function is traced once, and everything
-here can be compiled and differentiated.
+Where NumPy loops in Python, these use `vmap`, so a function is traced once, and everything here can
+be compiled and differentiated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Function = Callable[..., Any]
 
 
 def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: object, **kwargs: object) -> Array:
-    """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
+    """func1d(slice, *args, **kwargs) for every slice along an axis; its results replace the slices.
 
     Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
@@ -54,9 +54,9 @@ def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: object,
 
 
 def apply_over_axes(func: Function, a: ArrayLike, axes: Axis) -> Array:
-    """func(a, axis) for one axis after the other; axes that func removes are restored.
+    """func(a, axis) for one axis after another; axes that func removes are restored.
 
-    Shapes: any -> the same rank; the sizes of `axes` are those func leaves, or 1.
+    Shapes: any -> the same rank; the sizes of `axes` are those that func gives, or 1.
     Types:  those that func gives.
     Errors: ShapeError when a result has another rank.
 
@@ -102,10 +102,10 @@ def piecewise(
     *args: object,
     **kw: object,
 ) -> Array:
-    """For each element the function (or number) of the last condition that holds; else 0.
+    """For each element, the function (or number) of the last condition that holds; otherwise 0.
 
-    One function more than conditions is for where none holds. All functions are evaluated
-    everywhere; where a function is not chosen it has no derivative, not even a NaN.
+    One more function than conditions is used where none holds. All functions are evaluated
+    everywhere; where a function is not chosen it contributes no derivative, not even a NaN.
 
     Shapes: x [*A], conditions that broadcast to it -> [*A]. Types: as x.
     Errors: ArgumentError when the counts do not fit.
@@ -147,7 +147,7 @@ def _zero(x: ArrayLike) -> Value:
 
 
 def _on(function: object, x: ArrayLike, chosen: ArrayLike, args: tuple, kw: dict) -> Array:
-    """A function of the chosen elements; the others are constants to it."""
+    """A function of the chosen elements; the others are constants for it."""
     dtype = type_of(x).dtype
     if not callable(function):
         return c.astype(value("piecewise", function), dtype)
@@ -165,13 +165,13 @@ _SIGNATURE = re.compile(rf"{_NAMES}(?:\s*,\s*{_NAMES})*")
 def vectorize(
     pyfunc: Function, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Function:
-    """A function that broadcasts one of scalars, or of the core shapes that a signature names.
+    """A function that broadcasts a function of scalars, or of the core shapes in a signature.
 
     Shapes:    core shapes by the signature, [] without one; the axes before them broadcast.
     Types:     those that the function gives.
     signature: like "(n,m),(m)->(n)", as of NumPy's generalised ufuncs.
     excluded:  positions and names of arguments that are passed on as they are.
-    Errors:    ShapeError when core sizes disagree; ArgumentError for a signature that is none.
+    Errors:    ShapeError when core sizes disagree; ArgumentError for an invalid signature.
 
     >>> import rune.numpy as rnp
     >>> lengths = rnp.vectorize(lambda v: (v @ v) ** 0.5, signature="(n)->()")
@@ -226,7 +226,7 @@ def _mapped(function: Function, arrays: list[Array], cores: Cores, outs: Cores |
 
 
 def _loop_shape(x: ArrayLike, core: tuple[str, ...], sizes: dict[str, object]) -> Shape:
-    """The axes in front of the core ones, whose sizes are noted by name."""
+    """The axes in front of the core axes; the sizes of the core axes are recorded by name."""
     shape = type_of(x).shape
     if len(shape) < len(core):
         raise ShapeError(f"vectorize: cannot use {type_of(x)} for ({','.join(core)})")
@@ -264,7 +264,7 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, object], *
 
 
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
-    """A ufunc of a function of scalars, which is broadcast over arrays.
+    """A ufunc from a function of scalars, which is broadcast over arrays.
 
     Shapes: arguments broadcast together. Types: those that func gives.
     Errors: ArgumentError for no arguments or no results.

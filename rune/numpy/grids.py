@@ -1,4 +1,4 @@
-"""Positions: of grids, of diagonals and triangles, flat and by axis; and the index tricks.
+"""Positions: in grids, on diagonals and in triangles, flat and by axis; and the index tricks.
 
 `mgrid`, `ogrid`, `r_`, `c_`, `s_` and `index_exp` are objects to be indexed, as in NumPy.
 """
@@ -48,7 +48,7 @@ def indices(dimensions: object, dtype: DTypeLike | None = None, *, sparse: Liter
 @overload
 def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = False) -> Any: ...
 def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]:
-    """The position along each axis, of every element of an array of a shape.
+    """The position along each axis of every element of an array of a shape.
 
     Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.
     Types:  i32 unless dtype is given.
@@ -74,9 +74,10 @@ def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = F
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors as index arrays of a grid: x[ix_(rows, columns)] is the block they name.
+    """Vectors as index arrays of a grid: x[ix_(rows, columns)] is the block they select.
 
-    Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector names its places.
+    Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector stands for its
+            true positions.
     Types:  each its own; i32 for bools.
     Errors: ShapeError unless every argument has rank 1.
 
@@ -184,7 +185,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: object = 0, *, size: 
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """A copy with `val` on the diagonal, repeated as needed; `wrap` goes on below a tall matrix.
+    """A copy with `val` on the diagonal, repeated as needed; `wrap` continues below a tall matrix.
 
     Shapes: a [M, N] or [N, N, …], val any -> that of `a`. Types: that of `a`.
     Errors: ArgumentError unless inplace=False; ShapeError below rank 2 or for unequal sizes above.
@@ -220,7 +221,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 @tiered
 def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> tuple[Array, ...]:
-    """The position along each axis that a flat position means; clipped to the array.
+    """The position along each axis of a flat position; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
     Shapes: any, kept by each result. Types: that of `indices`, small ones as i32.
@@ -260,8 +261,8 @@ def ravel_multi_index(
     """The flat position of the positions along each axis.
 
     Shapes: positions broadcast together. Types: integers, promoted together, or in `dtype`.
-    mode:   "clip" (the default, since compiled programs raise nothing) or "wrap", or one an axis;
-            "raise" is for concrete positions. order: "C" or "F".
+    mode:   "clip" (the default, since compiled programs cannot raise) or "wrap", or one for each
+            axis; "raise" is for concrete positions. order: "C" or "F".
     Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
 
     >>> import rune.numpy as rnp
@@ -322,7 +323,7 @@ def _counted(name: str, part: object) -> Array:
 
 
 class _Grid:
-    """mgrid (dense) and ogrid (sparse): coordinates of the grid that slices span.
+    """mgrid (dense) and ogrid (sparse): coordinates of the grid spanned by slices.
 
     Shapes: one slice -> [N]; K in a tuple -> dense [K, N1, …, NK], sparse K of [1, Nk, 1].
     Types:  i32 for integers, f32 for floats and numbers of points.
@@ -352,8 +353,8 @@ class _Grid:
 class _Joined:
     """r_ and c_: arrays, numbers and slices joined along an axis.
 
-    A string first is NumPy's directive, "axis", "axis,rank" or "axis,rank,place of the new axes".
-    Shapes: rows [N] and numbers -> r_ [their sum], c_ [N, how many]. Types: promoted.
+    A leading string is NumPy's directive: "axis", "axis,rank" or "axis,rank,place of the new axes".
+    Shapes: rows [N] and numbers -> r_ [total length], c_ [N, number of parts]. Types: promoted.
     Errors: ArgumentError for another string; ShapeError for parts that do not fit.
 
     >>> import rune.numpy as rnp
@@ -399,7 +400,7 @@ class _Joined:
 
 
 class _Index:
-    """s_ and index_exp: the index itself, to be kept and used later. Errors: none.
+    """s_ and index_exp: the index itself, to be stored and used later. Errors: none.
 
     >>> import rune.numpy as rnp
     >>> rnp.s_[1:], rnp.index_exp[0], rnp.arange(3)[rnp.s_[1:]].shape

@@ -1,8 +1,8 @@
 """Counting: into bins, of integers, and into grids of several dimensions.
 
-A value belongs to the bin whose left edge is the last one that does not exceed it; the right-most
-bin holds its right edge too. Counts are floats where the values are, integers otherwise; weights
-are summed in their dtype. Edges that are computed follow the data, also under jit.
+A value belongs to the bin whose left edge is the last one not exceeding it; the rightmost bin
+includes its right edge. Counts are floats where the values are, integers otherwise; weights are
+summed in their dtype. Computed edges depend on the data, under jit too.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 @tiered
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin of each value: how many edges it has reached.
+    """The bin number of each value: how many edges it has reached.
 
     Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend. Types: i32.
-    right:  an edge belongs to the bin on its left.
+    right:  whether an edge belongs to the bin on its left.
     Errors: ShapeError unless bins has one axis.
 
     >>> import rune.numpy as rnp
@@ -56,7 +56,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         return fit(value("digitize", np.zeros((), o.place_dtype(0))), type_of(wanted).shape)
     ascends = edges[-1] >= edges[0]
     number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
-    # With descending edges, a value has reached those that the search in reversed order has not.
+    # With descending edges, a value has reached those that a search in reversed order has not.
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
@@ -70,9 +70,10 @@ def bincount(
 ) -> Array:
     """How often each of 0, 1, 2, … occurs, or the sum of its weights.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
-    Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
-            at least minlength. With it, larger values are left out. Negative ones count as 0.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
+    Shapes: x [N] of integers -> [length]; without length, as long as the largest value requires,
+            and at least minlength. With length, larger values are left out. Negative values count
+            as 0.
     Types:  x integers or bools -> i32, or that of the weights.
     Errors: DtypeError for values that are not integers; ShapeError unless x has one axis;
             TracerArrayConversionError for a traced x without length.
@@ -111,14 +112,14 @@ def _weights(name: str, weights: ArrayLike | None, shape: tuple, dtype: np.dtype
 
 
 def histogram_bin_edges(a: ArrayLike, bins: object = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
-    """The edges of a histogram's bins: those given, or `bins` equal ones over the range.
+    """The edges of a histogram's bins: those given, or those of `bins` equal bins over the range.
 
     Shapes: a any -> [bins + 1], or that of the edges given.
-    Types:  that of `a`, bools and integers as floats; edges that are given keep theirs.
+    Types:  that of `a`, bools and integers as floats; given edges keep their own.
     bins:   a number, edges [N+1] in order, or the name of one of NumPy's rules ("auto", …), for
             which the values must be concrete.
-    range:  (low, high); from the least to the largest element for None.
-    Errors: ArgumentError for a number below 1, no edges, a range that is none or descends.
+    range:  (low, high); None means from the least to the largest element.
+    Errors: ArgumentError for a number below 1, no edges, and a range that is invalid or descends.
 
     >>> import rune.numpy as rnp
     >>> rnp.histogram_bin_edges(rnp.array([0.0, 2.0]), bins=2)
@@ -153,7 +154,7 @@ def _equal_bins(low: ArrayLike, high: ArrayLike, count: int) -> Array:
 
 
 def _limits(x: ArrayLike, range: object) -> tuple[Array, Array]:
-    """The first and the last edge: apart by 1 where all values are one."""
+    """The first and the last edge, 1 apart if all values are equal."""
     dtype = type_of(x).dtype
     if range is None:
         empty = c.size_of(x) == 0
@@ -179,7 +180,7 @@ def _given_limits(range: object, dtype: np.dtype) -> list[Array]:
 
 
 def _bins_of(x: ArrayLike, edges: Array) -> Array:
-    """The number of each value's bin, -1 outside all of them."""
+    """The bin number of each value, -1 outside all bins."""
     values, edges = c.same_dtype("histogram", x, edges)
     count = type_of(edges).shape[0] - 1
     bins = ops.cast(o.searchsorted(edges, values, "right"), dtypes.i32)
@@ -193,7 +194,7 @@ def _bins_of(x: ArrayLike, edges: Array) -> Array:
 def histogram(
     a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Array, Array]:
-    """(how many elements are in each bin, the bins' edges).
+    """(number of elements in each bin, edges of the bins).
 
     Shapes: a any -> [N], [N+1]. Arguments: bins and range as for `histogram_bin_edges`.
     Types:  counts are floats where the elements are; sums of weights have their dtype.
@@ -221,9 +222,9 @@ def _count_dtype(x: ArrayLike) -> np.dtype:
 
 
 def _summed(counted: ArrayLike, places: ArrayLike, count: Size) -> Array:
-    """What each of `count` places is given; -1 is none of them.
+    """The sum that each of `count` places gets; -1 is outside of them.
 
-    A segment more takes what is outside, so that no index is out of bounds.
+    One extra segment takes what is outside, so that no index is out of bounds.
     """
     outside = ops.lt(places, constant(0, places))
     sums = segment_sum(
@@ -240,7 +241,7 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """(how many points are in each cell, the edges along x, those along y).
+    """(number of points in each cell, edges along x, edges along y).
 
     Shapes: x and y [N] -> [A, B], [A+1], [B+1]. Types: as `histogramdd`.
     bins:   a number or edges for both, or one of these for each.
@@ -271,12 +272,12 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """(how many points are in each cell, the edges along each axis).
+    """(number of points in each cell, edges along each axis).
 
     Shapes: sample [N, D], or D arrays [N] -> [B1, …, BD], D edges. Types: as `histogram`.
     bins:   a number for all axes, or a number or edges for each.
     range:  None, or for each axis None or (low, high).
-    Errors: ArgumentError where there are not D of these; ShapeError for a sample of another rank.
+    Errors: ArgumentError unless there are D of these; ShapeError for a sample of another rank.
 
     >>> import rune.numpy as rnp
     >>> counts, edges = rnp.histogramdd(rnp.array([[0.0, 0.0], [1.0, 2.0]]), bins=2)

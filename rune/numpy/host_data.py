@@ -1,7 +1,7 @@
 """Arrays from and to other data: bytes, text, iterators and files.
 
-Files are of NumPy's own formats (.npy, .npz, text), with nothing pickled. What those cannot name
-(bf16, fp8, int4) is refused, never stored as bare bytes.
+Files have NumPy's own formats (.npy, .npz, text), and nothing is pickled. Dtypes that those cannot
+name (bf16, fp8, int4) are refused, never stored as bare bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def _made(data: np.ndarray, dtype: DTypeLike) -> Array:
-    """Host data as an array; the given dtype is kept, else 64 bits become 32."""
+    """Host data as an array; an explicit dtype is kept, otherwise 64 bits become 32."""
     return as_array(data, None if dtype is None else dtypes.available(dtypes.named(dtype)))
 
 
@@ -35,8 +35,8 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     """The bytes of a buffer as numbers of a dtype; copied.
 
     Shapes: bytes -> [N]. Types: f32 unless dtype is given.
-    offset, count: bytes left out in front, and how many numbers (-1: all).
-    Errors: ArgumentError when the bytes do not make whole numbers.
+    offset, count: bytes to skip in front, and how many numbers (-1: all).
+    Errors: ArgumentError when the bytes do not divide into numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.frombuffer(b"abc", "uint8")
@@ -67,7 +67,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """The numbers in a text, which `sep` separates.
+    """The numbers in a text, separated by `sep`.
 
     Shapes: N numbers -> [N]. Types: f32 unless dtype is given.
     Errors: ArgumentError for text that is not a number.
@@ -106,9 +106,9 @@ def fromfile(file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = ""
 
 
 def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Array:
-    """The numbers of a text file by rows; options as of NumPy's function.
+    """The numbers of a text file by rows; options as for NumPy's function.
 
-    Shapes: N lines of M numbers -> [N, M]; sizes of 1 go, down to `ndmin` axes.
+    Shapes: N lines of M numbers -> [N, M]; axes of size 1 are removed, down to `ndmin` axes.
     Types:  f32 unless dtype is given.
     Errors: DtypeError for an unknown dtype.
 
@@ -122,9 +122,9 @@ def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Array:
 
 
 def savetxt(fname: Any, X: ArrayLike, *args: Any, **options: object) -> None:
-    """A vector or matrix as text; options as of NumPy's function.
+    """Write a vector or matrix as text; options as for NumPy's function.
 
-    Shapes: X [N], one number a line, or [N, M].
+    Shapes: X [N], one number per line, or [N, M].
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp, io
@@ -137,9 +137,9 @@ def savetxt(fname: Any, X: ArrayLike, *args: Any, **options: object) -> None:
 
 
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
-    """An array as a .npy file.
+    """Write an array to a .npy file.
 
-    allow_pickle: either way nothing is pickled, since there are no arrays of objects.
+    allow_pickle: nothing is pickled either way, since there are no arrays of objects.
     Shapes: any, stored. Types: stored.
     Errors: DtypeError for dtypes that the format does not know (bf16, fp8, int4).
 
@@ -154,7 +154,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
 
 def savez(file: Any, *args: Any, **kwds: Any) -> None:
-    """Several arrays as one .npz file, by the names given or arr_0, arr_1, ...
+    """Write several arrays to one .npz file, under the names given or arr_0, arr_1, ...
 
     Shapes: any, stored. Types: stored.
     Errors: as `save`.
@@ -214,8 +214,8 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
     """The array of a .npy file, or a dict of the arrays of a .npz file.
 
     Shapes: as stored. Types: as stored.
-    Errors: OSError for a file that cannot be read; ArgumentError for one that is damaged, and for
-            one of Python objects: nothing is unpickled.
+    Errors: OSError for a file that cannot be read; ArgumentError for a damaged file, and for one of
+            Python objects: nothing is unpickled.
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -235,15 +235,15 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | None = None) -> Array:
-    """An array of another library, by DLPack; its memory is shared on the CPU and on CUDA.
+    """An array from another library, by DLPack; its memory is shared on the CPU and on CUDA.
 
     Shapes: any, kept. Types: that of `x`.
-    x:      anything with __dlpack__ and __dlpack_device__. What it holds must not change after
-            this, since arrays are immutable.
-    device: where the array is to be; where x is, by default.
+    x:      anything with __dlpack__ and __dlpack_device__. Its contents must not change afterwards,
+            since arrays are immutable.
+    device: where the array should be; by default where x is.
     copy:   True always copies, False never.
     Errors: ArgumentError if x has no such methods, or where copy=False cannot be kept;
-            DeviceError for memory of devices that rune lacks, and for CUDA's if it is not dense.
+            memory of devices that rune does not have, and for CUDA memory that is not dense.
 
     >>> import numpy as np, rune.numpy as rnp
     >>> rnp.from_dlpack(np.arange(3, dtype="f4"))
@@ -271,12 +271,12 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
 
 
 def _cuda_device(number: int) -> Device | None:
-    """The device of this number, if it is one of rune's."""
+    """The device with this number, if rune has it."""
     return next((d for d in devices() if d.name == f"cuda:{number}"), None)
 
 
 def _on_cuda(x: Array, device: Device, copy: bool) -> Array:
-    """What another library has on a device, read there behind what its own stream writes."""
+    """An array of another library on a device, read after the writes of its own stream."""
     backend = device.backend
     assert isinstance(backend, SharesMemory)
     memory, loan = dlpack.borrow(_capsule(x, stream=backend.reader()))
@@ -291,7 +291,7 @@ def _on_cuda(x: Array, device: Device, copy: bool) -> Array:
 
 
 def _capsule(x: Array, stream: int | None = None) -> object:
-    """Of version 1 where the library knows that, for a stream that is to wait for it."""
+    """A capsule, of version 1 where the library supports it, for a stream that will wait for it."""
     try:
         return x.__dlpack__(stream=stream, max_version=dlpack.VERSION)
     except TypeError:

@@ -1,8 +1,8 @@
 """Reading and writing by computed positions: take, put, and the same along an axis.
 
-Positions out of bounds follow `mode`: "fill" (the default; "drop") reads NaN, the smallest signed,
-the largest unsigned integer or True, and writes nothing; "clip" and "wrap" name another element.
-Negative positions count from the end, except in the "clip" of take and put.
+Positions out of bounds follow `mode`: "fill" (the default; also "drop") reads NaN, the smallest
+signed or largest unsigned integer, or True, and writes nothing; "clip" and "wrap" select another
+element. Negative positions count from the end, except in the "clip" of take and put.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _mode(name: str, mode: str | None) -> str:
     if mode not in (None, *_MODES):
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
     if mode is None and config.current().check_bounds:
-        return "promise_in_bounds"  # so that the check sees what leaves the array
+        return "promise_in_bounds"  # so that the check sees positions outside the array
     return "fill" if mode in (None, "drop") else mode
 
 
@@ -59,13 +59,13 @@ def _positions(name: str, indices: ArrayLike, size: Size, mode: str) -> Array:
 
 
 def _index_array(name: str, indices: ArrayLike) -> ArrayLike:
-    """Indices as an array; NumPy's of 64 bits stay so until the size of the axis narrows them."""
+    """Indices as an array; 64-bit NumPy data keep their width until the axis size narrows it."""
     is_wide = isinstance(indices, np.ndarray) and indices.dtype in (dtypes.i64, dtypes.u64)
     return indices if is_wide else value(name, indices)
 
 
 def _of_mode(mode: str) -> Callable[[Any, Size], Any]:
-    """What a mode makes of positions along an axis."""
+    """Positions along an axis, as a mode changes them."""
     return {"wrap": modulo, "clip": signed}.get(mode, from_end)
 
 
@@ -88,8 +88,8 @@ def take(
 
     Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B]. Types: that of `a`.
     Errors: DtypeError for indices that are not integers, AxisError when taking elements
-            from an axis of size 0. The two promises about the indices only
-            allow a faster program; they are not needed.
+            from an axis of size 0. `unique_indices` and `indices_are_sorted` only allow a faster
+            program.
 
     >>> import rune.numpy as rnp
     >>> rnp.take(rnp.array([10.0, 20.0]), rnp.array([1, -2, 5]))
@@ -159,7 +159,8 @@ def take_along_axis(
 ) -> Array:
     """For every place of `indices`, the element at that position along `axis`.
 
-    wrap_negative_indices: whether a negative position counts from the end, or is out of bounds.
+    wrap_negative_indices: whether a negative position counts from the end; otherwise it is out of
+                           bounds.
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
     Types:  that of `arr`.
     Errors: ShapeError where the ranks differ; DtypeError for indices that are not integers.
@@ -183,7 +184,8 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """A copy with `values` at the positions `indices` along `axis`; of duplicates the last stays.
+    """A copy with `values` at the positions `indices` along `axis`; of duplicates the last one
+    wins.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> arr's; other axes broadcast, as do values.
     Types:  that of `arr`.
@@ -211,7 +213,7 @@ def _along(
     if rank(places) != rank(x):
         index_type = type_of(value(name, indices))
         raise ShapeError(f"{name}: cannot index {type_of(x)} by {index_type} (ranks differ)")
-    counted = "wrap" if kind == "wrap" else "fill" if from_the_end else "clip"  # from the end also where clipped
+    counted = "wrap" if kind == "wrap" else "fill" if from_the_end else "clip"  # clipping counts from the end
     places = _positions(name, places, type_of(x).shape[at], counted)
     x, places = _others_broadcast(name, x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)

@@ -1,7 +1,7 @@
-"""Elements taken out, put in and chosen between: delete, insert, resize, choose, compress, block.
+"""Elements removed, inserted and chosen: delete, insert, resize, choose, compress, block.
 
-Where elements are is known while tracing: positions are Python integers, slices or concrete
-arrays, as the shape of the result depends on them.
+Positions must be known while tracing, since the shape of the result depends on them: they are
+Python integers, slices or concrete arrays.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis
 
-SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
+SLICES = 16  # the most parts that are joined; where there would be more, elements are gathered
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:
@@ -77,12 +77,12 @@ def _places(name: str, where: object, size: int, end: int) -> np.ndarray:
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
-    """`arr` without the slices at some positions; flattened first for axis None.
+    """`arr` without the slices at the positions `obj`; flattened first for axis None.
 
     Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
     obj:    an integer, a slice, a list, a mask or a concrete array.
-    assume_unique_indices: no position of an array is there twice, so that it may be traced; those
-            out of bounds are then not looked at.
+    assume_unique_indices: promise that no position occurs twice, so that obj may be traced;
+            positions out of bounds are then ignored.
     Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
     >>> import rune.numpy as rnp
@@ -104,10 +104,10 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """`arr` with values put in before some positions; flattened first for axis None.
+    """`arr` with values inserted before the positions `obj`; flattened first for axis None.
 
     obj:    an integer, a slice, a list, a mask or a concrete array; size itself is the end.
-    Shapes: values broadcast to the slices that are put in. Types: that of `arr`.
+    Shapes: values broadcast to the inserted slices. Types: that of `arr`.
     Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
     >>> import rune.numpy as rnp
@@ -129,13 +129,13 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         place = int(places[0])
         sides = cut_out(x, at, 0, place), cut_out(x, at, place, size)
         return ops.concatenate(sides[0], c.astype(new, type_of(x).dtype), sides[1], axis=at)
-    # Old slice i stands behind all new ones whose position is i or less.
+    # Old slice i comes after all new slices whose position is i or less.
     order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable").astype(np.int32)
     return take(concatenate([new, x], at), order, at) if len(order) else x
 
 
 def _one_place(values: ArrayLike, x: ArrayLike, at: int, single: bool) -> Any:
-    """All values go to one position; for an integer, NumPy's, their first axis is put in."""
+    """All values go to one position; for an integer, as in NumPy, along their first axis."""
     if rank(values) == 0:
         values = c.expand_dims(values, tuple(range(rank(x))))
     elif single and rank(values) <= rank(x):
@@ -153,7 +153,7 @@ def _with_size(shape: tuple, axis: int, size: Size) -> tuple:
 
 @tiered
 def resize(a: ArrayLike, new_shape: object) -> Array:
-    """Another shape of any size: the elements repeated from the start, or the first of them.
+    """The elements in another shape of any size, repeated from the start or cut off.
 
     Shapes: any -> new_shape. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
@@ -209,10 +209,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
 
 @tiered
 def choose(a: ArrayLike, choices: object, out: None = None, mode: str = "clip") -> Array:
-    """For each element i of `a`, the element there of the i-th choice.
+    """For each element i of `a`, the element of the i-th choice at the same place.
 
     Shapes: `a` and the choices broadcast together. Types: choices promoted together.
-    mode:   "clip" (the default, since compiled programs raise nothing), "wrap", or "raise" for
+    mode:   "clip" (the default, since compiled programs cannot raise), "wrap", or "raise" for
             concrete numbers.
     Errors: ArgumentError for no choices, another mode, or a number out of bounds with "raise".
 
@@ -253,9 +253,9 @@ def _in_range(x: Value, count: int, mode: str) -> Value:
 
 @tiered
 def block(arrays: object) -> Array:
-    """An array put together from nested lists: the innermost side by side, along the last axis.
+    """An array assembled from nested lists: the innermost are joined along the last axis.
 
-    Shapes: in each list equal, but along its axis; lower ranks get axes of size 1 in front.
+    Shapes: equal within each list, except along its axis; lower ranks get axes of size 1 in front.
     Types:  promoted together.
     Errors: ArgumentError for an empty list, or lists of different depth.
 
@@ -297,8 +297,8 @@ def _blocked(part: Any, depth: int, ndim: int) -> Array:
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of the flattened array where the flattened condition is nonzero.
 
-    Shapes: condition and arr any -> [K], or [size]; what a traced condition says of
-            elements beyond `arr` is not looked at.
+    Shapes: condition and arr any -> [K], or [size]; a traced condition is ignored beyond the
+            elements of `arr`.
     Types:  that of `arr`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
     Errors: ConcretizationTypeError for a traced condition without `size`; AxisError where a
@@ -356,7 +356,7 @@ def compress(
 
 
 def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) -> Array:
-    """The first `size` slices where truth holds: each goes to the place that its count names."""
+    """The first `size` slices where truth holds: each goes to the place of its running count."""
     x = c.transpose(x, (at, *(i for i in range(rank(x)) if i != at)))
     x = x[: type_of(truth).shape[0]]
     ones = ops.cast(truth, dtypes.i32)
@@ -373,7 +373,7 @@ def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
-    Shapes: arr any, mask of as many elements, vals any -> that of `arr`. Types: that of `arr`.
+    Shapes: arr any, mask with as many elements, vals any -> that of `arr`. Types: that of `arr`.
     Errors: ArgumentError unless inplace=False; ShapeError where the sizes differ.
 
     >>> import rune.numpy as rnp

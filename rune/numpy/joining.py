@@ -1,4 +1,4 @@
-"""Joining, splitting and repeating. Movement only, like shapes.py."""
+"""Joining, splitting and repeating. Like shapes.py, these only move elements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _joined(name: str, arrays: Sequence[ArrayLike], axis: int, dtype: DTypeLike 
 
 @operands_alone
 def concatenate(arrays: object, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined along an axis that they have; flattened first for None.
+    """Arrays joined along an existing axis; flattened first for None.
 
     Shapes: equal, except along `axis`. Types: promoted together.
     Errors: ShapeError when other axes differ; ArgumentError for no arrays.
@@ -168,7 +168,7 @@ def column_stack(tup: ArrayLike) -> Array:
 
 @tiered
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """`values` joined behind `arr`, both flattened for axis None.
+    """`values` appended to `arr`, both flattened for axis None.
 
     Shapes: equal, except along `axis`; [M + N] for None. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
@@ -215,7 +215,7 @@ def _split(name: str, x: ArrayLike, sections: ArrayLike, axis: int, *, even: boo
 
 
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Equal parts, or parts that begin at the given positions.
+    """Equal parts, or the parts between given positions.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
     Errors: ArgumentError if unequal.
@@ -298,10 +298,10 @@ def repeat(
 ) -> Array:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
-    total_repeat_length: the size of the result along the axis, which traced `repeats` need: what is
-                         too much is cut off, what is missing shows the last element.
+    total_repeat_length: the size of the result along the axis, needed for traced `repeats`: any
+                         excess is cut off, and missing places repeat the last element.
     Errors: ConcretizationTypeError for traced `repeats` without it: the size would depend on data.
 
     >>> import rune.numpy as rnp
@@ -351,7 +351,7 @@ def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
 
 @tiered
 def tile(A: ArrayLike, reps: object) -> Array:
-    """The whole array repeated along each axis; missing axes lead.
+    """The whole array repeated along each axis; missing axes are added in front.
 
     Shapes: [N, M, …] -> [a N, b M, …] for reps (a, b, …). Types: that of `A`.
     Errors: ArgumentError if an argument is not an array.

@@ -1,6 +1,6 @@
 """Fourier transforms of many elements, which eager calls compile once for each size.
 
-Only those that a device's routine makes: kernels would take most of a second to compile.
+Only those that a device's own routine computes: kernels would take most of a second to compile.
 """
 
 from __future__ import annotations

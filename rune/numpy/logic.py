@@ -136,7 +136,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
 
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
-    """A test that has one answer for all integers and bools."""
+    """A test with the same answer for all integers and bools."""
 
     @tiered
     def function(x: ArrayLike, /, out: None = None) -> Array:
@@ -155,7 +155,7 @@ def _equals(name: str, number: float) -> Unary:
 
 
 def _is_infinite(x: ArrayLike) -> Array:
-    # The length of a complex number is infinite if a part is, and only then: it is scaled.
+    # The modulus of a complex number is infinite only if a part is, since it is computed scaled.
     length = ops.abs(x)
     return ops.eq(length, constant(np.inf, length))
 
@@ -173,7 +173,7 @@ isneginf = _test(
 
 @composite
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit is set, of zeros and NaN too.
+    """Whether the sign bit is set, for zeros and NaN too.
 
     Shapes: any, kept. Types: bool.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
@@ -296,11 +296,11 @@ def where(
 ) -> Any:
     """`x` where the condition is nonzero, else `y`; without them, `nonzero(condition)`.
 
-    size, fill_value: of `nonzero`, and for it alone.
+    size, fill_value: those of `nonzero`, only without x and y.
 
     Shapes: broadcast together. Types: x and y promoted together.
-    Errors: ArgumentError when only one is given. The derivative of the side that is not chosen
-            is 0, but a NaN made by it is a NaN: choose safe operands too.
+    Errors: ArgumentError when only one is given. The derivative of the side not chosen is 0, but 0
+            times an infinite slope is NaN: make its operands safe too.
 
     >>> import rune.numpy as rnp
     >>> rnp.where(rnp.arange(3) > 1, 1.0, 0.0)
@@ -316,7 +316,7 @@ def where(
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
-    """The choice of the first condition that holds, else `default`.
+    """The choice of the first condition that holds, otherwise `default`.
 
     Shapes: broadcast together. Types: choices and default promoted together.
     Errors: ArgumentError if an argument is not an array.
@@ -330,7 +330,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     choicelist = listed("select", "choicelist", choicelist)
     if len(condlist) != len(choicelist):
         raise ArgumentError(f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices")
-    out = default  # as it is: made an array before it meets the choices, a number would lose digits
+    out = default  # unconverted: as an array, a number would lose digits before it meets the choices
     conditions = values("select", condlist)
     for condition, choice in reversed(list(zip(conditions, choicelist, strict=True))):
         out = where(condition, choice, out)

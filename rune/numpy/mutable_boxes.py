@@ -1,10 +1,10 @@
-"""Arrays that can be assigned to, as the array API standard has them, over arrays that are values.
+"""Arrays that can be assigned to, as the array API standard has them, on top of immutable arrays.
 
-`x.__array_namespace__()` is `NAMESPACE`: rune.numpy, but what its functions make is in a box; an
-assignment puts a changed array into the box. So libraries of the standard write x[i] = v, on
-concrete arrays and on traced ones, and no array of the user's ever changes. A basic index of a box,
-or a movement of its axes, is a view of it, as in NumPy: writing one writes the other. All of rune
-takes a box as the array in it now. What this does not do: memory that several boxes share.
+`x.__array_namespace__()` is `NAMESPACE`: rune.numpy, except that its functions return boxes; an
+assignment puts a changed array into the box. So libraries written against the standard can write
+x[i] = v, on concrete and traced arrays, and no array of the user ever changes. A basic index of a
+box, or a permutation of its axes, is a view of it, as in NumPy: writing one writes the other. All
+of rune treats a box as the array that it holds. Not done: memory shared by several boxes.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ def _is_box(x: object) -> bool:
 
 
 def _opened(values: object) -> Any:
-    """A tree with the arrays out of their boxes."""
+    """A tree with boxes replaced by their arrays."""
     return tree.map(_out, values, is_leaf=_is_box)
 
 
 def _out(x: object) -> Any:
-    """NumPy's numbers that are Python's too are taken as those, which any dtype holds in full."""
+    """NumPy scalars that are also Python numbers, as such: any dtype takes them in full."""
     if isinstance(x, Box):
         return x.value
     return x.item() if isinstance(x, np.float64 | np.complex128) else x
 
 
 def _with_its_bits(x: Array) -> Value:
-    """NumPy data as an array of the same dtype, 64 bits too; all else as it is."""
+    """NumPy data as an array of the same dtype, 64 bits too; everything else unchanged."""
     is_data = isinstance(x, np.ndarray | np.generic) and x.dtype in dtypes.ANY
     return asarray(x, x.dtype) if is_data else x
 
 
 def _lent(x: Any) -> Any:
-    """The memory of bytes, of an `array.array` and the like as NumPy data; all else as it is."""
+    """The memory of bytes, `array.array` and the like as NumPy data; everything else unchanged."""
     if isinstance(x, Box | Operators | np.ndarray | np.generic):
         return x
     try:
         return np.asarray(memoryview(x))
-    except TypeError:  # it lends none
+    except TypeError:  # it exports none
         return x
 
 
 def _boxed(values: object) -> Any:
-    """A tree with its arrays in new boxes."""
+    """A tree with its arrays put into new boxes."""
     if isinstance(values, Operators):
         return Box(values)
     return tree.map(lambda x: Box(x) if isinstance(x, Operators) else x, values)
@@ -85,7 +85,7 @@ def _through(function: Callable[..., object]) -> Callable[..., Any]:
     return through
 
 
-# The standard has tuples since 2025.12, where rune.numpy and JAX have lists.
+# Tuples in the standard since 2025.12, lists in rune.numpy and JAX.
 _TUPLES = frozenset({"broadcast_arrays", "meshgrid"})
 
 
@@ -113,7 +113,7 @@ def _writing(function: Callable[..., Array]) -> Callable[..., Any]:
 
 
 class Namespace(ModuleType):
-    """A module of rune whose functions take boxes and give boxes."""
+    """A module of rune whose functions take and return boxes."""
 
     def __init__(self, module: ModuleType):
         super().__init__(f"{module.__name__}.mutable", module.__doc__)
@@ -147,7 +147,7 @@ class Namespace(ModuleType):
 
 
 class Standard(Namespace):
-    """rune.numpy, where it is wider than the standard and libraries notice."""
+    """rune.numpy, adapted where it differs from the standard and libraries notice."""
 
     def asarray(
         self,
@@ -158,9 +158,10 @@ class Standard(Namespace):
         device: str | Device | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """`rune.numpy.asarray`, but NumPy data keep 64 bits: libraries compute parts in NumPy.
+        """`rune.numpy.asarray`, except that NumPy data keep 64 bits: libraries compute parts in
+        NumPy.
 
-        What lends its memory is NumPy data, too. A box that need not be copied is itself.
+        Objects that export memory count as NumPy data. A box that need not be copied is returned.
         """
         obj = _lent(obj)
         if dtype is None and isinstance(obj, np.ndarray | np.generic) and obj.dtype in dtypes.ANY:
@@ -169,24 +170,24 @@ class Standard(Namespace):
         return obj if isinstance(obj, Box) and array is obj.value and not copy else Box(array)
 
     def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: str | Device | None = None) -> Any:
-        """`rune.numpy.astype`; with copy=False a box that has the dtype is itself."""
+        """`rune.numpy.astype`; with copy=False a box that already has the dtype is returned."""
         array = astype(_opened(x), dtype, device=device)
         return x if isinstance(x, Box) and array is x.value and not copy else Box(array)
 
     def unstack(self, x: Any, /, *, axis: int = 0) -> tuple[Box, ...]:
-        """`rune.numpy.unstack`, of a box in views of it."""
+        """`rune.numpy.unstack`, which gives views of a box."""
         if not isinstance(x, Box):
             return _boxed(unstack(_opened(x), axis=axis))
         at = c.normalised_axis("unstack", axis, type_of(x.value))
         return tuple(self.moveaxis(x, at, 0))
 
     def searchsorted(self, x1: object, x2: object, /, *, side: str = "left", sorter: object = None) -> Box:
-        """`rune.numpy.searchsorted` in the dtype of indices; JAX's is i32 in 64-bit mode, too."""
+        """`rune.numpy.searchsorted` in the index dtype; JAX's is i32 even in 64-bit mode."""
         places = searchsorted(_opened(x1), _opened(x2), side, _opened(sorter))
         return Box(astype(places, dtypes.canonical(dtypes.i64)))
 
     def finfo(self, type: object, /) -> Limits:
-        """`rune.numpy.finfo` in Python's numbers."""
+        """`rune.numpy.finfo` with Python numbers."""
         return limits(_opened(type))
 
 
@@ -204,7 +205,7 @@ def _movement(function: Callable[..., Array]) -> Callable[..., Any]:
 
 
 def _index(index: object) -> Any:
-    """An index out of its boxes; lists in it are arrays of positions, or masks, as in NumPy."""
+    """An index without boxes; lists in it are arrays of positions, or masks, as in NumPy."""
     if isinstance(index, tuple):
         return tuple(map(_index, index))
     if not isinstance(index, list):
@@ -214,7 +215,7 @@ def _index(index: object) -> Any:
 
 
 def _written(x: Array, index: Array, new: ArrayLike | Value) -> Array:
-    """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
+    """`x` with `new` at `index`; a single number under a mask (traced or not) is selected."""
     if isinstance(index, Operators) and index.dtype == dtypes.bool_:
         number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
@@ -224,7 +225,7 @@ def _written(x: Array, index: Array, new: ArrayLike | Value) -> Array:
 
 
 class Box:
-    """An array in a box: it has what the standard's array has, assignment included.
+    """An array in a box, with everything that the standard's array has, assignment included.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.mutable(rnp.arange(3))
@@ -239,8 +240,8 @@ class Box:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Any):
-        # What the root held when this was read, and what was read: one pair, so that no thread
-        # sees half of it. They are one in a box that is not a view.
+        # The root's array when this was last read, and what was read: one pair, so that no thread
+        # sees half of it. In a box that is not a view they are the same.
         self._held: tuple[Any, Any] = (value, value)
         self._root: Box | None = None
         self._base: Box | None = None
@@ -253,7 +254,7 @@ class Box:
         return array if self._root is None or root_value is self._root._held[0] else self._read()
 
     def _read(self) -> Array:
-        """The array of a view, every view that it goes through read again."""
+        """The array of a view, with every view on the way read again."""
         root, views = self._chain()
         array = held = root._held[0]
         for box in reversed(views):
@@ -262,7 +263,7 @@ class Box:
         return array
 
     def _chain(self) -> tuple[Box, list[Any]]:
-        """The box that is not a view, and the views on the way to it, this one first."""
+        """The box that is the root, not a view, and the views on the way to it, this one first."""
         views, box = [], self
         while box._base is not None:
             views.append(box)
@@ -279,18 +280,18 @@ class Box:
         return box
 
     def _put(self, new: ArrayLike) -> None:
-        """Let `new`, which has the box's type, be its array, and that of all that share it."""
+        """Make `new`, which has the box's type, the array of this box and of all that share it."""
         root, views = self._chain()
         for box in views:
             new = box._view.written(box._base.value, new)
         root._held = new, new
 
     def __rune_array__(self) -> Array:
-        """What every function of rune takes the box for."""
+        """The array that every function of rune uses in place of the box."""
         return self.value
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """rune.numpy for boxes. Errors: ArgumentError for a version that is not there."""
+        """rune.numpy for boxes. Errors: ArgumentError for an unknown version."""
         return self.value.__array_namespace__(api_version=api_version)
 
     def __getattr__(self, name: str) -> Any:
@@ -313,7 +314,7 @@ class Box:
         return Box(self.value[index])
 
     def __setitem__(self, index: Any, new: object) -> None:
-        # x[i] += 1 reads a view, adds to it, which writes x, and assigns that view to x[i].
+        # x[i] += 1 reads a view, adds to it, which writes x, and then assigns that view to x[i].
         if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
             if is_basic(index) and new._view.index == index:
                 return
@@ -325,7 +326,7 @@ class Box:
         self._put(_written(old, index, new))
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        # Writing what NumPy makes of a box must not change the array in it.
+        # Writing to the NumPy array of a box must not change the array in the box.
         if copy is False:
             raise ArgumentError("mutable: cannot keep copy=False (a box is copied for NumPy)")
         return np.array(self.value, dtype=dtype)
@@ -355,7 +356,7 @@ class Box:
         return str(self.value)
 
 
-# What arrays have for rune's own use: a box is none of them.
+# What arrays have for rune's own use, and boxes lack.
 _INSIDE = frozenset({"buffer", "buffer_on", "place", "rank0", "type"})
 
 

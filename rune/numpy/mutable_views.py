@@ -1,7 +1,7 @@
-"""Views of arrays that are values: where in another array the elements of a view lie.
+"""Views of immutable arrays: where the elements of a view lie in another array.
 
-Reading takes them out; writing gives the other array anew, with them in it. What an index of a box
-means for that is here, too: which ones name a view, and which are out of bounds.
+Reading extracts them; writing gives a new version of the other array with them in it. This module
+also says which indices of a box are views, and which are out of bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from rune.errors import BoundsError
 from rune.numpy.creation import arange
 from rune.records import dataclass
 
-# What NumPy answers with a view of all elements (reshape and ravel where it can, boxes always).
+# Functions for which NumPy gives a view of all elements (reshape and ravel where it can, boxes
+# always).
 MOVEMENTS = frozenset(
     "expand_dims flip fliplr flipud matrix_transpose moveaxis permute_dims ravel reshape rollaxis"
     " rot90 squeeze swapaxes transpose T mT".split()
@@ -26,7 +27,7 @@ MOVEMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The elements that a basic index names."""
+    """The elements that a basic index selects."""
 
     index: Any
 
@@ -39,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """All elements, each at another place."""
+    """All elements, in other places."""
 
     move: Callable[[Array], Array]
 
@@ -62,7 +63,7 @@ def is_basic(index: object) -> bool:
 
 
 def require_within(x: Array, index: object) -> None:
-    """Raise for a number out of bounds, which rune.numpy clamps and libraries do not expect."""
+    """Raise for an integer out of bounds: rune.numpy would clamp it, unexpected by libraries."""
     entries = index if isinstance(index, tuple) else (index,)
     named = sum(map(_axes_of, entries))
     axis = 0
@@ -75,7 +76,7 @@ def require_within(x: Array, index: object) -> None:
 
 
 def _axes_of(entry: Any) -> int:
-    """How many axes an entry of an index takes, an ellipsis apart; a mask takes all of its own."""
+    """The number of axes that an index entry other than an ellipsis uses; a mask uses its rank."""
     if entry is None or entry is Ellipsis:
         return 0
     is_mask = getattr(entry, "dtype", None) == np.bool_

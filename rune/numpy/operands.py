@@ -1,8 +1,8 @@
-"""Functions of operands alone: what NumPy's ufuncs take beside them is refused by name.
+"""Functions that take only operands: the other arguments of NumPy's ufuncs are refused by name.
 
     sin(x, out=y)   ArgumentError: sin: cannot write into out= (arrays are immutable)
 
-Python would say of such a keyword that it is unexpected, and not what to write instead.
+Python would only call such a keyword unexpected, without saying what to write instead.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rune.errors import ArgumentError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What a keyword asks for that cannot be, why, and what to write instead; {call} is the call.
+# What a keyword asks for, why it cannot be done, and what to write instead; {call} is the call.
 _REFUSED = {
     "out": (
         "write into out=",
         "arrays are immutable",
-        "y = {call} is a new array, and y = y.at[...].set({call}) writes it into a part of one",
+        "y = {call} is a new array, and y = y.at[...].set({call}) writes into part of one",
     ),
     "where": (
         "leave elements out by where=",
@@ -33,15 +33,15 @@ _REFUSED = {
     "dtype": (
         "compute in another dtype by dtype=",
         "the dtypes of the operands decide",
-        "convert the operands before or the result behind: {call}.astype(dtype)",
+        "convert the operands first, or the result: {call}.astype(dtype)",
     ),
-    "order": ("lay a result out by order=", "arrays have no layout that can be seen", "leave it out: {call}"),
+    "order": ("lay a result out by order=", "arrays have no visible layout", "leave it out: {call}"),
     "casting": ("cast by casting=", "the dtypes of the operands decide", "convert the operands: x.astype(dtype)"),
 }
 
 
 def refuse_options(name: str, options: Mapping[str, object], parameters: Collection[str] = ()) -> None:
-    """Errors: ArgumentError for an option that NumPy's function takes and this one does not."""
+    """Errors: ArgumentError for an option that NumPy's function takes but this one does not."""
     for option in options:
         if option in _REFUSED and option not in parameters:
             action, why, hint = _REFUSED[option]
@@ -56,7 +56,7 @@ def parameters_of(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 def operands_alone(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which refuses what NumPy's takes beside operands, and Python all else."""
+    """`function`, refusing the other arguments of NumPy's by name; Python refuses all others."""
     parameters = parameters_of(function)
 
     @functools.wraps(function)

@@ -1,9 +1,9 @@
 """Quantiles, percentiles and medians, of all elements or of those that are not NaN.
 
 A quantile lies at a place between 0 and n-1 in the sorted row, which the method computes from n and
-q, and is interpolated between the two elements there. With q given as a number the place is
-computed in f64; with q an array, in the array's dtype. A slice with a NaN has the quantile NaN,
-unless NaNs are left out.
+q, and is interpolated between the two elements there. If q is a number the place is computed in
+f64; if it is an array, in the array's dtype. The quantile of a slice with a NaN is NaN, unless NaNs
+are left out.
 Source: Hyndman & Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50
 (1996); their definitions 1 to 9 and four more, under the names that NumPy gives them.
 """
@@ -38,7 +38,7 @@ from rune.typing import ArrayLike
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """The functions that a method needs, of NumPy's numbers or of rune's arrays."""
+    """The functions that a method needs, for NumPy numbers or for rune arrays."""
 
     floor: Callable[[Any], Any]
     ceil: Callable[[Any], Any]
@@ -77,7 +77,7 @@ def _averaged(f: _Numbers, n: Array, q: Array) -> Place:
 
 
 def _closest(f: _Numbers, n: Array, q: ArrayLike) -> Value:
-    # Half way between two, the one whose number, counted from 1, is even.
+    # Half way between two, take the one whose number, counted from 1, is even.
     low, high, part = _between(f, n * q - 1.5)
     return f.where((part == 0) & (low % 2 == 1), low, high)
 
@@ -108,7 +108,7 @@ _METHODS: dict[str, Method] = {
 
 
 def _rows(name: str, x: Array, axes: tuple[int, ...]) -> Array:
-    """`x` [*B, N] with all of `axes` in the last one."""
+    """`x` [*B, N] with all of `axes` merged into the last one."""
     shape = type_of(x).shape
     batch_axes = tuple(i for i in range(len(shape)) if i not in axes)
     transposed = c.transpose(x, (*batch_axes, *axes)) if shape else x
@@ -119,13 +119,13 @@ def _rows(name: str, x: Array, axes: tuple[int, ...]) -> Array:
 def _picked(ordered: Array, counts: Any, q: ArrayLike, method: str) -> Array:
     """The quantiles of sorted rows [*B, N]: [*B, K] for q [K].
 
-    counts: how many elements of the row count: a number, or an array [*B, 1].
+    counts: how many elements of the row are valid: a number, or an array [*B, 1].
     """
     is_number = isinstance(counts, int) and isinstance(q, np.ndarray)
     low, high, weight = _METHODS[method](_NUMPY if is_number else _TRACED, counts, q)
     first, second = (_element(ordered, place, counts - 1) for place in (low, high))
     shape, dtype = type_of(first).shape, type_of(first).dtype
-    # What NumPy computed becomes a constant of the dtype here: not every device has f64.
+    # NumPy's results become constants of the dtype here: not every device has f64.
     weight = as_array(weight, dtype) if is_number else as_type(weight, dtype)
     return _between_elements(first, second, broadcast_to(method, weight, shape))
 
@@ -137,14 +137,14 @@ def _between_elements(first: ArrayLike, second: ArrayLike, weight: Array) -> Arr
     apart = ops.select(near, apart, constant(0, apart))
     one = constant(1, weight)
     parts = ops.add(ops.mul(first, ops.sub(one, weight)), ops.mul(second, weight))
-    # An infinity of no weight has no part in it.
+    # An infinity of weight 0 must not take part.
     parts = ops.select(ops.eq(weight, constant(0, weight)), first, parts)
     parts = ops.select(ops.eq(weight, one), second, parts)
     return ops.select(near, ops.add(first, ops.mul(apart, weight)), parts)
 
 
 def _element(ordered: ArrayLike, place: Array, last: Any) -> Array:
-    """The elements at places [K] or [*B, K], which may lie a little outside of 0…last."""
+    """The elements at places [K] or [*B, K], which may lie slightly outside 0…last."""
     if isinstance(place, np.ndarray):
         place = value("quantile", np.clip(place, 0, last).astype(np.int32))
     else:
@@ -154,12 +154,12 @@ def _element(ordered: ArrayLike, place: Array, last: Any) -> Array:
 
 
 def _weighted(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLike) -> Any:
-    """The first element up to which the weights make up q of their sum."""
+    """The first element up to which the weights add up to q of their sum."""
     ordered, weights = ops.sort(rows, weights, num_keys=1)
     shape = type_of(ordered).shape
     total = ops.cumsum(weights, axis=len(shape) - 1, reverse=False)
     part = ops.div(total, broadcast_to(name, total[..., -1:], shape))
-    # An element before all weights must not answer q = 0 either.
+    # An element before all weights must not be the answer for q = 0 either.
     part = ops.select(ops.eq(part, constant(0, part)), constant(-1, part), part)
     wanted = as_type(value(name, q), type_of(part).dtype)
     wanted = broadcast_to(name, wanted, (*shape[:-1], type_of(wanted).shape[0]))
@@ -169,7 +169,10 @@ def _weighted(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLike) -> A
 
 
 def _weights_of(name: str, weights: ArrayLike, x: Array, axes: tuple[int, ...]) -> Array:
-    """Weights like `x`; one axis of them is that of the quantile. Errors: ShapeError."""
+    """Weights in the shape of `x`; weights with one axis lie along that of the quantile.
+
+    Errors: ShapeError.
+    """
     array, shape = value(name, weights), type_of(x).shape
     weights_shape = type_of(array).shape
     if weights_shape != shape:
@@ -185,7 +188,7 @@ def _weights_of(name: str, weights: ArrayLike, x: Array, axes: tuple[int, ...]) 
 def _quantile(
     name: str, a: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: ArrayLike | None, skips: bool
 ) -> Array:
-    """The quantiles q, in front; NaNs are left out if `skips`, else they are the result."""
+    """The quantiles q, along leading axes; NaNs are left out if `skips`, otherwise they win."""
     x = floating(name, value(name, a))
     x_dtype, shape = type_of(x).dtype, type_of(x).shape
     axes = c.normalised_axes(name, axis, type_of(x))
@@ -228,7 +231,7 @@ def _of_weighted_rows(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLi
 
 
 def _or_nan(ordered: Array, quantiles: Array) -> Array:
-    """NaN in the rows that have one: it is the last."""
+    """NaN for the rows that have one: it is sorted last."""
     last = broadcast_to("quantile", ordered[..., -1:], type_of(quantiles).shape)
     return ops.select(ops.ne(last, last), last, quantiles)
 
@@ -286,12 +289,13 @@ def quantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """What a fraction q of the elements over `axis` does not exceed; NaN where there is a NaN.
+    """The value that a fraction q of the elements over `axis` does not exceed; NaN where there is a
+    NaN.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis].
     Types:  as the elements, integers as floats.
     method: one of NumPy's 13 names; with weights only "inverted_cdf".
-    Errors: ArgumentError for another method or q outside of 0…1; ShapeError for no elements.
+    Errors: ArgumentError for another method or q outside 0…1; ShapeError for no elements.
     Source: Hyndman & Fan, The American Statistician 50 (1996).
 
     >>> import rune.numpy as rnp
@@ -318,7 +322,7 @@ def percentile(
 ) -> Array:
     """`quantile` with q in hundredths.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
     Errors: ArgumentError if an argument is not an array or `method` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.

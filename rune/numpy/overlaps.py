@@ -1,9 +1,9 @@
-"""Sums over what overlaps of a sequence and a kernel that slides over it, and over nothing else.
+"""Sums over the overlap of a sequence and a kernel that slides over it, and over nothing else.
 
-Few products are one dot: every window of x with the part of the kernel that lies on x there. The
-matrix of all windows of long sequences would be too large; they are convolved as images, among
-zeros. A zero times an infinity of the kernel would be NaN: if the kernel is not finite, windows
-are multiplied in runs, as many at a time as have room in memory.
+If there are few products they are one dot: every window of x with the part of the kernel that lies
+on x there. For long sequences the matrix of all windows would be too large, so they are convolved
+as images with zero padding. There, zero times an infinity in the kernel would be NaN: if the kernel
+is not finite, windows are multiplied in batches, as many at a time as memory has room for.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rune.ops.family import zeros_like
 from rune.ops.sliding import windows
 from rune.typing import ArrayLike
 
-_LARGEST = 1 << 22  # elements of a matrix of windows
+_LARGEST = 1 << 22  # the most elements in a matrix of windows
 
 
 def slid(x: Array, kernel: Array, *padding: tuple[Size, Size]) -> Array:
-    """y[k] = sum_j x[k+j-low] kernel[j] of the elements of x; padding: (low, high) of each axis.
+    """y[k] = sum_j x[k+j-low] kernel[j] over the elements of x; padding: (low, high) for each axis.
 
     Where x has no element nothing is added, whatever the kernel has there.
     """
@@ -101,10 +101,10 @@ def _convolved(x: Array, kernel: Array) -> Array:
 
 
 def _in_runs(first: int, end: int, x: Array, kernel: Array) -> Array:
-    """The same of the elements x[first:end], without those around them, which are zeros."""
+    """The same for the elements x[first:end], without the zeros around them."""
     n = kernel.shape[0]
     count = x.shape[0] - n + 1
-    size = max(1, _LARGEST // n)  # windows of a run
+    size = max(1, _LARGEST // n)  # windows per batch
     starts = arange(0, count, size)
     x = _padded(x, literal(0, type_of(x).dtype), [(0, starts.shape[0] * size - count)])
 

@@ -1,6 +1,6 @@
-"""pad: constants around an array, its own elements continued, or a statistic of them.
+"""pad: constants around an array, a continuation of its elements, or a statistic of them.
 
-Axes go one after the other, so that corners continue what the axes before have added.
+Axes are padded one after another, so that corners continue what earlier axes have added.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One axis, what to add at its ends, and the options' value for either end."""
+    """One axis, how much to add at its ends, and the option's value for either end."""
 
     axis: int
     low: Size
@@ -64,9 +64,9 @@ def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = 
     mode:      constant (constant_values=0), edge, empty (zeros, here), linear_ramp (end_values=0),
                maximum, mean, median, minimum (stat_length=None: how many elements from the end),
                reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap;
-               or a function that is given each vector along an axis, zeros at its ends, with
-               (before, after), the axis and the options, and gives the vector that it becomes.
-    Errors:    ArgumentError for another mode or option, or a width that is negative.
+               or a function that takes each vector along an axis, with zeros at its ends, (before,
+               after), the axis and the options, and returns the padded vector.
+    Errors:    ArgumentError for another mode or option, or a negative width.
 
     >>> import rune.numpy as rnp
     >>> rnp.pad(rnp.arange(3), (1, 2)), rnp.pad(rnp.arange(3), 2, mode="reflect")
@@ -127,7 +127,7 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
 
 
 def _fills(fill: ArrayLike | list | tuple) -> ArrayLike:
-    """Numbers of the host with all of their digits, else an array. Errors: ArgumentError."""
+    """Host numbers with all of their digits, or an array. Errors: ArgumentError."""
     if isinstance(fill, list | tuple):
         return np.asarray(fill) if _are_numbers(fill) else asarray(fill)
     return fill if _are_numbers(fill) else value("pad", fill)
@@ -198,7 +198,7 @@ def _moved(x: ArrayLike, place: _Place, mode: str) -> Array:
 
 
 def _odd(x: ArrayLike, extended: ArrayLike, place: _Place, mode: str) -> Any:
-    """Reflection in the points at the ends: every second copy is turned over, each is shifted."""
+    """Point reflection at the ends: every second copy is flipped, and each is shifted."""
     axis, size, low, high = _known(x, place)
     period = size - 1 if mode == "reflect" else size
     if period == 0:
@@ -217,7 +217,7 @@ def _odd(x: ArrayLike, extended: ArrayLike, place: _Place, mode: str) -> Any:
 
 
 def _joined(x: ArrayLike, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Array:
-    """x between what `end` makes of it for the low side, 0, and the high one, 1."""
+    """x between the padding that `end` makes for the low side, 0, and for the high side, 1."""
     widths = (place.low, place.high)
     sides = [end(x, place, side) if widths[side] != 0 else None for side in (0, 1)]
     parts = [v for v in (sides[0], x, sides[1]) if v is not None]
@@ -262,7 +262,7 @@ def _statistic(reduce: Callable[..., Array]) -> Callable[[Array, _Place, int], A
 
 
 def _pad_once(x: ArrayLike, axis: int, low: Size, high: Size, mode: str) -> Array:
-    """Symbolic sizes: what is added must come from the array without starting over."""
+    """For symbolic sizes: the padding must come from the array without repeating it."""
     size = type_of(x).shape[axis]
     if mode == "edge":
         first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)

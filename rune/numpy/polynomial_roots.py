@@ -1,4 +1,4 @@
-"""From the roots of a polynomial to its coefficients, and back by eigenvalues."""
+"""From the roots of a polynomial to its coefficients, and back through eigenvalues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rune.typing import ArrayLike
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
-    Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1; of no roots [], as in NumPy.
+    Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1; [] for no roots, as in NumPy.
     Types:  bools and integers become floats.
     Errors: ShapeError for another rank, or a matrix that is not square.
 
@@ -71,9 +71,9 @@ def _with_root(p: Array, z: Array) -> tuple[Array, None]:
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, the highest power first: eigenvalues of its companion matrix.
 
-    strip_zeros: whether leading zeros, which lower the degree, are looked for: then the number of
-            roots depends on values, so not under transformations. If not, there are always N - 1
-            numbers, NaN in the last places for roots that are missing.
+    strip_zeros: whether leading zeros, which lower the degree, are removed: the number of roots
+            then depends on values, so not under transformations. Otherwise there are always N - 1
+            numbers, with NaN in the last places for missing roots.
     Shapes: [N] -> [N - 1] complex numbers, in no order.
     Types:  c64, or c128 of f64, c128 and 64-bit integers.
     Errors: TracerArrayConversionError for a traced polynomial, unless strip_zeros=False.
@@ -120,7 +120,7 @@ def _of_companion(p: Array) -> Any:
 
 
 def _roots_of_any_degree(p: Any) -> Any:
-    """All roots, as if leading zeros stood at the end: each makes a root 0, which is then NaN."""
+    """All roots, with leading zeros moved to the end: each makes a root 0, which becomes NaN."""
     size = type_of(p).shape[0]
     is_zero = p == 0
     leading = where(is_zero.all(), size, argmax(~is_zero))

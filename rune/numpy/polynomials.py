@@ -1,7 +1,7 @@
 """Polynomials as NumPy writes them: vectors of coefficients, the highest power first.
 
-Shapes are known while tracing, so leading zeros that arise (in sums and remainders) stay where
-they are; `trim_leading_zeros` takes them away where the values are at hand, as in JAX.
+Shapes must be known while tracing, so leading zeros that arise (in sums and remainders) stay;
+`trim_leading_zeros` removes them where the values are known, as in JAX.
 
 polyadd polysub polymul polydiv polyval polyder polyint vander;  polyfit, roots and poly, which
 need linear algebra, are in polynomial_roots.py.
@@ -44,7 +44,7 @@ def _vector(name: str, x: ArrayLike) -> Array:
 
 
 def _counting(p: ArrayLike) -> Any:
-    """p in a dtype that holds its products with powers: bools as integers."""
+    """p in a dtype that can represent its products with powers: bools become integers."""
     return c.astype(p, dtypes.i32) if type_of(p).dtype == dtypes.bool_ else p
 
 
@@ -53,7 +53,7 @@ def _size(p: ArrayLike) -> Any:
 
 
 def _columns(name: str, p: ArrayLike) -> Array:
-    """A polynomial as a vector, or an array that has one in each of its columns."""
+    """A polynomial as a vector, or an array with one polynomial in each column."""
     x = value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p)
     return x if rank(x) > 1 else _vector(name, x)
 
@@ -106,7 +106,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
 
-    trim_leading_zeros: of the factors; outside of transformations only.
+    trim_leading_zeros: from the factors; only outside transformations.
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
@@ -121,7 +121,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def _or_zero(p: ArrayLike) -> ArrayLike:
-    """The polynomial; one without coefficients is zero."""
+    """The polynomial; without coefficients it is zero."""
     return zeros(1, type_of(p).dtype) if _size(p) == 0 else p
 
 
@@ -135,7 +135,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """Quotient and remainder of two polynomials, by long division.
 
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
-            trim_leading_zeros removes, outside of transformations only.
+            trim_leading_zeros removes, only outside transformations.
     Types:  bools and integers become floats, promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
@@ -158,7 +158,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
-    """Subtract the multiple of the divisor that takes the first coefficient, and drop that."""
+    """Subtract the multiple of the divisor that cancels the first coefficient, and drop that."""
     divisor, remainder = carry
     factor = remainder[0] / divisor[0]
     low_terms = (remainder - factor * divisor)[1:]

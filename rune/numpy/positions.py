@@ -1,8 +1,8 @@
-"""Positions of what is true.
+"""Positions of true elements.
 
-How many there are depends on values. Outside of transformations the results have as many; under
-jit and the others `size` says how many, and `fill_value` what stands where there are fewer; what
-is beyond `size` is left out.
+Their number depends on values. Outside transformations the results have exactly that size; under
+jit and other transformations `size` gives it, `fill_value` fills the places where there are fewer,
+and positions beyond `size` are left out.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Value | 
 def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:
     """Positions of nonzero elements, one array per axis, in row-major order.
 
-    Shapes: as many as there are; [size] where it is given, which transformations need. Types: i32.
-    fill_value: what stands past the last one: 0, a number, or one for each axis.
+    Shapes: as many as there are, or [size] if given, which transformations need. Types: i32.
+    fill_value: what fills the places past the last one: 0, a number, or one for each axis.
     Errors: TracerArrayConversionError for a traced array without `size`.
 
     >>> import rune.numpy as rnp

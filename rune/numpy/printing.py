@@ -1,6 +1,6 @@
-"""Arrays and numbers as text: NumPy's functions, which rune's arrays print by as well.
+"""Arrays and numbers as text: NumPy's functions, which also print rune's arrays.
 
-The options of printing are NumPy's own, so that `set_printoptions` serves both libraries.
+The print options are NumPy's own, so `set_printoptions` applies to both libraries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rune.typing import ArrayLike
 
 
 def array2string(a: ArrayLike, *args: Any, **kwargs: object) -> str:
-    """The elements as text; options as of NumPy's function.
+    """The elements as text; options as for NumPy's function.
 
     Shapes: any -> a Python string.
     Errors: ArgumentError if an argument is not an array.
@@ -102,7 +102,7 @@ def printoptions(*args: Any, **kwargs: object) -> AbstractContextManager[Any]:
 
 
 def format_float_positional(x: Any, *args: Any, **kwargs: object) -> str:
-    """A number in decimal notation; options as of NumPy's function.
+    """A number in decimal notation; options as for NumPy's function.
 
     Shapes: [] -> a Python string.
     Errors: ArgumentError if an argument is not an array.
@@ -116,7 +116,7 @@ def format_float_positional(x: Any, *args: Any, **kwargs: object) -> str:
 
 
 def format_float_scientific(x: Any, *args: Any, **kwargs: object) -> str:
-    """A number in scientific notation; options as of NumPy's function.
+    """A number in scientific notation; options as for NumPy's function.
 
     Shapes: [] -> a Python string.
     Errors: ArgumentError if an argument is not an array.

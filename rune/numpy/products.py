@@ -1,7 +1,7 @@
 """Products of vectors, matrices and tensors. Every one is one dot_general, or a multiplication.
 
-Floats are multiplied at full precision and half types accumulate in f32, so any value of
-`precision=` is satisfied. `preferred_element_type` is the result's dtype.
+Floats are multiplied at full precision and half types accumulate in f32, which satisfies any value
+of `precision=`. `preferred_element_type` is the dtype of the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def _pair(name: str, a: ArrayLike, b: ArrayLike, dtype: DTypeLike | None) -> list[Array]:
-    """Two arrays of one dtype; of `dtype`, the products' own, if it is given."""
+    """Two arrays of one dtype: `dtype`, that of the products, if it is given."""
     operands = together(name, a, b)
     if dtype is None:
         return operands
@@ -44,7 +44,7 @@ def matmul(
 ) -> Array:
     """Matrix product; leading axes broadcast, rank 1 is a vector.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N]. Types: promoted together.
     Errors: ShapeError names both shapes and the axes that conflict.
 
@@ -65,9 +65,9 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Sum of products over the last axis of `a` and the last but one of `b`.
+    """Sum of products over the last axis of `a` and the second-to-last axis of `b`.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -83,7 +83,7 @@ def dot(
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
-    """Inner product of the flattened arrays, the first one conjugated.
+    """Inner product of the flattened arrays, with the first one conjugated.
 
     Shapes: two of N elements -> []. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -107,7 +107,7 @@ def vecdot(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Inner products along one axis, the first array conjugated, the other axes broadcast.
+    """Inner products along one axis, with the first array conjugated and the other axes broadcast.
 
     Shapes: [*A, K, *B], broadcast together -> [*A, *B]. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
@@ -215,8 +215,8 @@ def tensordot(
     """Sum of products over chosen axes.
 
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
-    out_sharding: a sharding that the result is given; None leaves it to others.
-    Shapes: the axes of `a` that are left, then those of `b`.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
+    Shapes: the remaining axes of `a`, then those of `b`.
     Types:  promoted together.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
 
@@ -243,7 +243,7 @@ def _tensordot_axes(axes: object, x: ArrayType, y: ArrayType) -> tuple[tuple[int
 
 @tiered
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Kronecker product: every element of `a` times the whole of `b`.
+    """Kronecker product: every element of `a` times all of `b`.
 
     Shapes: [M, N, …], [P, Q, …] -> [M P, N Q, …]; the lower rank gets axes of size 1 in front.
     Types:  promoted together.
@@ -266,9 +266,9 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Cross product of vectors with 3 components, or 2: those have 0 as the third.
+    """Cross product of vectors with 3 components, or with 2, whose third is 0.
 
-    The product of two vectors with 2 components is its third component alone.
+    The product of two vectors with 2 components is only its third component.
     Shapes: broadcast together, [*B, 3] -> [*B, 3]; two of [*B, 2] -> [*B].
     Types:  promoted together.
     Errors: ShapeError for another number of components.

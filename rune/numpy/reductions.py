@@ -1,7 +1,7 @@
 """Reductions over axes, running sums and products, differences.
 
-`axis` is None (all), an integer or a tuple; `where` leaves elements out, `initial` takes part as
-one more element. Sums and products widen small integers to 32 bits; half types accumulate in f32.
+`axis` is None (all), an integer or a tuple; `where` leaves elements out, `initial` counts as one
+more element. Sums and products widen small integers to 32 bits; half types accumulate in f32.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ def _total(
     asked = _asked(dtype)
     counted = _counted(x, asked)
     widened = st.summable(x, asked) if counted is None else st.summable(counted, None)
-    # Of another dtype than the default one it would be widened again.
+    # In a dtype other than the default one it would be widened again.
     dtype = None if asked is None else type_of(widened).dtype
     total = reduce(selected(name, widened, where, identity), axis, dtype, keepdims)
     return _as_truth(_with_initial(name, combine, total, initial), counted)
 
 
 def _asked(dtype: DTypeLike | None) -> np.dtype | None:
-    """The dtype that a caller asks for, read once: a truncation warns each time that it is read."""
+    """The dtype that a caller asks for, read only once: each reading of a truncated one warns."""
     return None if dtype is None else dtypes.as_dtype(dtype)
 
 
 def _counted(x: ArrayLike, dtype: np.dtype | None) -> Array | None:
-    """Truth values as 0 and 1 where a sum in bool is asked for; or None."""
+    """Truth values as 0 and 1 if a sum in bool is asked for; otherwise None."""
     if dtype != dtypes.bool_:
         return None
     return ops.convert(ops.convert(x, dtype=dtypes.bool_), dtype=dtypes.i32)
@@ -129,7 +129,7 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Product of elements; its derivative is right where there are zeros. Types: as `sum`.
+    """Product of elements; its derivative is also right where there are zeros. Types: as `sum`.
 
     Shapes: any -> [] unless an axis is given.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
@@ -188,10 +188,10 @@ def max(
     initial: Any = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Largest element; NaN if there is one. Ties share the derivative equally.
+    """Largest element, or NaN if there is one. Ties share the derivative equally.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
-    Errors: ShapeError over no elements without `initial`; ArgumentError for where= without it.
+    Errors: ShapeError for no elements without `initial`; ArgumentError for where= without it.
 
     >>> import rune.numpy as rnp
     >>> rnp.max(rnp.array([[1, 5], [7, 2]]), axis=1)
@@ -209,7 +209,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Smallest element; NaN if there is one. Ties and errors as for `max`.
+    """Smallest element, or NaN if there is one. Ties and errors as for `max`.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
 
@@ -328,7 +328,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 @tiered
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running sum along an axis, of the flattened array for None. Types: as `sum`.
+    """Running sum along an axis, or of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
@@ -348,7 +348,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
 @tiered
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Running product along an axis, of the flattened array for None. Types: as `sum`.
+    """Running product along an axis, or of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
@@ -393,10 +393,10 @@ def _accumulated(
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running sum, led by 0 if `include_initial`.
+    """Running sum, starting with 0 if `include_initial`.
 
     Shapes: x [*A, N, *B], kept; N + 1 if include_initial. Types: as `sum`.
-    Errors: ArgumentError without axis, save rank 1.
+    Errors: ArgumentError without axis, except for rank 1.
 
     >>> import rune.numpy as rnp
     >>> rnp.cumulative_sum(rnp.array([1, 2]), include_initial=True)
@@ -409,7 +409,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Running product, led by 1 if `include_initial`.
+    """Running product, starting with 1 if `include_initial`.
 
     Shapes: as `cumulative_sum`. Types: as `sum`.
     Errors: as `cumulative_sum`.
@@ -423,9 +423,9 @@ def cumulative_prod(
 
 @tiered
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: ArrayLike | None = None) -> Array:
-    """Differences of neighbours, n times over; of bools, whether they differ.
+    """Differences of neighbours, taken n times; for bools, whether they differ.
 
-    Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N counts what is put before and behind.
+    Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N includes `prepend` and `append`.
     Types:  that of `a`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
@@ -436,14 +436,14 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     x = value("diff", a)
     times = static_int("diff", "a count", n)
     if times == 0:
-        return x  # nothing is put before or behind, as in NumPy
+        return x  # nothing is prepended or appended, as in NumPy
     if times < 0 or not type_of(x).shape:
         raise ArgumentError(f"diff: cannot take {times} differences of {type_of(x)}")
     at = c.normalised_axis("diff", axis, type_of(x))
     x = _extended(x, at, prepend, append)
     size = type_of(x).shape[at]
     if isinstance(size, int) and size < times:
-        times = size  # then nothing is left
+        times = size  # then no elements remain
     for _ in range(times):
         x = _difference(x, at)
     return x

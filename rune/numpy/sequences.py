@@ -86,7 +86,7 @@ def linspace(
     *,
     device: Any = None,
 ) -> Array | tuple[Array, Array]:
-    """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
+    """`num` evenly spaced values from start to stop, which is included if `endpoint`.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
     Types:  bools and integers become floats.
@@ -120,9 +120,9 @@ def linspace(
 
 
 def _in_floats(name: str, xs: Sequence[ArrayLike], dtype: DTypeLike | None) -> list[Value]:
-    """Numbers and arrays in one floating dtype, `dtype` if it is one.
+    """Numbers and arrays in one floating dtype: `dtype`, if it is floating.
 
-    Python's numbers are rounded once, to that dtype: 1/3 beside f64 keeps all of its digits.
+    Python numbers are rounded once, to that dtype: 1/3 with an f64 array keeps all of its digits.
     """
     raw = [unrounded(name, x) for x in xs]
     if dtype is not None and dtypes.as_dtype(dtype) in dtypes.INEXACT:
@@ -133,7 +133,7 @@ def _in_floats(name: str, xs: Sequence[ArrayLike], dtype: DTypeLike | None) -> l
 
 
 def _if_wide(dtype: DTypeLike | None) -> DTypeLike | None:
-    """The dtype to compute in if the result has 64 bits; None: that of the operands."""
+    """The dtype to compute in if the result has 64 bits; None for that of the operands."""
     wide = dtype is not None and dtypes.as_dtype(dtype) in (dtypes.f64, dtypes.c128)
     return dtype if wide else None
 
@@ -157,9 +157,10 @@ def _counter(ends: Any, num: Any, parts: Size, target: np.dtype) -> np.dtype | N
 
 
 def _whole(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> Any:
-    """floor(start + (stop - start) * k / parts) in integers: floats fall below whole numbers.
+    """floor(start + (stop - start) * k / parts) in integers: in floats it may fall just below a
+    whole number.
 
-    A product may wrap, and the sum wraps back. The square of `parts` has to fit the dtype.
+    A product may wrap around, and the sum wraps back. The square of `parts` has to fit the dtype.
     """
     parts = max(int(parts), 1)
     quotient, remainder = divmod(ends[1] - ends[0], parts)
@@ -176,7 +177,7 @@ def _between(start: ArrayLike, stop: ArrayLike, num: Size, parts: Size, endpoint
     t = c.astype(t, dtype)
     ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
     mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
-    # 1 - t and t need not add up to 1 in floats; the last value is exactly stop.
+    # 1 - t and t may not add up to exactly 1 in floats; the last value has to be exactly stop.
     if not endpoint or at_most(num, 1):
         return mixed
     return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], mixed)
@@ -224,8 +225,8 @@ def geomspace(
 ) -> Array:
     """Values in geometric progression from start to stop.
 
-    Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.
-    Types:  real ends of different signs give NaN; complex ends go along a spiral.
+    Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`; an end of 0 gives NaN.
+    Types:  real ends of different signs give NaN; complex ends give a spiral.
     Errors: ArgumentError if an argument is not an array or `num` is not an integer; DtypeError for
             an unknown dtype; AxisError for an axis out of range.
 

@@ -1,8 +1,8 @@
 """Sets: the distinct elements of arrays, and of two arrays together, in sorted order.
 
-How many there are depends on values. Outside of transformations the results have as many; under
-jit and the others `size` says how many: elements beyond it are left out, and `fill_value` stands
-where there are fewer. Everything rests on one stable sort: the first element of each run of equals.
+The size of a result depends on values. Under jit and other transformations `size` gives it:
+elements beyond it are left out, and `fill_value` fills the places where there are fewer. Everything
+rests on one stable sort: the first element of each run of equal ones is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rune.typing import ArrayLike
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` gives."""
+    """The result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -42,14 +42,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` gives."""
+    """The result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
@@ -69,7 +69,7 @@ def _differs(key: Any, equal_nan: bool) -> Array:
 
 
 def _starts(keys: Sequence[ArrayLike], equal_nan: bool) -> Array:
-    """Where sorted rows [N] begin a new run of equals, as bool [N]."""
+    """Where sorted rows [N] begin a new run of equal rows, as bool [N]."""
     first = value("unique", np.ones(1, bool))
     if type_of(keys[0]).shape[0] == 0:
         return first[:0]
@@ -77,7 +77,7 @@ def _starts(keys: Sequence[ArrayLike], equal_nan: bool) -> Array:
 
 
 def _sorted_row(x: Array) -> tuple[Array, Array]:
-    """A row in order, and the positions of its elements before."""
+    """A row in sorted order, and the former positions of its elements."""
     ordered, positions = ops.sort(x, positions_like(x), num_keys=1)
     return ordered, positions
 
@@ -90,7 +90,7 @@ def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: ArrayL
 
 
 def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Array:
-    """The rows of x at these places, fills for those outside; of no rows, fills alone."""
+    """The rows of x at these places, with fills for places outside; only fills if x has no rows."""
     length, *row = type_of(x).shape
     if length == 0 and fill_value is not None:
         return fit(ops.cast(value("unique", fill_value), type_of(x).dtype), (*type_of(places).shape, *row))
@@ -98,7 +98,7 @@ def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Ar
 
 
 def _or_first(chosen: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
-    """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
+    """Chosen elements, then the first of them or the given fill where the mask has no more."""
     count = type_of(chosen).shape[0]
     if fill_value is not None or count == 0 or type_of(mask).shape[0] == 0:
         return chosen
@@ -189,13 +189,12 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
-    """The distinct elements in order (distinct slices along `axis`), and on request
+    """The distinct elements in order (distinct slices along `axis`).
 
-    the position of the first of each, the number of its value for every element, and how often
-    each occurs: a tuple of those asked for, behind the values.
-
-    size:   how many, which transformations need. fill_value: what stands behind the last; the
-            first value for None. NaN is one value, or each a different one without equal_nan.
+    On request, a tuple with these after the values: the position of the first of each, the number
+    of its value for every element, and how often each occurs.
+    size:   how many, which transformations need. fill_value: what fills the rest; the first value
+            for None. NaN is one value, or each a different one without equal_nan.
     Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
     Types:  that of `ar`; positions, numbers and counts i32.
     Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size
@@ -269,8 +268,8 @@ def _numbers(starts: ArrayLike, positions: ArrayLike) -> Array:
 
 
 def _counts(starts: ArrayLike, size: Size | None) -> Array:
-    """How long each run is; 0 past the last."""
-    if size is not None:  # the run after the last one that is asked for ends that
+    """The length of each run; 0 past the last."""
+    if size is not None:  # the run after the last one requested ends it
         edges = flat_positions("unique", starts, size + 1)
         return ops.sub(edges[1:], edges[:-1])
     (count,) = type_of(starts).shape
@@ -344,12 +343,12 @@ _SEARCHES = ("auto", "binary_search", "compare_all", "sort")
 
 
 def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
-    """Both, flattened and promoted together."""
+    """Both arrays, flattened and promoted together."""
     return c.same_dtype(name, *(c.reshape(value(name, v), -1) for v in (x, y)))
 
 
 def _is_in(x: ArrayLike, ordered: ArrayLike) -> Value:
-    """Whether elements [N] are among those of a sorted row."""
+    """Whether elements [N] occur in a sorted row."""
     (count,) = type_of(ordered).shape
     if count == 0:
         return fit(value("isin", np.zeros((), bool)), type_of(x).shape)
@@ -366,10 +365,10 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Whether each element is among the others; whether it is not, if `invert`. NaN is in nothing.
+    """Whether each element is among the others, or is not, if `invert`. NaN is never among them.
 
     Shapes: element [*A], test_elements any -> [*A]. Types: bool.
-    method: a hint that JAX takes; it changes nothing.
+    method: a hint, as in JAX; it changes nothing.
     Errors: ArgumentError for another method.
 
     >>> import rune.numpy as rnp
@@ -423,7 +422,7 @@ def intersect1d(
     size: Size | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, ...]:
-    """The distinct elements that are in both; with them, where they first are in each.
+    """The distinct elements that are in both; on request, where they first occur in each.
 
     Shapes: any -> [U], or [size]; positions as the values. Types: promoted together; positions i32.
     size, fill_value: as `unique`; positions are filled with a number out of bounds.
@@ -484,7 +483,7 @@ def setxor1d(
     size: Size | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.
+    """The distinct elements that are in only one of the two. Arguments and errors: as `unique`.
 
     Shapes: any -> [U], or [size]. Types: promoted together.
 

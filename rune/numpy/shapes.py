@@ -1,4 +1,4 @@
-"""Shapes and order of axes. Movement only: none of these computes or copies when compiled."""
+"""Shapes and order of axes. When compiled, none of these computes or copies anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reshape(
 ) -> Array:
     """The same elements in another shape; one size may be -1.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any -> `shape`. Types: that of `a`.
     order:  "C" reads and writes rows first, "F" columns first.
     Errors: ShapeError when the numbers of elements differ.
@@ -50,7 +50,7 @@ def reshape(
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """All elements along one axis.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any of N elements -> [N]. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
 
@@ -140,7 +140,7 @@ def moveaxis(a: object, source: Any, destination: Any) -> Array:
 
 @tiered
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """Axis moved to stand before `start`; `moveaxis` says it more clearly.
+    """Axis moved to just before `start`; `moveaxis` is clearer.
 
     Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
@@ -159,7 +159,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
-    """Axes of size 1 inserted, so that they stand at `axis` of the result.
+    """Axes of size 1 inserted at `axis` of the result.
 
     Shapes: [*A, *B] -> [*A, 1, *B]. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
@@ -173,7 +173,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
 
 @tiered
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
-    """Axes of size 1 removed: all, or the given.
+    """Axes of size 1 removed: all, or those given.
 
     Shapes: [*A, 1, *B] -> [*A, *B]. Types: that of `a`.
     Errors: ShapeError when one is longer.
@@ -191,7 +191,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
 def broadcast_to(array: ArrayLike, shape: object, *, out_sharding: Sharding | None = None) -> Array:
     """`array` stretched to `shape` by NumPy's rules.
 
-    out_sharding: a sharding that the result is given; None leaves it to others.
+    out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any -> `shape`. Types: that of `array`.
     Errors: ShapeError when it does not fit.
 
@@ -384,7 +384,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @tiered
 def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
-    """Elements moved by `shift` along an axis, those that leave coming back at the other end.
+    """Elements shifted by `shift` along an axis; those that leave re-enter at the other end.
 
     `axis` None rolls the flattened array; tuples roll several axes. Shifts may be traced.
     Shapes: any, kept. Types: that of `a`.
@@ -410,7 +410,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
 
 
 def _shifts(shift: object) -> tuple[Any, ...]:
-    """One or several shifts, those that are traced as they are."""
+    """One or several shifts; traced ones are left as they are."""
     if isinstance(shift, Tracer):
         return tuple(shift) if rank(shift) else (shift,)  # type: ignore[arg-type]
     if not isinstance(shift, tuple | list):
@@ -425,7 +425,7 @@ def _rolled(x: Array | ArrayLike, by: int, axis: int) -> Any:
         return _rolled_by_traced(x, by, axis)
     if size == 0 or by == 0:
         return x
-    if not at_most(1, size):  # it may be empty, and then nothing divides by it
+    if not at_most(1, size):  # it may be empty, and must not become a divisor of 0
         return _rolled_by_traced(x, _shift_value(by), axis)
     cut = -by % size
     if cut == 0:

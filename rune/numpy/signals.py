@@ -41,8 +41,8 @@ def convolve(
 ) -> Array:
     """The convolution of two sequences: y[k] = sum_j a[j] v[k-j].
 
-    mode:   "full": wherever they overlap;  "same": the middle, as long as the longer one;
-            "valid": where they overlap wholly.
+    mode:   "full": wherever they overlap; "same": the middle, as long as the longer one; "valid":
+            where they overlap completely.
     Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
     Types:  promoted together.
     Errors: ShapeError for another rank or no elements, ArgumentError for another mode.
@@ -68,7 +68,7 @@ def correlate(
 ) -> Array:
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
 
-    mode:   as of `convolve`; "valid" by default.
+    mode:   as for `convolve`; "valid" by default.
     Shapes: as `convolve`. Types: promoted together.
     Errors: as `convolve`.
 
@@ -95,7 +95,7 @@ def _sequences(name: str, a: ArrayLike, v: ArrayLike, dtype: DTypeLike | None) -
 
 
 def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
-    """How many zeros surround the longer sequence, for a shorter one of `size` elements."""
+    """How many zeros to put around the longer sequence, for a shorter one of `size` elements."""
     if mode not in _MODES:
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
     return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
@@ -113,14 +113,14 @@ def interp(
     right: ArrayLike | str | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """The broken line through the points (xp, fp), at x.
+    """The piecewise linear function through the points (xp, fp), at x.
 
     xp:     increasing, unless there is a period.
     left, right: the values below and above xp; by default the first and last of fp, or
             "extrapolate" for the line's own continuation.
-    period: of the function; xp and x are taken modulo it, and left and right are not used.
+    period: that of the function; xp and x are taken modulo it, and left and right are not used.
     Shapes: [*S], [N], [N] -> [*S].
-    Types:  bools and integers become floats: x and xp of their common dtype, fp of its own, which
+    Types:  bools and integers become floats: x and xp to their common dtype, fp to its own, which
             may be complex; the result has the common dtype of the two.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex x and xp;
             ShapeError for shapes that do not fit, and for no points.
@@ -148,7 +148,7 @@ def _in_floats(name: str, *xs: ArrayLike) -> list[Array]:
 
 
 def _one_period(x: Array, xp: Array, fp: Any, period: ArrayLike) -> tuple[Array, Array, Array]:
-    """The points of one period in order, between the last one before and the first one after."""
+    """The points of one period in order, with the nearest point of either neighbouring period."""
     period = abs(period)
     x, xp = mod(x, period), mod(xp, period)
     order = argsort(xp)
@@ -184,7 +184,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int = 1) 
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any: ...
 @composite
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
-    """The slopes of a sampled function along its axes, by differences of the second order.
+    """The slopes of a sampled function along its axes, by second-order differences.
 
     Shapes: f any -> kept by each result. Types: bools and integers become floats.
     varargs: nothing (samples at distance 1), one distance for all axes, or for each axis a
@@ -241,7 +241,7 @@ def _inner_slopes(y: Array, steps: Array) -> Array:
 
 
 def _steps(spacing: ArrayLike, size: Size, y: ArrayLike) -> Array:
-    """The one distance between all neighbours along the first axis; or each, shaped to divide y."""
+    """The equal distance of neighbours along the first axis, or all, shaped to divide y."""
     _, distance = together("gradient", y, spacing)
     distance = inexact("gradient", distance)
     if rank(distance) == 0:
@@ -284,7 +284,8 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) 
 
 @tiered
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
-    """Phases without jumps: each is moved by periods to within half a period of the one before.
+    """Phases without jumps: each is shifted by whole periods to within half a period of the one
+    before.
 
     Shapes: any, kept.
     Types:  that of `p`; bools and integers become floats unless period is an integer.

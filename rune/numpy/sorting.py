@@ -1,7 +1,7 @@
-"""Sorting, partial sorting, and search in what is sorted.
+"""Sorting, partial sorting, and searching sorted arrays.
 
-The order is total: NaN comes after all numbers, -0 equals 0, complex numbers go by their real and
-then their imaginary part. Every sort is stable. Derivatives go where the elements go; positions
+The order is total: NaN comes after all numbers, -0 equals 0, complex numbers are compared by their
+real and then their imaginary part. Every sort is stable. Derivatives follow the elements; positions
 have none.
 """
 
@@ -112,7 +112,7 @@ def _checked_kth(name: str, a: ArrayLike, kth: ArrayLike, axis: int | None) -> A
 
 @tiered
 def partition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
-    """The elements with those at `kth` where `sort` has them; all of them are in order here.
+    """The elements, with those at `kth` where `sort` would put them; here all are in order.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
     Errors: ArgumentError for a kth out of range.
@@ -141,7 +141,8 @@ def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
 
 @tiered
 def lexsort(keys: object, axis: int = -1) -> Array:
-    """The positions that sort by the last key, among equals by the one before it, and so on.
+    """The positions that sort by the last key, then among equal ones by the key before it, and so
+    on.
 
     Shapes: keys, a sequence of [*B, N] or one array [K, *B, N] -> [*B, N]. Types: i32.
     Errors: ShapeError where the keys' shapes differ; ArgumentError for no keys.
@@ -166,10 +167,11 @@ def lexsort(keys: object, axis: int = -1) -> Array:
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
-    """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
+    """Where `v` would be inserted to keep `a` sorted: before equal elements, or after them with
+    "right".
 
-    Shapes: a [N], v [*V] -> [*V]. Types: i32, where the size of `a` fits into that, x64 or not.
-    sorter: positions that put `a` into order. method: a hint that JAX takes; it changes nothing.
+    Shapes: a [N], v [*V] -> [*V]. Types: i32 if the size of `a` fits in it, with or without x64.
+    sorter: positions that put `a` into order. method: a hint, as in JAX; it changes nothing.
     Errors: ShapeError unless `a` has one axis; ArgumentError for another side or method.
 
     >>> import rune.numpy as rnp

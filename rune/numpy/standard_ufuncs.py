@@ -1,6 +1,6 @@
-"""The functions of rune.numpy that are ufuncs, as in JAX: those with laws to reduce by.
+"""The functions of rune.numpy that are ufuncs, as in JAX: those that can be reduced by.
 
-A row gives the function, its identity, and the reductions and updates that mean the same.
+A row gives the function, its identity, and the equivalent reductions and updates.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _running(primitive: Primitive) -> Function:
 
 
 def _running_truth(primitive: Primitive) -> Function:
-    """Of truths, which are counted as 0 and 1."""
+    """Reduces truth values, which count as 0 and 1."""
 
     def accumulated(x: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
         ones = c.astype(c.astype(x, dtypes.bool_), dtypes.i32)

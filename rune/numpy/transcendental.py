@@ -1,7 +1,7 @@
 """Roots, exponentials, logarithms, circular and hyperbolic functions: elementwise, in floats.
 
-Integers and bools are taken as f32 (64-bit integers as f64), weak scalars stay weak. Composite
-functions are written so that value and derivatives of every order hold at the seams.
+Integers and bools are taken as f32 (64-bit integers as f64); weak scalars stay weak. Composite
+functions are written so that values and derivatives of every order are right where branches meet.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _real(name: str, row: Row) -> Unary:
 
 
 def same_dtype(name: str, row: Row, refused: str) -> Unary:
-    """A function that gives the dtype it takes, under NumPy's name."""
+    """A function whose result has the dtype of its operand, under NumPy's name."""
 
     def function(x: ArrayLike, /) -> Array:
         return row.rule(value(name, x))
@@ -69,7 +69,7 @@ def _scaled(factor: float) -> Unary:
 def _log10(x: ArrayLike) -> Array:
     if type_of(x).dtype not in dtypes.COMPLEX:
         return _scaled(math.log10(2))(ops.log2(x))  # exact at the powers of ten
-    # By parts: a complex product makes NaN where one part is infinite.
+    # Part by part: a complex product gives NaN where one part is infinite.
     natural, scaled = ops.log(x), _scaled(math.log10(math.e))
     return ops.complex(scaled(ops.real(natural)), scaled(ops.imag(natural)))
 
@@ -107,7 +107,7 @@ atan2 = arctan2
 
 @composite
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²) without overflow on the way.
+    """sqrt(x1² + x2²) without intermediate overflow.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
@@ -129,15 +129,15 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     infinity = constant(np.inf, large)
     either = ops.logical_or(ops.eq(x1, infinity), ops.eq(x2, infinity))
     mean = ops.mul(constant(0.5, large), ops.add(large, small))  # 0, with slopes of 1/2
-    both = ops.eq(ops.add(large, small), zero)  # of the two the larger is 0 beside a NaN, too
+    both = ops.eq(ops.add(large, small), zero)  # the larger of the two is 0 next to a NaN, too
     return ops.select(either, infinity, ops.select(both, mean, finite))
 
 
 def _ordered(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
-    """The larger and (smaller - larger), which is 0 for equal infinities.
+    """The larger, and (smaller - larger), which is 0 for equal infinities.
 
-    Chosen by select, not by maximum, so that a tie differentiates as the smooth function does;
-    of equal infinities, whose difference is NaN, the larger one is the mean.
+    Chosen by select, not by maximum, so that a tie is differentiated like the smooth function; for
+    equal infinities, whose difference is NaN, the larger one is the mean.
     """
     above = ops.gt(c.real(x1), c.real(x2))
     high, low = ops.select(above, x1, x2), ops.select(above, x2, x1)
@@ -152,7 +152,7 @@ def _ordered(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
 
 @composite
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log(exp(x1) + exp(x2)) without overflow; of complex numbers the principal value.
+    """log(exp(x1) + exp(x2)) without overflow; the principal value for complex numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -176,7 +176,7 @@ def _principal(x: ArrayLike, period: float) -> Any:
 
 @composite
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log2(2**x1 + 2**x2) without overflow; of complex numbers the principal value.
+    """log2(2**x1 + 2**x2) without overflow; the principal value for complex numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
@@ -204,8 +204,8 @@ def sinc(x: ArrayLike, /) -> Array:
     x = inexact("sinc", x)
     turns, x = x, _scaled(math.pi)(x)
     size = ops.abs(x)
-    # Up to here the series is exact, with its derivative: of sin(x)/x that is a difference, which
-    # cancels. Where it is not chosen its argument is 0: powers of x overflow.
+    # Up to here the series is exact, and so is its derivative; that of sin(x)/x is a difference,
+    # which cancels. Where the series is not chosen its argument is 0, since powers of x overflow.
     is_small = ops.lt(size, constant(float(finfo(type_of(size).dtype).eps) ** 0.125, size))
     safe = ops.select(is_small, constant(1, x), x)
     small = ops.select(is_small, x, constant(0, x))
@@ -214,7 +214,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
 
 def _sine_of_pi(x: ArrayLike) -> Array:
-    """sin(πx); of a real x exactly 0 at whole numbers, and finite where πx overflows."""
+    """sin(πx); for a real x exactly 0 at whole numbers, and finite where πx overflows."""
     if type_of(x).dtype in dtypes.COMPLEX:
         return ops.sin(_scaled(math.pi)(x))
     turns = ops.sub(x, _scaled(2.0)(ops.round(_scaled(0.5)(x))))

@@ -1,6 +1,6 @@
-"""Dtypes under NumPy's names, what is known of them, and JAX's promotion.
+"""Dtypes under NumPy's names, their properties, and JAX's promotion.
 
-`rnp.float32` is a dtype wherever a dtype is asked for, equal to NumPy's, and a constructor of
+`rnp.float32` can be used wherever a dtype is expected, equals NumPy's, and is a constructor of
 arrays: `rnp.float32(1)`. Python's `int`, `float` and `complex` count as weak types.
 """
 
@@ -23,13 +23,13 @@ from rune.ops.promote import operand
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 if TYPE_CHECKING:
-    from rune.array import Array as ndarray  # annotations mean an array, traced or not
+    from rune.array import Array as ndarray  # in annotations this means an array, traced or not
 else:
-    ndarray = Operators  # what concrete arrays and traced ones share
+    ndarray = Operators  # what concrete and traced arrays have in common
 
 
 class ScalarType(type):
-    """A dtype as a class, which also makes arrays: of a number, a list, NumPy data or an array.
+    """A dtype as a class, which also makes arrays from a number, a list, NumPy data or an array.
 
     Shapes: those of the data, [] of 0 for none. Types: the dtype itself, NumPy's `dtype` of it.
     Errors: OverflowError for a Python integer that the dtype does not hold; ValueError for text.
@@ -51,7 +51,7 @@ class ScalarType(type):
         return bool(cls.dtype == other)
 
     def __hash__(cls) -> int:
-        return hash(cls.dtype.type)  # as of NumPy's class, which it is equal to
+        return hash(cls.dtype.type)  # as for NumPy's class, which it equals
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.dtype.type)
@@ -86,7 +86,7 @@ bfloat16, float16, float32, float64 = map(_class_of, (dtypes.bf16, dtypes.f16, d
 complex64, complex128 = _class_of(dtypes.c64), _class_of(dtypes.c128)
 half, single, double = float16, float32, float64
 csingle, cdouble = complex64, complex128
-# What Python's types are here; NumPy's are wider.
+# What Python's types mean here; NumPy's are wider.
 int_, uint, float_, complex_ = int32, uint32, float32, complex64
 
 generic, number, inexact, floating = np.generic, np.number, np.inexact, np.floating
@@ -157,7 +157,7 @@ def promote_types(a: object, b: object) -> np.dtype:
 
 
 def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
-    """Whether a cast keeps NumPy's rule `casting`.
+    """Whether a cast is allowed by NumPy's rule `casting`.
 
     Types:  from_ is a dtype, its name, or an array, whose dtype counts.
     Errors: DtypeError for another `from_` and another `to`.
@@ -182,7 +182,7 @@ def issubdtype(arg1: object, arg2: object) -> bool:
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
-    """Whether a dtype is of a kind of the array API standard, or of one of several.
+    """Whether a dtype is of a kind, or one of several kinds, of the array API standard.
 
     Errors: DtypeError for an unknown kind.
 
@@ -280,7 +280,7 @@ def ndim(a: ArrayLike) -> int:
 
 
 def size(a: ArrayLike, axis: Axis = None) -> Any:
-    """Number of elements, in all or along some axes.
+    """Number of elements, in total or along some axes.
 
     Shapes: any -> an integer, or a symbolic size.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
@@ -296,7 +296,7 @@ def size(a: ArrayLike, axis: Axis = None) -> Any:
 
 
 def iterable(y: Any) -> bool:
-    """Whether one can iterate over `y`; not over an array of rank 0.
+    """Whether `y` can be iterated over; an array of rank 0 cannot.
 
     Shapes: any -> a Python bool.
     Errors: none.
@@ -313,7 +313,7 @@ def iterable(y: Any) -> bool:
 
 
 def common_type(*arrays: ArrayLike) -> np.dtype:
-    """The inexact dtype in which arrays would be computed with; of integers, a float.
+    """The inexact dtype in which arrays would be computed; for integers, a float.
 
     Shapes: any -> a dtype.
     Errors: DtypeError for bools, as in NumPy.
@@ -330,7 +330,7 @@ def common_type(*arrays: ArrayLike) -> np.dtype:
 
 
 def isscalar(element: ArrayLike) -> bool:
-    """Whether `element` is a Python scalar or a text, or has rank 0.
+    """Whether `element` is a Python scalar, a string, or has rank 0.
 
     Shapes: any -> a Python bool.
     Errors: none.

@@ -1,8 +1,8 @@
-"""ufunc: an elementwise function with reduce, accumulate, outer, at and reduceat, as NumPy has.
+"""ufunc: an elementwise function with reduce, accumulate, outer, at and reduceat, as in NumPy.
 
-Those of rune.numpy stand in standard_ufuncs.py and reduce by reductions of their own. `frompyfunc`
-makes one of any function of scalars: it reduces by a `scan`, one element after the other, since
-nothing is known of its laws.
+Those of rune.numpy are in standard_ufuncs.py and have their own reductions. `frompyfunc` makes one
+from any function of scalars: it reduces by a `scan`, one element after another, since nothing is
+known about its algebraic laws.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How a ufunc reduces faster than one element after the other; None where it cannot.
+    """Faster ways for a ufunc to reduce than one element after another; None where there is none.
 
     reduce:     (x, axis, dtype, None, keepdims, initial, where) -> array
     accumulate: (x, axis, dtype) -> array
@@ -63,7 +63,7 @@ class ufunc:
     Types:    those that func gives.
     func:     of arrays of one shape, or of scalars.
     identity: the value of a reduction over nothing; None where there is none.
-    Errors:   ArgumentError from reduce and its kin unless nin is 2 and nout 1.
+    Errors:   ArgumentError from reduce and the like unless nin is 2 and nout is 1.
 
     >>> import rune.numpy as rnp
     >>> rnp.add.reduce(rnp.array([[1, 2], [3, 4]]))
@@ -125,10 +125,10 @@ class ufunc:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """All elements along axes combined, from the first to the last, row by row for None.
+        """All elements along axes combined, from first to last, row by row for None.
 
-        Errors: ArgumentError over nothing without identity or `initial`; or for several axes of a
-                function that is not known to be associative.
+        Errors: ArgumentError for no elements without identity or `initial`; also for several axes
+                if the function is not known to be associative.
         """
         self._binary("reduce")
         refuse(f"{self.__name__}.reduce", out=out)
@@ -191,7 +191,7 @@ class ufunc:
         return c.astype(x, dtypes.as_dtype(dtype))
 
     def _like(self, carried: ArrayLike, *args: ArrayLike) -> Array:
-        """The function's value in the dtype of the carried total."""
+        """The function's value, in the dtype of the carried total."""
         return ops.convert(self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak)
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:

@@ -1,4 +1,4 @@
-"""rune.random: random numbers by JAX's names.
+"""rune.random: random numbers under JAX's names.
 
 keys       key, PRNGKey, split, fold_in, key_data, wrap_key_data, clone, …
 uniforms   bits, uniform, randint, bernoulli, rademacher

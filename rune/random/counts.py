@@ -1,8 +1,8 @@
 """Counts of successes and of events: poisson, binomial, multinomial.
 
-Small means are counted one by one, large ones drawn by rejection under a transformed hat; the loops
-run until every element is done, and one that is done before may be drawn again. JAX takes the same
-steps, with one key for both loops: each element listens to one of them.
+For small means events are counted one by one; large means use rejection with a transformed hat. The
+loops run until every element is done; finished elements are drawn along, without effect. JAX takes
+the same steps, with one key for both loops: each element uses one of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rune.random.special import log_poisson_density, stirling_remainder
 from rune.random.uniforms import unit_interval
 from rune.typing import ArrayLike, DTypeLike
 
-FEW = 10.0  # means below which events are counted one by one
+FEW = 10.0  # below this mean events are counted one by one
 F32 = dtypes.f32
 
 
@@ -44,7 +44,7 @@ F32 = dtypes.f32
 
 
 class _Waiting(NamedTuple):
-    """Events so far, and minus the time that they took."""
+    """Events so far, and minus the time they took."""
 
     key: Key
     count: Any
@@ -52,7 +52,7 @@ class _Waiting(NamedTuple):
 
 
 def _by_waiting(key: Key, lam: Array) -> Array:
-    """Events in a time of lam, each after an exponential wait (Knuth)."""
+    """Events during a time of lam, with exponential waits (Knuth)."""
 
     def again(s: _Waiting) -> _Waiting:
         next_key, used = split(s.key)
@@ -65,7 +65,7 @@ def _by_waiting(key: Key, lam: Array) -> Array:
 
 
 class _Trying(NamedTuple):
-    """What elements have got, and which have."""
+    """The numbers that elements have been given, and which elements are done."""
 
     key: Key
     draw: Array
@@ -107,7 +107,7 @@ def _poisson_proposal(lam: ArrayLike) -> Any:
 
 @Sampler
 def poisson(key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """How many events come in a time in which `lam` come on the average.
+    """The number of events in a time in which `lam` occur on average.
 
     Shapes: lam broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default. -1 for a lam that is negative, infinite or NaN.
@@ -136,7 +136,7 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: D
 
 
 class _Skipping(NamedTuple):
-    """Successes so far, and the trials up to the last of them."""
+    """Successes so far, and the number of trials up to the last success."""
 
     key: Key
     count: Any
@@ -144,7 +144,7 @@ class _Skipping(NamedTuple):
 
 
 def _by_skipping(key: Key, n: Array, p: Array) -> Array:
-    """Successes in n trials, each after a geometric number of them."""
+    """Successes in n trials, with geometric waits."""
     log_failure = rnp.log1p(-p)
 
     def again(s: _Skipping) -> _Skipping:
@@ -180,7 +180,7 @@ def _binomial_proposal(n: Array, p: Array) -> Any:
 
 
 def _log_ratio(k: Array, m: Array, n: Array, odds: Array) -> Array:
-    """The logarithm of how much less likely k successes are than the most likely number m."""
+    """The logarithm of the probability of k successes, relative to the most likely number m."""
     return (
         (m + 0.5) * rnp.log((m + 1.0) / (odds * (n - m + 1.0)))
         + (n + 1.0) * rnp.log((n - m + 1.0) / (n - k + 1.0))
@@ -196,11 +196,11 @@ def _log_ratio(k: Array, m: Array, n: Array, odds: Array) -> Array:
 def binomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """How many of n trials of probability p succeed, as floating numbers.
+    """The number of successes in n trials of probability p, as floats.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
-    Types:  floating, f32 by default. NaN for n < 0, or p outside of 0…1 or NaN; the part of n
-            behind the point is cut off.
+    Types:  floating, f32 by default. NaN for n < 0, or p outside 0…1 or NaN; the fractional part of
+            n is cut off.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS.
@@ -242,7 +242,7 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int = 1,
 ) -> Array:
-    """How many of n trials have each of the outcomes, whose probabilities are p.
+    """The number of times that each outcome, of probabilities p, occurs in n trials.
 
     Shapes: p [*B, K]; n and B broadcast to all but the last axis of `shape`, which is that of p by
             default; the last one is K.

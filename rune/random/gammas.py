@@ -1,9 +1,9 @@
 """The gamma distribution, and distributions built on gamma numbers.
 
-A gamma number is drawn by rejection: each element has a key of its own and keeps the first proposal
-that is taken, so its value does not depend on its neighbours, though all of them loop until the
-last one is done. Its derivative in the parameter is that of the distribution function held fixed,
-which rejection does not disturb.
+A gamma number is drawn by rejection: each element has its own key and keeps the first accepted
+proposal, so its value does not depend on its neighbours, though all elements loop until the last
+one is done. Its derivative with respect to the parameter holds the distribution function fixed,
+which rejection does not affect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ THIRD = 1 / 3
 
 
 def _each(keys: Key, count: int) -> tuple[Key, ...]:
-    """`count` new keys for every key, as so many arrays of keys."""
+    """`count` new keys for every key, as `count` arrays of keys."""
     return vmap(lambda key: tuple(split(key, count)))(keys)
 
 
@@ -51,7 +51,7 @@ class _Proposing(NamedTuple):
 
 
 def _proposals(keys: Key, c: Array, is_done: Array) -> tuple[Array, Array]:
-    """Normal numbers x with 1 + c x > 0, and that; of elements that are done any number."""
+    """Normal numbers x with 1 + c x > 0, and that value; any number for finished elements."""
 
     def again(s: _Proposing) -> _Proposing:
         next_keys, used = _each(s.keys, 2)
@@ -65,7 +65,7 @@ def _proposals(keys: Key, c: Array, is_done: Array) -> tuple[Array, Array]:
 
 
 class _Trying(NamedTuple):
-    """The numbers v that elements have got, and which have."""
+    """The numbers v that elements have been given, and which elements are done."""
 
     keys: Key
     v: Array
@@ -73,7 +73,7 @@ class _Trying(NamedTuple):
 
 
 def _cubes(keys: Key, d: Array) -> Array:
-    """v such that d v is a gamma number of parameter d + 1/3, at least 1.
+    """v such that d v is a gamma number of parameter d + 1/3, which is at least 1.
 
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
     """
@@ -93,12 +93,12 @@ def _cubes(keys: Key, d: Array) -> Array:
 
 
 def _units(keys: Key, dtype: np.dtype) -> Array:
-    """A number of [0, 1) for every key."""
+    """A number in [0, 1) for every key."""
     return vmap(lambda key: unit_interval(key, (), dtype))(keys)
 
 
 def _of_large(keys: Key, a: Array) -> tuple[Array, Array, Key]:
-    """d and v, d v being a gamma number of a, or of a + 1 below 1; and keys that are left."""
+    """d and v, where d v is a gamma number of a, or of a + 1 if a < 1; and unused keys."""
     d = rnp.where(a >= 1.0, a, a + 1.0) - THIRD
     cube_keys, last = _each(keys, 2)
     return d, _cubes(cube_keys, d), last
@@ -118,7 +118,7 @@ def _many(keys: Key, a: Array) -> Array:
 @_many.defjvp
 def _many_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     drawn = _many(*primals)
-    # A number too small for the dtype stays 0, wherever its parameter goes.
+    # A number too small for the dtype stays 0 whatever its parameter does.
     is_zero = drawn == 0.0
     slope = gamma_log_derivative(primals[1], rnp.log(rnp.where(is_zero, 1.0, drawn)))
     return drawn, tangents[1] * rnp.where(is_zero, 0.0, drawn * slope)
@@ -126,7 +126,7 @@ def _many_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[
 
 @custom_jvp
 def _many_logs(keys: Key, a: Array) -> Array:
-    """The logarithms of gamma numbers, also where those are too small for the dtype."""
+    """The logarithms of gamma numbers, even of those too small for the dtype."""
     d, v, last = _of_large(keys, a)
     log_u = rnp.log1p(-_units(last, a.dtype))
     more = rnp.where((a >= 1.0) | (log_u == 0.0), 0.0, log_u * (1.0 / a))
@@ -140,14 +140,14 @@ def _many_logs_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
 
 
 def _drawn(draw: Callable[[Key, Array], Array], key: ArrayLike, a: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers of a shape, each from a key of its own."""
+    """Numbers of a shape, each from its own key."""
     shapes = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
     return draw(keys, shapes.ravel()).reshape(shape)
 
 
 def _two_logs(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
-    """Logarithms of gamma numbers of a, and others of b, drawn in one loop."""
+    """Logarithms of gamma numbers with parameters a and b, drawn in one loop."""
     pair = (rnp.broadcast_to(in_dtype("gamma", v, dtype), shape) for v in (a, b))
     keys = vmap(lambda k: split(k, product(shape)))(split(single_key("gamma", key)))
     drawn = _many_logs(keys.ravel(), rnp.stack(list(pair)).ravel()).reshape(2, *shape)
@@ -160,7 +160,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DType
 
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    The derivative in a is that with the distribution function held fixed.
+    The derivative with respect to a holds the distribution function fixed.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -175,7 +175,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DType
 
 @Sampler
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Logarithms of gamma numbers, also of those that would underflow to 0.
+    """Logarithms of gamma numbers, including those that would underflow to 0.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
@@ -266,7 +266,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: 
 def f(
     key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """The ratio of two chi-square numbers, each over its degrees of freedom.
+    """The ratio of two chi-square numbers, each divided by its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default.
@@ -287,7 +287,7 @@ def f(
 
 @Sampler
 def t(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Student's t: a normal number over the root of a chi-square number by its degrees of freedom.
+    """Student's t: a normal number divided by the root of (chi-square / degrees of freedom).
 
     Shapes: df broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
@@ -329,7 +329,7 @@ def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: D
 
 @with_static("d")
 def ball(key: ArrayLike, d: int, p: ArrayLike = 2.0, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Points of the ball of dimension d in which the p-norm is at most 1, all equally likely.
+    """Uniform points in the ball of dimension d in which the p-norm is at most 1.
 
     Shapes: [*shape, d].
     Types:  floating, f32 by default.

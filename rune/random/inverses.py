@@ -1,6 +1,7 @@
-"""Distributions whose inverse is a formula: one uniform number each.
+"""Distributions with a closed-form inverse: each takes one uniform number.
 
-The samplers follow JAX in how they keep the uniform number away from where the formula is infinite.
+The samplers follow JAX in how they keep the uniform number away from points where the formula is
+infinite.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def power(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DType
 def weibull_min(
     key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """scale e**(1/concentration), with e of the exponential distribution.
+    """scale e**(1/concentration), where e is exponentially distributed.
 
     Shapes: the parameters broadcast to `shape`.
     Types:  floating, f32 by default.
@@ -226,7 +227,7 @@ def triangular(
 
 @Sampler
 def geometric(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """How many trials of probability p there are up to the first success.
+    """The number of trials of probability p up to the first success.
 
     Shapes: p broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default.

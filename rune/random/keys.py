@@ -1,10 +1,11 @@
 """Keys: what random numbers are made from. A key is a value; using it twice gives the same numbers.
 
-Keys are elements of arrays, of a dtype that says their generator: `key<fry>[3]` has three. So they
-are shaped, indexed and moved as numbers are, in every transformation, but not computed with.
-A raw key, as `PRNGKey` makes it, is an array u32[2]; functions take both kinds and answer in kind.
+Keys are elements of arrays whose dtype names the generator:
 
-Same bits as JAX with partitionable counters, its default. All 64 bits of a seed count here.
+`key<fry>[3]` has three. So they are shaped, indexed and moved like numbers, in every
+transformation, but cannot be computed with. A raw key, as made by `PRNGKey`, is an array u32[2];
+functions take both kinds and return the same kind. The bits are JAX's with partitionable counters,
+its default. All 64 bits of a seed count here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ KeyLike = Any  # keys, or raw ones: an array u32[..., 2]
 
 
 def implementation(impl: Any) -> str:
-    """The name of a generator, given by name or by the dtype of its keys; the default for None.
+    """The name of a generator, from its name or the dtype of its keys; the default for None.
 
     Errors: ArgumentError for a generator that does not exist.
     """
@@ -55,7 +56,7 @@ def is_keys(value: ArrayLike) -> bool:
 
 
 def as_keys(name: str, key: KeyLike) -> Key:
-    """Keys, also of raw ones. Errors: ArgumentError if it is not a key."""
+    """Typed keys, also from raw ones. Errors: ArgumentError if it is not a key."""
     key = opened(key)
     if is_keys(key):
         return key
@@ -86,7 +87,7 @@ def generator_of(keys: Key) -> str:
 
 
 def _in_kind(new: Key, original: KeyLike) -> Array:
-    """Keys of the kind that was given: raw ones as their words."""
+    """Keys of the kind that was given: raw keys as words."""
     return new if is_keys(opened(original)) else side_by_side(new)
 
 
@@ -122,10 +123,10 @@ def _key_of_int(seed: int | np.integer, impl: str) -> Key:
 
 
 def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
-    """A raw key, as older code has it. It does not remember its generator.
+    """A raw key, as older code uses. It does not record its generator.
 
     Shapes: seed int[] -> u32[2].
-    Errors: those of `key`; ArgumentError for another generator than the default.
+    Errors: those of `key`; ArgumentError for a generator other than the default.
 
     >>> import rune
     >>> rune.random.PRNGKey(7)
@@ -162,7 +163,7 @@ def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
     number, is_wide = int(seed), np.asarray(seed).dtype.itemsize == 8
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"key: cannot use the seed {number} (64 bits at most)")
-    # As in JAX a negative seed of 32 bits is its low word alone; under x64 integers have 64 bits.
+    # As in JAX, a negative 32-bit seed is only its low word; under x64 integers have 64 bits.
     has_high = is_wide and config.current().x64
     is_short = -(1 << 31) <= number < 1 << 32
     high = 0 if is_short and not has_high else number >> 32
@@ -170,9 +171,9 @@ def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
 
 
 def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
-    """`num` new keys, or keys of that shape; use these, and `key` no more.
+    """`num` new keys, or keys of that shape; use these, and `key` no longer.
 
-    The first keys do not depend on how many there are: split(k, 4)[:2] == split(k, 2).
+    The first keys do not depend on the number of keys: split(k, 4)[:2] == split(k, 2).
     Shapes: key [] -> keys [*num]; of a raw key u32[2] u32[*num, 2].
     Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys.
@@ -188,11 +189,12 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
 
 
 def fold_in(key: KeyLike, data: ArrayLike) -> Array:
-    """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
+    """The key at position `data` below `key`:
 
-    data: an integer, Python's (64 bits count) or an array's; a negative one of an array is its low
-            32 bits.
-    Shapes: key [], data int[] -> key []; of a raw key u32[2] a raw one.
+    fold_in(k, i) == split(k, n)[i].
+    data: a Python integer (64 bits count) or an integer array; a negative integer of an array
+            counts as its low 32 bits.
+    Shapes: key [], data int[] -> key []; a raw key u32[2] gives a raw key.
     Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys or data; OverflowError for a negative int.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
@@ -208,7 +210,7 @@ def fold_in(key: KeyLike, data: ArrayLike) -> Array:
 
 
 def _place(name: str, data: ArrayLike) -> tuple[Array, Array]:
-    """The high and the low word of a position; a negative one is its low word, as in JAX."""
+    """The high and the low word of a position; a negative one has only its low word, as in JAX."""
     if isinstance(data, np.integer):
         data = np.asarray(data).astype(dtypes.canonical(data.dtype))
     high, low = _halves(name, data)

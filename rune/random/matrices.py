@@ -1,6 +1,6 @@
 """Random vectors and matrices made with linear algebra: correlated normals, uniform rotations.
 
-The normal numbers are JAX's; what factorisations make of them agrees up to their rounding.
+The normal numbers are JAX's; results of factorisations agree with JAX's up to rounding.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def multivariate_normal(
 ) -> Array:
     """Normal vectors with a mean and a covariance: mean + F z, with F Fᵀ = cov.
 
-    method:  how F is found: "cholesky", which needs a positive definite cov and is the fastest;
-             "eigh" or "svd", which take a singular one.
+    method:  how F is computed: "cholesky", which needs a positive definite cov and is fastest;
+             "eigh" or "svd", which accept a singular one.
 
     Shapes: mean [*A, N], cov [*B, N, N] -> [*shape, N]; `shape` is A and B broadcast by default.
     Types:  floating, that of mean and cov by default.

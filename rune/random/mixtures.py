@@ -1,7 +1,8 @@
 """Distributions whose parameter is itself drawn: one number for the parameter, one with it.
 
-A negative binomial number is a Poisson number of gamma mean, a logarithmic one a geometric number,
-a noncentral chi-square number one whose degrees of freedom are counted by a Poisson number.
+A negative binomial number is a Poisson number whose mean is a gamma number, a logarithmic number is
+a geometric number with a random parameter, and a noncentral chi-square number is a chi-square
+number whose degrees of freedom come from a Poisson number.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from rune.typing import ArrayLike, DTypeLike
 def negative_binomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """How many trials of probability p fail before n of them succeed; n need not be an integer.
+    """The number of failures before n successes, with probability p each; n need not be an integer.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
-    Types:  integer, i32 by default. -1 for n < 0, or p outside of 0…1 or 0.
+    Types:  integer, i32 by default. -1 for n < 0, for p outside 0…1, and for p = 0.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: mixtures, Johnson, Kotz & Balakrishnan, Univariate Distributions.
@@ -46,10 +47,10 @@ def negative_binomial(
 
 @Sampler
 def logseries(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Whole numbers from 1 on, k with a probability proportional to p**k / k.
+    """Integers k >= 1 with probability proportional to p**k / k.
 
     Shapes: p broadcasts to `shape`, which is its own by default.
-    Types:  integer, i32 by default. -1 for p outside of 0…1, or 1.
+    Types:  integer, i32 by default. -1 for p outside 0…1, and for p = 1.
     Source: Kemp 1981, Applied Statistics 30(3).
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
@@ -73,11 +74,12 @@ def logseries(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: D
 def noncentral_chisquare(
     key: ArrayLike, df: ArrayLike, nonc: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """The sum of the squares of `df` normal numbers whose means' squares have the sum `nonc`.
+    """The sum of squares of `df` normal numbers whose squared means sum to `nonc`.
 
     Shapes: df and nonc broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default.
-    The derivative in nonc is that of the numbers for df > 1, and 0 below, where it is counted.
+    The derivative with respect to nonc is that of the numbers for df > 1; below, where nonc enters
+    through a count, it is 0.
     Source: Johnson, Kotz & Balakrishnan 1995, Continuous Univariate Distributions 2, 29.3.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.

@@ -1,8 +1,8 @@
 """The normal distribution, and distributions built on normal numbers.
 
-A normal number is the inverse error function of a uniform one, as in JAX: one draw for each, and
-neighbours in the uniform numbers stay neighbours. Executors compute the inverse within a few ulps
-of each other; the uniform numbers are the same.
+A normal number is the inverse error function of a uniform one, as in JAX: one draw each, and close
+uniform numbers give close normal numbers. Executors compute the inverse within a few ulps of each
+other; the uniform numbers are the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def standard_normal(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
 
 @Sampler
 def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the normal distribution with mean 0 and variance 1.
+    """Normally distributed numbers with mean 0 and variance 1.
 
     Shapes: `shape`.
     Types:  floating, f32 by default; or complex, each part then of variance 1/2.
@@ -106,7 +106,7 @@ def lognormal(
 
 @Sampler
 def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Lengths of vectors of three normal numbers: the speeds in a gas.
+    """Lengths of vectors of three normal numbers: the speeds of molecules in a gas.
 
     Shapes: `shape`. Types: floating, f32 by default.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
@@ -124,9 +124,10 @@ def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -
 
 @Sampler
 def double_sided_maxwell(key: ArrayLike, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Array:
-    """loc + scale s m, with a sign s and m of the Maxwell distribution.
+    """loc + scale s m, with a random sign s and m of the Maxwell distribution.
 
-    Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.
+    Shapes: `shape` in front of the joint shape of the parameters; for () that shape twice, as in
+            JAX.
     Types:  floating, f32 by default.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.

@@ -1,7 +1,7 @@
 """Choosing and shuffling: permutation, choice, categorical.
 
-A shuffle sorts by random words, as JAX does, and is the same permutation. What sorts is a radix
-sort of one bit at a time, stable, in a loop of as many steps as a word has bits.
+A shuffle sorts by random words, as JAX does, and gives the same permutation. The sort is a stable
+radix sort, one bit at a time, in a loop with one step for each bit of a word.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LAST_WORD = (1 << 32) - 1
 
 
 def stable_order(words: Array) -> Array:
-    """The positions of unsigned integers in ascending order, equal ones as they stand.
+    """The positions of unsigned integers in ascending order; equal ones keep their order.
 
     Shapes: words [N] -> i32[N].
     """
@@ -49,7 +49,7 @@ def stable_order(words: Array) -> Array:
     def by_bit(bit: Array, order: Array) -> Array:
         is_set = ops.logical_and(ops.shr(words[order], ops.convert(bit, dtype=kind)), one)
         is_clear = 1 - ops.convert(is_set, dtype=dtypes.i32)
-        before = rnp.cumsum(is_clear) - is_clear  # clear bits in front of each
+        before = rnp.cumsum(is_clear) - is_clear  # number of clear bits in front of each
         after = rnp.sum(is_clear) + positions - before
         return rnp.zeros_like(order).at[rnp.where(is_clear == 1, before, after)].set(order)
 
@@ -57,7 +57,7 @@ def stable_order(words: Array) -> Array:
 
 
 def _descending(x: Array) -> Array:
-    """Unsigned integers that ascend where floating numbers descend."""
+    """Unsigned integers that ascend where floats descend."""
     real = x if x.dtype in (dtypes.f32, dtypes.f64) else x.astype(dtypes.f32)
     unsigned = UNSIGNED[real.dtype.itemsize * 8]
     bits = ops.bitcast(real + 0.0, dtype=unsigned)  # -0 becomes 0
@@ -77,8 +77,8 @@ def _largest(x: Array, count: int) -> Array:
 
 
 def _shuffled(key: Key, x: Array, axis: int) -> Array:
-    """The elements along an axis, each line shuffled by itself."""
-    # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
+    """The elements along an axis, with each line shuffled separately."""
+    # Words may be equal, which leaves a bias; a second round makes it negligible.
     for _ in range(_rounds(product(x.shape))):
         key, used = split(key)
         words = random_bits(used, shape=x.shape, dtype=dtypes.u32)
@@ -89,7 +89,7 @@ def _shuffled(key: Key, x: Array, axis: int) -> Array:
 def _rounds(size: Size) -> int:
     """The least n >= 1 with size³ <= LAST_WORDⁿ.
 
-    Errors: DimensionError where the range of a symbolic size leaves it open.
+    Errors: DimensionError where the range of a symbolic size does not determine it.
     """
     rounds = 1
     try:
@@ -145,8 +145,8 @@ def permutation(
 ) -> Array:
     """The slices of `x` along an axis in a random order; of range(x) for an integer.
 
-    independent:  every line along the axis gets an order of its own.
-    out_sharding:  a sharding that the result is given.
+    independent:  every line along the axis gets its own order.
+    out_sharding:  the sharding of the result.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
     Shapes: x any, kept; [x] for an integer. Types: that of `x`; i32 for an integer.
     Errors: ArgumentError if `x` is neither an array nor an integer; AxisError.
@@ -186,14 +186,14 @@ def _array(name: str, x: ArrayLike) -> Array:
 
 @with_static("count", "mode")
 def _chosen_by_weight(key: Array, p: Array, count: int, mode: str | None) -> Array:
-    """Positions without replacement: the largest logarithms of p with Gumbel noise (Vieira)."""
+    """Positions without replacement: the largest values of log p plus Gumbel noise (Vieira)."""
     noisy = gumbel.core(key, p.shape, p.dtype, mode) + rnp.log(p)
     return _largest(noisy, count)
 
 
 @Sampler
 def _drawn_by_weight(key: Array, p: Array, shape: Shape) -> Array:
-    """Positions with replacement: where a uniform number falls among the sums of p."""
+    """Positions with replacement: where a uniform number falls among the cumulative sums of p."""
     sums = rnp.cumsum(p)
     wanted = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
     (size,) = p.shape
@@ -224,12 +224,12 @@ def choice(
     """Slices of `a` along an axis, chosen at random; of range(a) for an integer.
 
     shape:    how many, in place of the axis.
-    replace:  whether one may be chosen again.
+    replace:  whether a slice may be chosen more than once.
     p:        probabilities, one for each; all are equal by default.
     mode:     as in `gumbel`, without replacement and with p.
     Shapes: a [*A, N, *B], p [N] -> [*A, *shape, *B].
     Types:  that of `a`; the default integer dtype for a number.
-    Errors: ArgumentError where there are fewer than asked for without replacement, or none;
+    Errors: ArgumentError for no elements, or for too few of them without replacement;
             ShapeError for p of another shape.
     Source: sorting by random words, as in JAX.
 
@@ -291,11 +291,11 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
 ) -> Array:
-    """Numbers of outcomes whose probabilities are softmax(logits) along an axis.
+    """Indices of outcomes whose probabilities are softmax(logits) along an axis.
 
     Shapes:   logits without the axis broadcast to `shape`, which is that by default.
     Types:    real logits -> i32.
-    replace:  without it the outcomes along the leading axes of `shape` are all different.
+    replace:  if false, the outcomes along the leading axes of `shape` are all different.
     mode:     as in `gumbel`: "high" for outcomes less likely than 1e-7.
     Errors: ShapeError; ArgumentError for more different outcomes than there are.
     Source: Kool, van Hoof & Welling 2019, arXiv:1903.06059.

@@ -1,8 +1,8 @@
 """Distributions that are drawn by rejection: vonmises, zipf, hypergeometric.
 
-A proposal is drawn for all elements at once until each has been accepted; an element keeps the
-first that is, so its number depends on the key and its position alone. The loop has few steps: the
-hats are close, whatever the parameters.
+Proposals are drawn for all elements at once until each element has accepted one; an element keeps
+the first one it accepts, so its number depends only on the key and its position. The loop takes few
+steps, since the hats fit closely for all parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Proposal = tuple[Any, Any]  # numbers, and which of them are accepted
 
 
 class _Trying(NamedTuple):
-    """What elements have got, and which have."""
+    """The numbers that elements have been given, and which elements are done."""
 
     key: Key
     draw: Array
@@ -37,7 +37,7 @@ class _Trying(NamedTuple):
 
 
 def until_accepted(key: Key, like: Array, propose: Callable[[Array, Array], Proposal]) -> Array:
-    """Numbers of the shape and dtype of `like`; `propose` takes two arrays of (0, 1] and [0, 1)."""
+    """Numbers of the shape and dtype of `like`; `propose` takes arrays in (0, 1] and [0, 1)."""
 
     def again(s: _Trying) -> _Trying:
         next_key, used = split(s.key)
@@ -56,7 +56,7 @@ def until_accepted(key: Key, like: Array, propose: Callable[[Array, Array], Prop
 def vonmises(
     key: ArrayLike, mu: ArrayLike, kappa: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Angles of -π…π, the normal distribution of the circle: density exp(kappa cos(x - mu)).
+    """Angles in -π…π, the normal distribution of the circle: density exp(kappa cos(x - mu)).
 
     Shapes: mu and kappa broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default. NaN for a kappa that is negative, infinite or NaN.
@@ -79,7 +79,7 @@ def _angles(key: Key, kappa: Array) -> Array:
     """Angles around 0. The hat is a wrapped Cauchy distribution.
 
     With the paper's r: kappa (r - 1) is `excess`, which stays near 1/2…1 where r - 1 vanishes or
-    grows without bounds; 1 - cos(angle) is 2 `half`.
+    grows without bound; 1 - cos(angle) is 2 `half`.
     """
     is_valid = (kappa >= 0.0) & rnp.isfinite(kappa)
     k = rnp.where(is_valid, kappa, 1.0)
@@ -111,10 +111,10 @@ MOST_A = 100.0  # from where 2 is less likely than the smallest number of f64
 
 @Sampler
 def zipf(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Whole numbers from 1 on, k with a probability proportional to k**-a, for a > 1.
+    """Integers k >= 1 with probability proportional to k**-a, for a > 1.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
-    Types:  integer, i32 by default; numbers that it does not hold are not drawn. -1 for another a.
+    Types:  integer, i32 by default; numbers that do not fit are not drawn. -1 for another a.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, X.6.1.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
@@ -157,7 +157,7 @@ def hypergeometric(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """How many of `nsample` elements are good, taken out of ngood good and nbad bad ones.
+    """The number of good elements among `nsample` taken from ngood good and nbad bad ones.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
     Types:  integer, i32 by default. -1 for numbers below 0, or more taken than there are.
@@ -181,7 +181,7 @@ def hypergeometric(
 
 
 def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
-    """By symmetry, the rarer kind among the fewer: those drawn, or those that remain."""
+    """By symmetry, count the rarer kind in the smaller part: those drawn, or those that remain."""
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
     rare, total, sample_size = (rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), total, sample_size))
@@ -192,7 +192,7 @@ def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
 
 
 def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[Array, Array], Proposal]:
-    """The ratio of uniforms around the mean; at most half of all are rare, or taken."""
+    """The ratio of uniforms around the mean; at most half of the elements are rare, or taken."""
     total = rare + common
     share = rare / rnp.maximum(total, 1.0)
     mean = sample_size * share
@@ -216,6 +216,6 @@ def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[
 
 
 def _log_factorial_ratio(m: Array, k: Array) -> Array:
-    """log(m! / k!) + k - m, for whole numbers: as Stirling's formula has it, without cancelling."""
+    """log(m! / k!) + k - m for integers, by Stirling's formula, without cancellation."""
     near = (m + 0.5) * rnp.log1p((m - k) / (k + 1.0)) + (m - k) * rnp.log(k + 1.0)
     return near + stirling_remainder(m) - stirling_remainder(k)

@@ -1,8 +1,8 @@
 """Samplers: compiled functions of a key, parameters, a shape and a dtype.
 
 A sampler computes the same bits wherever it is called, since it always runs as compiled code. Its
-`core` is the function itself, for samplers built on others. The key may be left out: then
-one is drawn from the handler in force (streams.py).
+`core` is the plain function, for samplers built on others. The key may be left out; one is then
+drawn from the current handler (streams.py).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Sampler:
     """A sampler of random numbers; calling it draws.
 
     key:   a key, or None to draw one.
-    name:  for a draw without a key: makes it independent of the draws before it.
-    out_sharding:  a sharding that the result is given.
+    name:  for a draw without a key: makes it independent of earlier draws.
+    out_sharding:  the sharding of the result.
     """
 
     def __init__(self, function: Callable[..., Any], static: tuple[str, ...] = ()):
@@ -44,7 +44,7 @@ class Sampler:
         self._signature = inspect.signature(function)
         self._names = tuple(self._signature.parameters)[1:]
         self._static = (*ALWAYS_STATIC, *static)
-        self._compiled: dict[Any, Callable[..., Any]] = {}  # by static values and other names
+        self._compiled: dict[Any, Callable[..., Any]] = {}  # by static values and argument names
         functools.update_wrapper(self, function)
         self.__signature__ = _with_name(self._signature)
 
@@ -89,12 +89,12 @@ class Sampler:
 
 
 def with_static(*names: str) -> Callable[[Callable[..., Array]], Sampler]:
-    """A decorator for a sampler with Python values among its arguments, besides shape and dtype."""
+    """A decorator for a sampler that has static arguments other than shape and dtype."""
     return lambda function: Sampler(function, names)
 
 
 def _wide(number: int) -> int | Array:
-    """A Python integer as it is, or with 64 bits where it needs them."""
+    """A Python integer unchanged, or with 64 bits where it needs them."""
     if -(1 << 31) <= number < 1 << 31:
         return number
     return as_array(number, dtypes.u64 if number >= 1 << 63 else dtypes.i64)
@@ -109,7 +109,7 @@ def _with_name(signature: inspect.Signature) -> inspect.Signature:
 
 
 def floating(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype:
-    """The floating dtype asked for; else the default one, f64 where a parameter is.
+    """The floating dtype asked for; otherwise the default one, or f64 if a parameter has it.
 
     Errors: DtypeError for a dtype that is not floating.
     """
@@ -123,7 +123,7 @@ def floating(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype
 
 
 def integral(name: str, dtype: DTypeLike | None) -> np.dtype:
-    """The integer dtype asked for; else the default one.
+    """The integer dtype asked for; otherwise the default one.
 
     Errors: DtypeError for a dtype that is not an integer of 8 bits or more.
     """
@@ -136,7 +136,7 @@ def integral(name: str, dtype: DTypeLike | None) -> np.dtype:
 
 
 def numeric(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype:
-    """As `floating`, or an integer dtype that is asked for."""
+    """As `floating`, or the integer dtype asked for."""
     is_integer = dtype is not None and dtypes.as_dtype(dtype) in dtypes.INTEGER
     return integral(name, dtype) if is_integer else floating(name, dtype, *params)
 
@@ -162,7 +162,7 @@ def shape_of(name: str, value: ArrayLike) -> Shape:
 
 
 def joint_shape(name: str, shape: Shape | None, *params: ArrayLike) -> Shape:
-    """The shape asked for; else that of the parameters together.
+    """The shape asked for; otherwise that of the parameters broadcast together.
 
     Errors: ShapeError where the parameters do not broadcast to it.
     """
@@ -183,7 +183,7 @@ def shape_for(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
 
 
 def spread(name: str, value: ArrayLike, dtype: np.dtype, shape: Shape) -> Any:
-    """A parameter in the dtype and shape of the result; one number stays rank 0.
+    """A parameter in the dtype and shape of the result; a single number keeps rank 0.
 
     Errors: DtypeError for a parameter that the dtype cannot hold: a 64-bit one in a half type.
     """
@@ -192,7 +192,7 @@ def spread(name: str, value: ArrayLike, dtype: np.dtype, shape: Shape) -> Any:
 
 
 def in_dtype(name: str, value: ArrayLike, dtype: np.dtype) -> Any:
-    """A parameter in a dtype, not weak."""
+    """A parameter in a dtype, no longer weak."""
     x = as_type(unrounded(name, value), dtype)
     return ops.convert(x, dtype=dtype) if type_of(x).weak else x
 

@@ -1,7 +1,6 @@
-"""Special functions that samplers need: the psi function, Stirling's remainder, and how a gamma
-number moves with its parameter.
+"""Special functions that samplers need: psi, Stirling's remainder, derivatives of gamma numbers.
 
-All are elementwise on floating arrays, without tables in memory but one of ten numbers.
+All are elementwise on floating arrays; the only table in memory has ten numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def stirling_remainder(k: Array) -> Array:
 
 
 def log_poisson_density(k: Array, lam: ArrayLike) -> Array:
-    """log(λ^k exp(-λ) / k!) for whole k >= 0; what cancels is a difference, not a logarithm."""
+    """log(λ^k exp(-λ) / k!) for whole k >= 0; what cancels is a difference, not logarithms."""
     more = k + 1.0
     deviance = more - lam - k * rnp.log1p((more - lam) / lam)
     half = 0.5 * rnp.log(more) + 0.5 * math.log(2 * math.pi)
@@ -80,7 +79,7 @@ def gamma_log_derivative(a: Array, log_x: Array) -> Array:
     """
     x = rnp.exp(log_x)
     is_low = x < a + 1.0
-    # Each lane takes part in one of the loops; in the other it stands where that ends at once.
+    # Each lane takes part in one of the loops; in the other its operand makes it end at once.
     low = _by_series(a, rnp.where(is_low, x, 0.0), log_x)
     high = _by_fraction(a, rnp.where(is_low, 2.0 * a + 1e3, x), log_x)
     return rnp.where(is_low, low, high)

@@ -1,12 +1,12 @@
-"""Draws without a key: a handler around the call gives each of them a key of its own.
+"""Draws without a key: a handler around the call gives each of them its own key.
 
-The n-th draw under `seed(s)` has the key fold_in(key(s), n). A draw with a name has a key that
-depends on the name and not on n, so it stays the same when others come and go. Inside a lane of
-vmap or a step of a loop its number is folded in on top. Names, lanes and numbers cannot meet: a
-number is below 2**32, and a name is hashed to a position above 2**63.
+The n-th draw under `seed(s)` has the key fold_in(key(s), n). A named draw has a key that depends on
+the name and not on n, so it stays the same when other draws come and go.
 
-Across jit and loops a stream travels as values, the hidden inputs of the program: the key, the
-number of the next draw, what is folded in. The program is traced once for all of them.
+Inside a lane of vmap or a step of a loop, the number of the lane or step is folded in as well.
+Names and numbers cannot collide: a number is below 2**32, and a name is hashed to a position above
+2**63. Across jit and loops a stream is passed as values, hidden inputs of the program: the key, the
+number of the next draw, what is folded in. One trace serves all of them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from rune.records import dataclass
 from rune.transforms.derivatives.linearize import Partial
 from rune.typing import ArrayLike
 
-MANY = 1 << 32  # draws of one stream, numbered by one word
+MANY = 1 << 32  # draws in one stream, numbered by one word
 NAMED = 1 << 63  # the positions of names
 
 
 @dataclass(frozen=True, slots=True)
 class Draw(effects.Effect[Key]):
-    """A request for a key, by an operation."""
+    """An operation's request for a key."""
 
     by: str
     name: str | None = None
@@ -58,7 +58,7 @@ class Draw(effects.Effect[Key]):
         )
 
     def unhandled(self) -> Key:
-        """In eager code a key of the operating system's randomness; an error while tracing."""
+        """A key from the operating system's randomness in eager code; an error while tracing."""
         if _is_staging(current()):
             self.refuse()
         return fold(_root(), next(_drawn))
@@ -69,12 +69,12 @@ _drawn = itertools.count()
 
 @functools.cache
 def _root() -> Key:
-    """The key of draws that nobody has seeded."""
+    """The key for draws outside any `seed`."""
     return key(int.from_bytes(os.urandom(8), "little"))
 
 
 def _is_staging(interpreter: Interpreter | None) -> bool:
-    """Whether a program is being written that may run again."""
+    """Whether a program that may run again is being traced."""
     while interpreter is not None:
         if isinstance(interpreter, Stage) and not isinstance(interpreter, Partial):
             return True
@@ -83,20 +83,20 @@ def _is_staging(interpreter: Interpreter | None) -> bool:
 
 
 def fold(key: Key, index: ArrayLike) -> Key:
-    """The key with a number below 2**32 folded in: Python's, or an array of one word."""
+    """The key with a number below 2**32 folded in: a Python integer, or an array of one word."""
     low = literal(index, dtypes.u32) if isinstance(index, int) else index
     return random_fold_in(key, literal(0, dtypes.u32), low)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a traced program takes from the stream outside: numbers, and names with their lines."""
+    """A traced program's use of the outer stream: numbered draws, and names with their lines."""
 
     count: int
     names: Mapping[str, Frame | None]
 
     def then(self, more: Taken) -> Taken:
-        """The sum of this and a later use. Errors: ArgumentError for a name that is in both."""
+        """The sum of this and a later use. Errors: ArgumentError for a name in both."""
         for name, frame in more.names.items():
             if name in self.names:
                 raise ArgumentError(
@@ -107,7 +107,7 @@ class Taken:
         return Taken(self.count + more.count, {**self.names, **more.names} if more.names else self.names)
 
     def or_else(self, other: Taken) -> Taken:
-        """What is taken where one of two programs runs: numbers enough for either."""
+        """What is used where one of two programs runs: enough numbers for either."""
         return Taken(max(self.count, other.count), {**self.names, **other.names})
 
 
@@ -116,7 +116,7 @@ NOTHING = Taken(0, MappingProxyType({}))
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the keys of a stream come from, as values."""
+    """The origin of a stream's keys, as values."""
 
     key: Key
     first: Value  # the number of the next draw
@@ -124,16 +124,16 @@ class Origin:
 
     @property
     def values(self) -> Sequence[Value]:
-        """The inputs that a program needs for it."""
+        """The inputs that a program needs for the stream."""
         return [self.key, self.first, *self.folds]
 
     @property
     def signature(self) -> Hashable:
-        """What a trace depends on besides: the types, and how much is folded in."""
+        """What else a trace depends on: the types, and how much is folded in."""
         return tuple(map(type_of, self.values))
 
     def inside(self, values: Sequence[Array]) -> Stream:
-        """The stream that a program draws from, of its inputs."""
+        """The stream that a program draws from, made from its inputs."""
         key, first, *folds = values
         return Stream(Origin(key, first, tuple(folds)))
 
@@ -142,7 +142,7 @@ class Origin:
         return Origin(self.key, self.first, (*self.folds, index))
 
     def after(self, count: int) -> Origin:
-        """Where the keys come from after so many draws."""
+        """The origin after a number of draws."""
         if isinstance(self.first, int):
             return replace(self, first=as_array(self.first + count, dtypes.u32))
         return replace(self, first=ops.add(self.first, as_array(count, dtypes.u32)))
@@ -152,7 +152,7 @@ class Origin:
         return self._key_at(literal(0, dtypes.u32), self.first)
 
     def named_key(self, name: str) -> Key:
-        """The key of the draw of this name."""
+        """The key of the draw with this name."""
         return self._key_at(*_position(name))
 
     def _key_at(self, high: Value, low: Value) -> Key:
@@ -164,17 +164,17 @@ class Origin:
 
 @dataclass(slots=True, eq=False)
 class Stream(effects.Handler):
-    """Answers draws. `seed` makes one; a second `with` of it goes on where the first stopped."""
+    """Answers draws. `seed` makes one; a second `with` continues where the first stopped."""
 
     kind: ClassVar[type[effects.Effect[Array]]] = Draw
-    origin: Origin  # of its first draw
+    origin: Origin  # that of its first draw
     draws: Taken = NOTHING
 
     def fold(self, index: int) -> Stream:
-        """The stream as lane or step `index` of a transformation sees it, from its beginning.
+        """The stream that lane or step `index` of a transformation sees, from its beginning.
 
         Under `seed(0)` lane i of vmap(f) is f under `seed(0).fold(i)`. In a training loop,
-        `with rune.random.seed(0).fold(step):` gives every step draws of its own.
+        `with rune.random.seed(0).fold(step):` gives every step its own draws.
         """
         return Stream(self.origin.at(as_array(index, dtypes.u32)))
 
@@ -211,10 +211,10 @@ def _position(name: str) -> tuple[Value, Value]:
 def seed(seed: ArrayLike) -> Stream:
     """A handler that gives every draw inside its block its own key, derived from a seed or key.
 
-    Inserting a draw changes those after it; one with a name stays as it is. Jitted functions take
-    the keys as inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
+    Inserting a draw changes those after it, except named draws. Jitted functions take the keys as
+    inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
     Shapes: seed int[], or a key [].
-    Errors: nesting is allowed, the innermost answers. ArgumentError for a name given twice.
+    Errors: ArgumentError for a name given twice. Blocks may be nested; the innermost answers.
 
     >>> import rune
     >>> with rune.random.seed(0):
@@ -228,10 +228,10 @@ def seed(seed: ArrayLike) -> Stream:
 
 
 def draw(name: str | None = None) -> Key:
-    """The next key of the handler in force; with a name, the key of that name.
+    """The next key of the current handler; with a name, the key of that name.
 
     Shapes: a key [].
-    Errors: UnhandledEffect while tracing outside of `seed`.
+    Errors: UnhandledEffect while tracing outside `seed`.
 
     >>> import rune
     >>> with rune.random.seed(0):
@@ -243,9 +243,9 @@ def draw(name: str | None = None) -> Key:
 
 
 def take_key(by: str, key: ArrayLike | None, name: str | None = None) -> ArrayLike:
-    """The key that an operation was given, or one that it draws.
+    """The key passed to an operation, or one drawn for it.
 
-    Errors: ArgumentError if it is not a key, or for a name together with a key.
+    Errors: ArgumentError if it is not a key, or for both a name and a key.
     """
     if key is None:
         return effects.perform(Draw(by, name))

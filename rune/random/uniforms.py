@@ -1,6 +1,6 @@
-"""Bits and uniform distributions: numbers of an interval, integers of a range, coins.
+"""Bits and uniform distributions: numbers in an interval, integers in a range, coin flips.
 
-`bits` and `uniform` are JAX's bit for bit. A float is made of mantissa bits alone: a number of
+`bits` and `uniform` are JAX's, bit for bit. A float is made from mantissa bits only: a number in
 [1, 2) minus 1, so all are multiples of one step, and 1 itself never occurs.
 """
 
@@ -50,7 +50,7 @@ def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> A
 def uniform(
     key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
 ) -> Array:
-    """Numbers of [minval, maxval), all equally likely.
+    """Uniformly distributed numbers in [minval, maxval).
 
     Shapes: minval and maxval broadcast to `shape`; () becomes theirs if all their axes are 1.
     Types:  floating, f32 by default.
@@ -78,9 +78,9 @@ def _is(value: ArrayLike, number: float) -> bool:
 
 
 def unit_interval(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Any:
-    """Numbers of [0, 1) in a floating dtype."""
+    """Numbers in [0, 1) of a floating dtype."""
     info = float_info(dtype)
-    drawn = 8 if info.nmant < 8 else info.bits  # bits of each number
+    drawn = 8 if info.nmant < 8 else info.bits  # bits per number
     raw = random_bits(single_key("uniform", key), shape=shape, dtype=UNSIGNED[drawn])
     raw = ops.cast(raw, UNSIGNED[info.bits])
     unsigned = type_of(raw).dtype
@@ -90,7 +90,7 @@ def unit_interval(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Any:
 
 
 def pairs(key: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
-    """Two numbers of [0, 1) for each element; those of an element do not depend on the others."""
+    """Two numbers in [0, 1) for each element, independent of the other elements."""
     drawn = unit_interval(key, (*shape, 2), dtype)
     return drawn[..., 0], drawn[..., 1]
 
@@ -99,7 +99,7 @@ def pairs(key: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
 def randint(
     key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None
 ) -> Array:
-    """Integers of [minval, maxval), almost equally likely.
+    """Integers in [minval, maxval), almost equally likely.
 
     Twice the bits of the dtype are reduced to the range, so the most likely integer is more likely
     than the least likely one by at most (maxval - minval) / 2**64, or 2**128 for 64 bits.
@@ -123,7 +123,7 @@ def randint(
 
 
 def _bound(value: ArrayLike, shape: Shape) -> Array:
-    """A bound as integers of the shape, or rank 0; a fraction is cut off."""
+    """A bound as integers of the shape, or of rank 0; a fraction is cut off."""
     bound = value_of("randint", value)
     if type_of(bound).dtype not in dtypes.INTEGER:
         bound = ops.convert(bound, dtype=dtypes.i32)
@@ -131,7 +131,7 @@ def _bound(value: ArrayLike, shape: Shape) -> Array:
 
 
 def _clipped(value: ArrayLike, low: int, high: int) -> Array:
-    """Integers, where the bounds are numbers of their dtype at all."""
+    """Integers, for bounds that their dtype can represent."""
     least, most = int_bounds(type_of(value).dtype)
     return ops.min(ops.max(value, literal_like(max(low, least), value)), literal_like(min(high, most), value))
 
@@ -144,8 +144,8 @@ def _in_range(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike
     is_some = ops.lt(low, high)
     span = ops.convert(ops.sub(high, low), dtype=unsigned)
     span = ops.select(is_some, span, one)
-    # One more where maxval is past the last integer; past the last unsigned one it wraps to 0,
-    # and a remainder by 0 leaves a number as it is.
+    # One more where maxval is past the last integer; past the last unsigned one it wraps to 0, and
+    # a remainder by 0 leaves a number unchanged.
     last = literal_like(min(most, int_bounds(type_of(maxval).dtype)[1]), maxval)
     is_past = ops.logical_and(ops.gt(maxval, last), is_some)
     span = ops.select(is_past, ops.add(span, one), span)
@@ -181,7 +181,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mo
     if mode == "low":
         return ops.lt(unit_interval(key, shape, kind), chance)
     coarse, fine = unit_interval(key, (2, *shape), kind)
-    # What is left of p after the first number has more bits than that number.
+    # The remainder of p after the first number has more bits than that number.
     return fine * 2.0 ** -float_info(kind).nmant < chance - coarse
 
 

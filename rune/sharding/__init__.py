@@ -1,4 +1,4 @@
-"""Where the blocks of an array are: devices in a grid, and which of its axes an array is cut along.
+"""Where the blocks of an array are: devices in a grid, and the axes along which it is split.
 
     mesh = make_mesh((2, 4), ("data", "model"))      eight devices, two by four
     P("data", None)                                  axis 0 in two parts, axis 1 whole

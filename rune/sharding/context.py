@@ -1,4 +1,4 @@
-"""The mesh in force, by which a PartitionSpec alone is read: `set_mesh` says it."""
+"""The current mesh, to which a bare PartitionSpec refers, as set by `set_mesh`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_AXES = AbstractMesh((), ())
 
 
 def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
-    """The mesh by which a PartitionSpec alone is read, for the process or a block.
+    """Set the mesh to which a bare PartitionSpec refers, for the process or a block.
 
     None for no mesh. It is the mesh of a `shard_map` that names none, too.
     Errors: ArgumentError if it is not a mesh.
@@ -68,7 +68,8 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding:
-    """The sharding over devices that a spec, or one over axes alone, means by the mesh in force.
+    """The sharding over devices that a spec, or a sharding over axes alone, means with the current
+    mesh.
 
     An axis that it leaves to others is whole.
     name:   the operation that is given it

@@ -25,7 +25,7 @@ Block = tuple[slice, ...]
 
 
 class Sharding(ABC):
-    """Where the blocks of an array are: what all shardings can be asked.
+    """Where the blocks of an array are: the queries that all shardings answer.
 
     Errors: those of each question.
 
@@ -96,7 +96,7 @@ class Sharding(ABC):
         return len(self.device_set)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether both lay arrays of this rank out alike."""
+        """Whether both lay out arrays of this rank in the same way."""
         return self._layout(ndim) == other._layout(ndim)
 
     @abstractmethod

@@ -1,14 +1,14 @@
-"""Functions to functions: one folder for each subject, and beside them what they share.
+"""Functions to functions: one folder for each subject, and modules that they share.
 
     derivatives   jvp, linearize, vjp, grad, Jacobians
     batching      vmap, pmap
     compile       jit: keys, traces, sizes, devices, and from a program to something that runs
-    custom        rules of the user's: custom_jvp, custom_vjp
+    custom        users' own rules: custom_jvp, custom_vjp
     checkpoint    fewer residuals, more computing
     inspect       explain, and why a function was traced again
-    tuning        schedules that are found by trying them
+    tuning        schedules found by trying them
     checks        NaN, indices out of bounds, random keys used twice
-    programs      programs made of functions, remembered, and held by equations
+    programs      programs made from functions, cached, and held by equations
 
 Nothing is imported here: each module is imported by its own name.
 """

@@ -23,7 +23,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Void:
-    """A float0 array as a part of a tree's structure: it has a shape, and nothing flows."""
+    """A float0 array as part of a tree's structure: it has a shape, and no derivative."""
 
     shape: tuple[int, ...]
 
@@ -37,7 +37,7 @@ def is_float0(value: object) -> TypeGuard[np.ndarray]:
 
 
 def flatten_values(values: object) -> tuple[list[Value], tree.TreeDef]:
-    """The leaves of a tree, and its structure, which float0 arrays are part of."""
+    """The leaves of a tree, and its structure, which includes float0 arrays."""
     leaves, treedef = tree.flatten(values)
     if True in [type(x) is np.ndarray and is_float0(x) for x in leaves]:
         return tree.flatten(tree.map(lambda x: _Void(x.shape) if is_float0(x) else x, values))
@@ -56,7 +56,7 @@ def value_leaves(name: str, leaves: Sequence[Operand], treedef: tree.TreeDef) ->
 
 
 def array_leaves(name: str, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[Value]:
-    """The leaves as values that cannot be written to: NumPy data is copied into arrays.
+    """The leaves as values that nobody can write to: NumPy data is copied into arrays.
 
     For transformations that may keep an argument or return it unchanged. Errors: as value_leaves.
     """
@@ -64,7 +64,7 @@ def array_leaves(name: str, leaves: Sequence[Value], treedef: tree.TreeDef) -> l
 
 
 def unshared(value: Operand) -> Any:
-    """NumPy data copied into an array of its own; any other value unchanged."""
+    """NumPy data copied into a new array; any other value unchanged."""
     if isinstance(value, np.ndarray) and value.dtype != dtypes.float0:
         return as_array(value, value.dtype)
     return value
@@ -84,7 +84,7 @@ def _is_value(x: object) -> bool:
 
 
 def is_object(value: object) -> bool:
-    """Whether a leaf is something other than an array, a number, or what stands for one."""
+    """Whether a leaf is neither an array nor a number, and does not stand for one."""
     if _is_value(value) or isinstance(value, Dim | np.ndarray | np.generic):
         return False
     return not stands_for_array(value)
@@ -117,7 +117,7 @@ def leaf_path(number: int, treedef: tree.TreeDef) -> str:
 
 
 def key_path(number: int, treedef: tree.TreeDef) -> str:
-    """Where leaf `number` stands in its tree: `[0]['w']`."""
+    """The path of leaf `number` in its tree: `[0]['w']`."""
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
     return next(
         tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if type(leaf) is int and leaf == number
@@ -125,9 +125,9 @@ def key_path(number: int, treedef: tree.TreeDef) -> str:
 
 
 def named(wrapper: Callable[..., object], function: Callable[..., object], by: str) -> Callable[..., Any]:
-    """`wrapper` with the name, docstring and attributes of `function`; programs say what made it.
+    """`wrapper` with the name, docstring and attributes of `function`, as programs show them.
 
-    Attributes of a wrapper like `Jitted` stay what they are.
+    Attributes of a wrapper like `Jitted` are not changed.
     """
     for name, value in getattr(function, "__dict__", {}).items():
         if not hasattr(wrapper, name):
@@ -145,7 +145,7 @@ _KINDS: dict[str, type] = {"__name__": str, "__qualname__": str, "__annotations_
 def put_on(wrapper: Callable[..., object], function: Callable[..., object], updated: Sequence[str] = ()) -> None:
     """As functools.update_wrapper, without attributes that a function cannot have.
 
-    An object with a `__call__` may answer to `__name__` with whatever it likes.
+    An object with a `__call__` may return anything as its `__name__`.
     """
     assigned = [
         a for a in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(function, a, None), _KINDS.get(a, object))
@@ -177,7 +177,7 @@ _NO_LETTERS = re.compile(r"\W")  # neither a letter, nor a digit, nor `_`
 
 def function_name(function: Callable[..., object]) -> str:
     """A name for programs: the function's own, letters and digits only."""
-    # A partial function has no name; what it wraps may have one.
+    # A partial has no name; the function it wraps may have one.
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
     named_so = getattr(function, "name", type(function).__name__)
@@ -200,7 +200,7 @@ def required_number(name: str, role: str, value: object, least: float = -math.in
 
 
 def refuse_other(name: str, **arguments: tuple[object, object]) -> None:
-    """Refuse arguments that are here for their defaults alone: each comes with its default.
+    """Refuse arguments that exist only for their default values; each comes with its default.
 
     Errors: ArgumentError for another value.
     """
@@ -216,7 +216,7 @@ def require_callable(name: str, function: object) -> None:
 
 
 def is_same_static(a: object, b: object) -> bool:
-    """Whether Python values are the same: of one type, and equal if they can be compared."""
+    """Whether Python values are the same: of one type, and equal where they can be compared."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         # Element by element, since (1,) == (True,).
         return len(a) == len(b) and all(map(is_same_static, a, b))

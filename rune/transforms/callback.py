@@ -1,12 +1,12 @@
 """Calls back into Python, from eager code and from compiled code.
 
-    pure_callback   depends on its arguments alone: may be dropped, repeated or moved
+    pure_callback   depends only on its arguments: may be dropped, repeated or moved
     io_callback     is called exactly once, in order on request
     debug.callback  is called exactly once, returns nothing, and is ignored by derivatives
 
 The Python function takes concrete arrays and returns arrays of the declared shapes and dtypes.
 Under vmap it is called once per lane, or once for all lanes as `vmap_method` says. It has no
-derivative: a custom_jvp rule around it supplies one, and grad then calls it once.
+derivative; a custom_jvp rule around it can supply one, and grad then calls it once.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ METHODS = Method.__args__  # type: ignore[attr-defined]
 
 
 class HostCall:
-    """A Python function called with flat NumPy arrays, each handed to it as a rune array.
+    """A Python function called with flat NumPy arrays, which it receives as rune arrays.
 
-    Leaves of its arguments that are not arrays are stored beside it.
+    Leaves of its arguments that are not arrays are stored with it.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class HostCall:
 
 
 class LaneByLane:
-    """A host function on all lanes, one call after another."""
+    """A host function called for all lanes, one after another."""
 
     def __init__(self, call: HostCall | LaneByLane, batched: Sequence[bool]):
         self.call, self.batched = call, tuple(batched)
@@ -160,10 +160,11 @@ def pure_callback(
 ) -> Any:
     """The result of a Python function without side effects, called when the program runs.
 
-    result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): what the function returns.
-    vmap_method:  what vmap does: "sequential" calls it for every lane; "expand_dims" once with a
-                  leading axis of size 1 where an argument has no lanes, "broadcast_all" with all
-                  lanes everywhere, "legacy_vectorized" with such arguments as they are.
+    result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): the type of its result.
+    vmap_method:  what vmap does: "sequential" calls it for every lane; "expand_dims" calls it once
+                  with a leading axis of size 1 for arguments without lanes, "broadcast_all" with
+                  all arguments repeated for all lanes, "legacy_vectorized" with such arguments
+                  unchanged.
     Errors: TransformError where the result is not as declared, for a derivative, and for vmap
             without a method.
 
@@ -182,8 +183,8 @@ def io_callback(
 ) -> Any:
     """The result of a Python function with side effects, called once each time the program runs.
 
-    ordered: after the ordered callbacks before it, and before those after it. Under vmap an
-             ordered callback is refused, another is called for every lane.
+    ordered: whether it keeps its place among ordered callbacks. Under vmap an ordered callback is
+             refused, and any other is called for every lane.
     Errors:  as pure_callback.
 
     >>> import rune, rune.numpy as rnp
@@ -228,7 +229,7 @@ def _call(
 
 
 def _declared(kind: str, structs: Sequence[Any], out_tree: tree.TreeDef) -> list[ArrayType]:
-    # Arrays declare their own type, but for its weakness; an ArrayType may be symbolic.
+    # Arrays declare their own type, except its weakness; an ArrayType may be symbolic.
     types = leaf_types(kind, structs, out_tree)
     return [t if isinstance(x, ArrayType) or not hasattr(x, "dtype") else t.strong() for t, x in zip(types, structs)]
 
@@ -257,7 +258,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
             f"{call.kind}: cannot differentiate {call.name} (nothing says what its derivative is)",
             hint="call it in a function with a custom_jvp or custom_vjp rule",
         )
-    # debug.callback sees primals alone, and has no results that could have tangents.
+    # debug.callback sees only primals, and has no results that could have tangents.
     return callback_primitive(*primals, **params), []
 
 
@@ -276,7 +277,7 @@ def _batch(
             f"({'lanes have no order' if effect else 'nothing says how to call it on lanes'})",
             hint=None if effect else f"pass vmap_method={METHODS[0]!r}, or another method",
         )
-    # "legacy_vectorized" leaves arguments without lanes as they are.
+    # "legacy_vectorized" leaves arguments without lanes unchanged.
     if method.startswith("sequential"):
         call = LaneByLane(call, batched)
     elif method == "expand_dims":
@@ -295,7 +296,7 @@ def _expanded(value: Value) -> Array:
 def refuse_io(name: str, programs: Iterable[Program]) -> None:
     """Raise TransformError if a program has an io_callback, where lanes diverge.
 
-    Diverging lanes run masked: all of them would call a function that only some ask for.
+    Diverging lanes run masked: all of them would call a function that only some should call.
     """
     pending = list(programs)
     while pending:

@@ -1,4 +1,4 @@
-"""Who makes the calls of jitted functions, and of functions over a mesh, in their place."""
+"""Overrides for calls of jitted functions and of functions over a mesh."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """What makes such calls inside of a function; None: they do. `checkify` has its own.
+    """What makes such calls inside a function; None: the functions themselves. `checkify` sets it.
 
     of_jitted:  call(jitted, args, kwargs)
     of_sharded: call(sharded, args)
@@ -24,5 +24,5 @@ NOBODY = Callers()
 
 
 def callers() -> Callers:
-    """Who makes the calls here."""
+    """The override in force here."""
     return innermost(Callers) or NOBODY

@@ -35,7 +35,7 @@ from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
 from rune.transforms.inspect.profiled import tell
 
-_ROUTINES = (Library, Contraction)  # how what NumPy takes long for is lowered
+_ROUTINES = (Library, Contraction)  # how operations are lowered that take NumPy long
 
 
 class Evaluate(Interpreter):
@@ -84,7 +84,7 @@ class Operation(NamedTuple):
     """A primitive on operands of known types: what eager evaluation asks for each time.
 
     results: types; run: its meaning in NumPy
-    may_take_long: whether it is a routine, which lets others hear Ctrl-C where it has much to do
+    may_take_long: whether it is a routine, which must not block Ctrl-C when it has much to do
     """
 
     results: tuple[ArrayType, ...]
@@ -102,7 +102,7 @@ def operation_on(primitive: Primitive, types: tuple[ArrayType, ...], params: tup
 
 
 def _computed(operation: Operation, data: Sequence[Value]) -> Any:
-    """What NumPy returns. Errors: OutOfMemory if there is no room for the results."""
+    """NumPy's result. Errors: OutOfMemory if there is no room for it."""
     run = operation.run
     settings = float_errors.ignore()
     try:
@@ -127,7 +127,7 @@ def _results(
     params: Mapping[str, object],
     place: Place,
 ) -> list[Array]:
-    """The results of a primitive that has several: by NumPy on the CPU, else compiled."""
+    """The results of a primitive that has several: by NumPy on the CPU, otherwise compiled."""
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
@@ -138,7 +138,7 @@ def _results(
 def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequence[Any], tuple, Place]:
     """The arguments' data if the operation runs on the CPU; their types; the place."""
     data, types, place = [], [], CPU
-    # One pass serves arrays of the CPU, the common case; anything else starts again below.
+    # One pass serves CPU arrays, the common case; anything else starts again below.
     for arg in args:
         kind = type(arg)
         if kind is Array:

@@ -1,7 +1,8 @@
 """The boundaries that transformations put between a function and the effect handlers outside.
 
-rune/effects.py defines what they mean; here they meet interpreters. A program gets its answers from
-inputs that are added behind all others when an effect is first performed; a lane from its number.
+rune/effects.py defines their meaning; here they are connected to interpreters. A program gets its
+answers from inputs that are added after all others when an effect is first performed; a lane gets
+them from its number.
 """
 
 from __future__ import annotations

@@ -39,8 +39,9 @@ from rune.transforms.effect_boundaries import recorder
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist; usable where only these matter.
 
-    sharding: which block each device would hold, if that is said.
-    Errors: DtypeError for an unknown dtype; ArgumentError for none, and if it is not a sharding.
+    sharding: which block each device would hold; optional.
+    Errors: DtypeError for an unknown dtype; ArgumentError without a dtype, and for something that
+            is not a sharding.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")
@@ -75,7 +76,8 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Operand) -> ShapeDtypeStruct:
-        """The struct of an array, a number, or what has shape and dtype; its sharding if committed.
+        """The struct of an array, a number, or an object with shape and dtype; its sharding if
+        committed.
 
         Errors: ArgumentError for anything else.
 
@@ -90,7 +92,7 @@ class ShapeDtypeStruct:
         return cls(type.shape, type.dtype, sharding=sharding, weak_type=type.weak)
 
     def update(self, **changes: object) -> ShapeDtypeStruct:
-        """The same with other fields. Errors: TypeError for a field that there is not.
+        """The same with other fields. Errors: TypeError for an unknown field.
 
         >>> import rune
         >>> rune.ShapeDtypeStruct((3,), "f32").update(shape=(2, 2))
@@ -126,7 +128,7 @@ class ShapeDtypeStruct:
 
 
 def abstract(type: ArrayType) -> ShapeDtypeStruct:
-    """The struct that says what a type says."""
+    """The struct equivalent to a type."""
     return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak)
 
 
@@ -165,9 +167,9 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype; so may results be. Of a reference the function is
-    handed one of its own: nothing is written to that from outside.
-    Errors: TransformError if an argument is not a function; else those of the function.
+    anything else that has a shape and a dtype; so may results be. For a reference the function gets
+    one of its own, so the reference outside is not written.
+    Errors: TransformError if an argument is not a function; otherwise those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.eval_shape(lambda a, b: a @ b, rnp.ones((2, 3)), rune.ShapeDtypeStruct((3, 4), "f32"))

@@ -1,4 +1,4 @@
-"""ensure_compile_time_eval: known values are computed with at once, also while tracing."""
+"""ensure_compile_time_eval: operations on known values run at once, even while tracing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Known(Interpreter):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
-        """The result at once, or what it is around this interpreter."""
+        """The result at once, or the result in the parent."""
         if not any(isinstance(a, Tracer) for a in args):
             return EVALUATE.process(primitive, args, params)
         assert self.parent is not None
@@ -27,9 +27,9 @@ class Known(Interpreter):
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """In the block, or the function that it decorates, known values are computed with at once.
+    """In the block, or the decorated function, operations on known values run at once.
 
-    So a number that decides how a function is traced may be computed by rune.numpy inside `jit`.
+    So a number that decides how a function is traced can be computed with rune.numpy inside `jit`.
     Operations on traced values stay traced.
 
     Errors: none.

@@ -16,13 +16,13 @@ def compiler() -> ModuleType:
 
 @functools.cache
 def absl_flags() -> ModuleType:
-    """Flags of command lines, which not everybody has: for programs that parse theirs."""
+    """Command-line flags: for programs that parse them."""
     return locks.load("absl.flags")
 
 
 @functools.cache
 def watch() -> ModuleType:
-    """Programs that watch for NaNs and bounds: for the first check of these."""
+    """Programs that watch for NaN and bounds: for the first such check."""
     return locks.load("rune.lowering.watch")
 
 
@@ -52,7 +52,7 @@ def winners() -> ModuleType:
 
 @functools.cache
 def compile_log() -> ModuleType:
-    """What is logged: for the first trace while `log_compiles` is set."""
+    """The log: for the first trace while `log_compiles` is set."""
     return locks.load("rune.transforms.inspect.compile_log")
 
 

@@ -1,19 +1,19 @@
-"""References: boxes for one array, which are written to; what transformations make of them.
+"""References: mutable boxes for one array, and how transformations treat them.
 
-A reference holds a value of its place: of the function, or of the body of a loop or branch, that is
+A reference holds a value that belongs to the function, or to the body of a loop or branch, that is
 being traced. Programs have no references: a body that writes one from outside takes its value as
 one more argument, and returns its last value. Which references a body writes is only known when it
 has run, so it is traced without them, `Written` says which they are, and it is traced again.
 
-    Frame     a body under way: the references in it hold values of its trace, and what they held
-              outside is put back when it ends
+    Frame     a body being traced: the references in it hold values of its trace, and their outer
+              values are restored when it ends
     threaded  a loop or branch, traced until no reference is written that it does not carry
+    Box       a value in place of a reference that is an argument of a separately traced function
+              (of jit, vmap, a step over rows): inside it becomes a new reference, whose last
+              value is returned
 
-    Box       a value where a function that is traced by itself (of jit, vmap, a step over rows) has
-              a reference as an argument: inside it is one of its own, whose last value comes back
-
-What belongs to an inner transformation cannot be put into a reference from outside of it: that is
-refused. As long as there are no references, none of this costs anything.
+A value of an inner transformation cannot be put into an outer reference: that is refused. As long
+as there are no references, none of this costs anything.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Ref:
     """A box for an array of one shape and dtype; `rune.new_ref` makes it.
 
     ref[...] is the array, ref[i] a part of it; `ref[i] = x` and `ref[i] += x` change what later
-    reads see, arrays that were read before stay as they are. A Python number takes the dtype of
-    the array; all else has to have the dtype, and the shape of the part.
-    Shapes: as of the array. Types: as of the array.
+    reads return, while arrays read before are unchanged. A Python number takes the dtype of the
+    array; anything else must have the dtype, and the shape of the part.
+    Shapes: those of the array. Types: those of the array.
     Errors: ShapeError and DtypeError for another shape or dtype; BoundsError for an integer out of
             bounds; TransformError where a value of an inner transformation is written.
 
@@ -117,7 +117,7 @@ class Ref:
         self[index] = value
 
     def swap(self, value: object, index: object = ...) -> Any:
-        """ref[index] = value; what was there before."""
+        """ref[index] = value; returns the old value."""
         before = self[index]
         self[index] = value
         return before
@@ -129,11 +129,11 @@ class Ref:
         _write(self, self.value.at[index].add(fitting))
 
     def settled(self, value: Any) -> Any:
-        """What is written for a value of an inner transformation."""
+        """The value to write; refused if it belongs to an inner transformation."""
         return value
 
     def refuse(self, owner: str, use: str) -> NoReturn:
-        """A body that may not do so has used the reference from outside."""
+        """Raise: a body has used an outer reference that it may not use."""
         raise Outside(f"{owner}: cannot {use} a reference from outside ({self.type})", hint=_HINT)
 
     def __array__(self, *how: object, **options: object) -> NoReturn:
@@ -146,7 +146,7 @@ class Ref:
 
 def _require_within(ref: Ref, index: object) -> None:
     parts = index if isinstance(index, tuple) else (index,)
-    if any(p is None or p is Ellipsis for p in parts):  # axes are counted otherwise then
+    if any(p is None or p is Ellipsis for p in parts):  # axes are counted differently then
         return
     for axis, (part, size) in enumerate(zip(parts, ref.shape)):
         if type(part) is int and isinstance(size, int) and not -size <= part < size:
@@ -154,7 +154,7 @@ def _require_within(ref: Ref, index: object) -> None:
 
 
 def _fitting(part: ArrayType, value: object) -> Any:
-    """The value, if it can stand there as it is."""
+    """The value, if it can be written unchanged."""
     if isinstance(value, Ref):
         raise ArgumentError("Ref: cannot hold a reference", hint="read it: ref[...]")
     type = type_of(value)
@@ -171,11 +171,11 @@ def _fitting(part: ArrayType, value: object) -> Any:
 
 
 class Outside(TransformError):
-    """A function that is traced by itself has used a reference from outside."""
+    """A separately traced function has used an outer reference."""
 
 
 class Written(BaseException):
-    """A body has used references from outside that it has to carry. Caught by who runs it."""
+    """A body has used outer references that it has to carry. Caught by whoever runs it."""
 
     def __init__(self, refs: Sequence[Ref]):
         super().__init__()
@@ -186,10 +186,12 @@ _READ, _WRITE = "read", "write"
 
 
 class Frame:
-    """A body under way. On entry the references hold these values, at the end `values` the last.
+    """A body being traced.
 
-    owner:   whose body it is: for messages
-    refuses: which uses of references from outside are refused
+    On entry references hold these values; `values` gets the last ones.
+
+    owner:   whose body it is, for messages
+    refuses: which uses of outer references are refused
     notes:   which uses mean that the body has to carry the reference
     """
 
@@ -225,7 +227,7 @@ class Frame:
             raise Written(tuple(self._noted.values()))
 
     def note(self, ref: Ref, use: str) -> None:
-        """A reference from outside is used here."""
+        """Handle the use of an outer reference here."""
         if use in self.refuses:
             ref.refuse(self.owner, use)
         if use in self.notes and id(ref) not in self._noted:
@@ -240,7 +242,7 @@ _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
 
 
 def _note(ref: Ref, use: str) -> bool:
-    """Tell the body under way of a reference from outside of it."""
+    """Tell the current body about the use of an outer reference."""
     frame = innermost(Frame)
     if frame is None or ref.frame is frame:
         return False
@@ -255,12 +257,12 @@ def _write(ref: Ref, value: object) -> None:
         raise TransformError(
             f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT
         )
-    # An array of NumPy's may be changed where it came from.
+    # A NumPy array may be changed by its owner.
     ref.value = as_array(np.array(value), value.dtype) if isinstance(value, np.ndarray) else value
 
 
 def _is_around(value: object, home: Interpreter | None) -> bool:
-    """Whether a value means something at this place."""
+    """Whether a value is valid at this place."""
     if not isinstance(value, Tracer):
         return True
     while home is not None and home is not value.interpreter:
@@ -269,12 +271,12 @@ def _is_around(value: object, home: Interpreter | None) -> bool:
 
 
 def surroundings(owner: str, refs: Sequence[Ref], values: Sequence[Value]) -> Frame:
-    """The body of a function whose trace outlives the call, which carries all that it uses."""
+    """The body of a function whose trace outlives the call, carrying the references it uses."""
     return Frame(owner, refs, values, notes=(_READ, _WRITE))
 
 
 def closed(owner: str) -> AbstractContextManager[object]:
-    """The body of a function whose trace outlives the call: it uses no references from outside."""
+    """The body of a function whose trace outlives the call; it may not use outer references."""
     return Frame(owner, refuses=(_READ, _WRITE)) if _alive else nullcontext()
 
 
@@ -294,17 +296,17 @@ def threaded(run: Callable[[Sequence[Ref]], R]) -> R:
 
 
 def are_there() -> bool:
-    """Whether there are references at all."""
+    """Whether any references exist."""
     return bool(_alive)
 
 
 def values_of(refs: Sequence[Ref]) -> list[Value]:
-    """What they hold, as arguments of a loop or branch."""
+    """Their values, as arguments of a loop or branch."""
     return [ref[...] for ref in refs]
 
 
 def write_all(refs: Sequence[Ref], values: Sequence[Value]) -> None:
-    """Write the last values that came out of a loop or branch."""
+    """Write the last values returned by a loop or branch."""
     for ref, value in zip(refs, values, strict=True):
         _write(ref, value)
 
@@ -313,7 +315,7 @@ def write_all(refs: Sequence[Ref], values: Sequence[Value]) -> None:
 
 
 class Box:
-    """A node of a tree whose leaf is what a reference holds."""
+    """A node of a tree whose leaf is the value of a reference."""
 
     __slots__ = ("value",)
 
@@ -325,9 +327,9 @@ tree.register_node(Box, lambda box: ((box.value,), None), lambda _, values: Box(
 
 
 def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
-    """Arguments with boxes in place of references, and these.
+    """Arguments with boxes in place of references, and the references.
 
-    Errors: ArgumentError if one is there twice: a write to one would not be seen in the other.
+    Errors: ArgumentError if one occurs twice: a write to one would not be seen in the other.
     """
     leaves, treedef = tree.flatten(args)
     refs = [x for x in leaves if isinstance(x, Ref)]
@@ -340,14 +342,14 @@ def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
 
 
 def unboxed(args: T) -> tuple[T, list[Ref]]:
-    """Arguments with references of their own in place of boxes, and these."""
+    """Arguments with new references in place of boxes, and the references."""
     leaves, treedef = tree.flatten(args, is_leaf=lambda x: isinstance(x, Box))
     values = [Ref(x.value) if isinstance(x, Box) else x for x in leaves]
     return tree.unflatten(treedef, values), [x for x in values if isinstance(x, Ref)]
 
 
 class RefNode:
-    """A node of a tree without leaves: it stands for a reference that is passed on as it is."""
+    """A node of a tree without leaves, for a reference that is passed on unchanged."""
 
     __slots__ = ("ref",)
 

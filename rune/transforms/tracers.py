@@ -1,7 +1,7 @@
 """Tracers with arithmetic: the core's tracers joined with the operators of `rune.ops`.
 
-Reading one is an error that says where it was made, except under a derivative of concrete values:
-there the primal is known, so Python may branch on it.
+Reading one is an error that says where it was created, except under a derivative of concrete
+values: there the primal is known, so Python may branch on it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rune.ops.operators import Operators
 
 
 class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """A tracer that refuses to be read, and says where it was made."""
+    """A tracer that refuses to be read, and says where it was created."""
 
     __slots__ = ()
 
     def known(self) -> Any:
-        """The concrete value behind the tracer, if its transformation computes one; else None."""
+        """The concrete value of the tracer, if its transformation computes one; otherwise None."""
         return None
 
     def _refuse(self, error: type[TracerError], action: str, hint: str) -> NoReturn:

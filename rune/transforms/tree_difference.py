@@ -13,7 +13,7 @@ Words = Callable[[str], str]
 def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwise: str) -> str:
     """How two structures differ, in the caller's words.
 
-    only_in_a, only_in_b: what to say about the path of a leaf that only one of them has.
+    only_in_a, only_in_b: the message about the path of a leaf that only one of them has.
     otherwise: with a `{}` for each structure; used if the containers differ and not their leaves.
     """
     missing, extra = _only_in(a, b), _only_in(b, a)
@@ -56,5 +56,5 @@ def shown(treedef: tree.TreeDef) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, for messages: its type if it is an array, else that of Python."""
+    """A value for messages: its array type, or its Python type."""
     return str(getattr(value, "type", type(value).__name__))

@@ -1,4 +1,4 @@
-"""What JAX's own namespace has and rune's has not: a table with the reasons, and its page.
+"""What JAX's own namespace has and rune's lacks: a table with the reasons, and its page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
 of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, of jax.numpy in NumPy's chapter.
@@ -21,26 +21,25 @@ HERE = Path(__file__).parent
 NAMES = HERE.joinpath("jax_0_10_2.txt").read_text().split()
 SIGNATURES = HERE / "jax_arguments_0_10_2.txt"  # a function in each line, and what it takes by name
 INTRODUCTION = """\
-What the namespace `jax` (0.10.2) has and `rune` lacks. What `jax.lax` has besides stands in
-[From JAX](from-jax.md), what `jax.numpy` has in [the chapter on NumPy](#numpy). All of `jax.nn` and
-`jax.scipy` is here."""
+What the namespace `jax` (0.10.2) has and `rune` lacks. [From JAX](from-jax.md) has the same for
+`jax.lax`, [the chapter on NumPy](#numpy) for `jax.numpy`. All of `jax.nn` and `jax.scipy` is here."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "checkpoint": ("static_argnames", "say `static_argnums`"),
     "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
     "debug.visualize_sharding": (
         "use_color scale min_width max_width color_map",
-        "none: boxes are as wide as what they say",
+        "none: boxes are as wide as their text",
     ),
-    "explain_cache_misses": ("new_val", "it is a context, and gives a list"),
-    "*": ("fun", "the function that is transformed is given by position"),
+    "explain_cache_misses": ("new_val", "it is a context manager, and gives a list"),
+    "*": ("fun", "give the function by position"),
     "block_until_ready, copy_to_host_async, device_get, device_put": ("x", "give it by position"),
     "check_tracer_leaks, debug_infs, debug_nans, default_device, enable_x64, log_compiles, "
     "numpy_dtype_promotion, numpy_rank_promotion": ("new_val", "give it by position"),
     "lax.mul": ("out_dtype", "convert the operands"),
-    "lax.linalg.qr": ("use_magma", "none: it names a library for GPUs"),
+    "lax.linalg.qr": ("use_magma", "none: it names a GPU library"),
     "lax.linalg.tridiagonal_solve": ("perturb_singular", "change the diagonal"),
-    "scipy.special.log_ndtr": ("series_order", "none: it is exact without"),
+    "scipy.special.log_ndtr": ("series_order", "none: it is exact without it"),
     "scipy.linalg.eigh_tridiagonal": ("key", "none: nothing is drawn"),
     "scipy.linalg.solve, scipy.linalg.solve_triangular": ("debug", "leave it out"),
     "scipy.signal.detrend": ("overwrite_data", "arrays are values"),
@@ -48,8 +47,8 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
 HEADING = """\
 ### Arguments
 
-What functions take by name in JAX and do not take here; the tests compare this table with JAX's
-signatures, so it is complete. An argument that is not taken is an error, never left unheard.
+Arguments that functions take by name in JAX but not here; the tests compare this table with JAX's
+signatures, so it is complete. An argument that is not taken is an error; none is silently ignored.
 
 | of | not taken | instead |
 |---|---|---|

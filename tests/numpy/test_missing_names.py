@@ -1,7 +1,7 @@
-"""What NumPy and jax.numpy have and rune.numpy has not: a table with the reasons, and its page.
+"""What NumPy and jax.numpy have and rune.numpy lacks: a table with the reasons, and its page.
 
-The chapter of docs/guide/missing.md is made from the table (pytest --accept). Names of NumPy are
-asked of the NumPy that is installed, those of JAX are those of jax 0.10.2.
+The chapter of docs/guide/missing.md is made from the table (pytest --accept). Names of NumPy come
+from the installed NumPy, those of JAX from jax 0.10.2.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_as_many_functions_of_numpy_are_there_as_jax_has():
 def page() -> Iterator[str]:
     """The text of the page."""
     yield "## NumPy"
-    yield ("Everything that can be called in NumPy's namespace is in `rune.numpy`, but what stands here.")
+    yield ("Everything callable in NumPy's namespace is in `rune.numpy`, except what is listed here.")
     for table, title in ((MISSING, "NumPy's names"), (OF_JAX, "Names of jax.numpy")):
         yield f"### {title}"
         for reason, names in table.items():

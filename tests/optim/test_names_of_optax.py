@@ -1,7 +1,8 @@
 """What Optax has and rune.optim and rune.nn lack, or will lack soon: tables, and their page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
-of Optax 0.2.8; what Optax's own namespace does not repeat of a module stands as `module.name`.
+of Optax 0.2.8; a name that only a module of Optax has, and not its top namespace, is written
+`module.name`.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ HERE = Path(__file__).parent
 NAMES = HERE.joinpath("optax_0_2_8.txt").read_text().split()
 SIGNATURES = HERE / "optax_arguments_0_2_8.txt"  # a function a line, and what it takes by name
 INTRODUCTION = """\
-Optax runs on rune: `pip install optax`, and `import rune.as_jax` before it. `rune.optim` has what most
-programs need of it under the same names, so that such a program needs no Optax. What else
-Optax 0.2.8 has is listed here. Losses are in `rune.nn`:
-`softmax_cross_entropy`, `huber_loss`, `ctc_loss`, …
+Optax runs on rune: `pip install optax`, and `import rune.as_jax` before it. `rune.optim` has the parts
+that most programs need, under the same names, so that such a program needs no Optax. The rest of
+Optax 0.2.8 is listed here. Losses are in `rune.nn`: `softmax_cross_entropy`, `huber_loss`,
+`ctc_loss`, …
 
-`mu_dtype`, which is not taken, stands before `weight_decay` and `mask` in Optax: say those two by
-name, here and there."""
+`mu_dtype`, which is not taken, comes before `weight_decay` and `mask` in Optax: give those two by
+name, in both libraries."""
 LEAVING = f"""\
-Optax has them; `rune.optim` has them until release {deprecated.RELEASE}, and says so by a DeprecationWarning.
-`multi_steps` is `MultiSteps` there, `Optimizer` is `GradientTransformation`. `rprop` takes a step by the
-gradient that it is given, as torch's does; Optax's is a step behind."""
+Optax has them; `rune.optim` has them until release {deprecated.RELEASE}, and warns by a DeprecationWarning.
+`multi_steps` is `MultiSteps` there, `Optimizer` is `GradientTransformation`. `rprop` steps by the
+current gradient, as torch's does; Optax's is one step behind."""
 
 ARGUMENTS: Table = {
     "A state has the dtype of its parameters.": "*(mu_dtype) sgd(accumulator_dtype)",
-    "There is one way: moments are corrected as in the papers.": "*(bias_correction*)",
+    "There is no choice: moments are corrected as in the papers.": "*(bias_correction*)",
 }
 HAVE = (rune.optim, rune.nn)
 

@@ -1,7 +1,7 @@
 """Arguments that SciPy's functions take by name and rune's of the same name do not, with reasons.
 
-The chapter of docs/guide/missing.md is made from the table (pytest --accept). Signatures are
-asked of the SciPy that is installed; its universal functions are left out (the page says why).
+The chapter of docs/guide/missing.md is made from the table (pytest --accept). Signatures come from
+the installed SciPy; its universal functions are left out (the page says why).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pytest
 from tests.support.absent import Table, chapter, expect_chapter, listed
 
 INTRODUCTION = """\
-What functions of SciPy take by name and those of `rune.scipy` do not. `*` stands for any name. An
-argument that is not taken is an error, never left unheard. Give what comes after it by name.
+Arguments that SciPy's functions take by name and those of `rune.scipy` do not. `*` stands for any
+name. An argument that is not taken is an error; none is silently ignored. Give later ones by name.
 
-SciPy's universal functions (most of `scipy.special`) have NumPy's `out`, `where`, `casting`,
-`order`, `dtype`, `subok` and `signature` besides; here they take their operands alone, as all
-elementwise functions do ([from NumPy](from-numpy.md)). For JAX see [its chapter](#jax)."""
+SciPy's universal functions (most of `scipy.special`) also have NumPy's `out`, `where`, `casting`,
+`order`, `dtype`, `subok` and `signature`; here they take only their operands, as all elementwise
+functions do ([from NumPy](from-numpy.md)). For JAX see [its chapter](#jax)."""
 
 MODULES = """special linalg signal fft ndimage optimize integrate interpolate stats cluster.vq
 spatial.distance spatial.transform"""
@@ -33,26 +33,26 @@ MISSING: Table = {
         *(overwrite_a) *(overwrite_b) *(overwrite_x) *(overwrite_data) *(output) *(out)
         interpolate.interp1d(copy) spatial.transform.Rotation(copy)
         """,
-    "How work is divided, and on which device, is not said in each call.": "*(workers) fft.*(plan) signal.*(device)",
-    "There is one kind of array to make.": "*(xp)",
+    "How work is divided, and on which device, is not stated in each call.": "*(workers) fft.*(plan) signal.*(device)",
+    "There is only one kind of array to create.": "*(xp)",
     "They choose or tune LAPACK's routines.": """
         *(driver) *(lapack_driver) *(lwork) linalg.inv(assume_a) linalg.inv(lower)
         """,
-    "Compiled programs print nothing, and look at no value to complain of it.": """
+    "Compiled programs print nothing, and do not check values to complain about them.": """
         *(disp) *(check_finite) integrate.odeint(ixpr) integrate.odeint(printmessg)
         integrate.odeint(mxhnil) optimize.least_squares(verbose) signal.*(measure)
         interpolate.interp1d(bounds_error) spatial.distance.squareform(checks)
         spatial.distance.squareform(force)
         """,
-    "Derivatives are exact, by `rune.grad` and its like: nobody has to give them.": """
+    "Derivatives are exact, from `rune.grad` and the like: nobody has to supply them.": """
         optimize.*(jac) optimize.*(hess) optimize.*(hessp) optimize.*(diff_step)
         optimize.*(jac_sparsity) integrate.odeint(Dfun) integrate.odeint(col_deriv)
         integrate.odeint(ml) integrate.odeint(mu)
         """,
-    "What is sought has no bounds and no constraints (jax.scipy.optimize has none either).": """
+    "Bounds and constraints are not supported (nor are they in jax.scipy.optimize).": """
         optimize.*(bounds) optimize.*(constraints)
         """,
-    "There is one method, and its steps are not told one by one.": """
+    "There is one method, and its steps are not reported one by one.": """
         optimize.root(method) optimize.root(options) optimize.least_squares(method)
         optimize.least_squares(x_scale) optimize.least_squares(loss) optimize.least_squares(f_scale)
         optimize.least_squares(tr_*) optimize.least_squares(kwargs) optimize.*(callback)
@@ -60,22 +60,22 @@ MISSING: Table = {
         signal.filtfilt(method) signal.filtfilt(irlen) interpolate.Akima1DInterpolator(method)
         interpolate.RegularGridInterpolator(solver*)
         """,
-    "Dormand and Prince's steps of `odeint` are chosen by the tolerances, as in JAX; the arguments "
-    "of its function follow by position.": """
+    "The tolerances choose the steps of `odeint` (Dormand and Prince), as in JAX; the arguments "
+    "of its function are positional.": """
         integrate.odeint(args) integrate.odeint(tfirst) integrate.odeint(full_output)
         integrate.odeint(h0) integrate.odeint(hmin) integrate.odeint(tcrit) integrate.odeint(mxord*)
         """,
-    "A fixed number of points, so that it is compiled and differentiated.": """
+    "The number of points is fixed, so that it can be compiled and differentiated.": """
         integrate.quad(epsabs) integrate.quad(epsrel) integrate.quad(points) integrate.quad(weight)
         integrate.quad(wvar) integrate.quad(wopts) integrate.quad(maxp1) integrate.quad(limlst)
         integrate.quad(full_output) integrate.quad(complex_func)
         """,
-    "Not written: how many steps there are would depend on values.": """
+    "Not written: the number of steps would depend on values.": """
         integrate.solve_ivp(events) integrate.solve_ivp(vectorized)
         """,
-    "Fields of a result, which only the library makes.": "optimize.RootResults(*) integrate.OdeSolution(*)",
-    "`order` is 0 or 1, and needs no filter before.": "ndimage.*(prefilter)",
-    "Not written: a shape of the neighbourhood, or only some of the axes (`vmap` over the others).": """
+    "Fields of a result, which only the library creates.": "optimize.RootResults(*) integrate.OdeSolution(*)",
+    "`order` is 0 or 1, which needs no prefilter.": "ndimage.*(prefilter)",
+    "Not written: the shape of the neighbourhood, or a choice of axes (`vmap` over the others).": """
         ndimage.*(footprint) ndimage.*(axes)
         """,
     "Not written; the rest of the function is here.": """
@@ -86,7 +86,7 @@ MISSING: Table = {
         stats.spearmanr(alternative) spatial.transform.Rotation(normalize)
         spatial.transform.Rotation(scalar_first)
         """,
-    "Other names for what is given by position: NumPy's (`a`), JAX's (`A`, `B`, `C`).": """
+    "Other names for positional arguments: NumPy's (`a`), JAX's (`A`, `B`, `C`).": """
         fft.*(x) linalg.solve_sylvester(*)
         """,
 }

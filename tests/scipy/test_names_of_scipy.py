@@ -1,7 +1,7 @@
-"""What SciPy has and rune.scipy has not: tables with the reasons, and the page made from them.
+"""What SciPy has and rune.scipy lacks: tables with the reasons, and the page made from them.
 
-The chapter of docs/guide/missing.md is made from the tables (pytest --accept). Names are asked of
-the SciPy that is installed.
+The chapter of docs/guide/missing.md is made from the tables (pytest --accept). Names come from the
+installed SciPy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rune.absent.of_scipy import MISSING, MODULES
 from tests.support.absent import chapter, expect_chapter, listed
 
 INTRODUCTION = """\
-What SciPy's modules have and `rune.scipy`'s lack. All of `jax.scipy` (0.10.2) is here.
+What SciPy's modules have and those of `rune.scipy` lack. All of `jax.scipy` (0.10.2) is here.
 Arguments that functions do not take are in [the next chapter](#arguments-of-scipy).
 
-SciPy's functions take arrays of rune, and compute in NumPy; rune takes again what they return.
-Inside `jit` `rune.pure_callback` calls them. So "use SciPy's" below costs no conversion by hand.
+SciPy's functions take rune's arrays and compute in NumPy; rune takes what they return. Inside `jit`,
+`rune.pure_callback` calls them. So "use SciPy's" below needs no conversion by hand.
 
-**Where a name is here and means another thing.** In `ndimage`, `map_coordinates`, `shift`,
+**Where a name is here but means something else.** In `ndimage`, `map_coordinates`, `shift`,
 `rotate`, `zoom` and `affine_transform` have `order` 0 or 1, and 1 is the default (SciPy's is 3);
 their modes `"constant"` and `"wrap"` mean what SciPy calls `"grid-constant"` and `"grid-wrap"`, as
 in JAX: `shift(ones(4), 0.5)` begins with 0.5, SciPy's with 0."""

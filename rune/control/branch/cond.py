@@ -76,7 +76,7 @@ def cond(
     *operands: object,
     operand: object = _MISSING,
 ) -> object:
-    """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`; only one of them runs.
+    """`true_fun(*operands)` if `pred` is true, otherwise `false_fun(*operands)`; only one runs.
 
     pred:      a bool or a real number, which is true unless it is 0.
     operands:  trees of arrays; both functions take them, and may close over others.
@@ -140,7 +140,7 @@ def switch(
         require_callable("switch", function)
     arguments = operands if operand is _MISSING else (operand,)
     number = _index(index, len(branches))
-    if len(branches) == 1:  # then there is nothing to choose, and no equation is needed
+    if len(branches) == 1:  # there is no choice, so no equation is needed
         return tree.map(opened, branches[0](*arguments))
     names = [f"branches[{i}]" for i in range(len(branches))]
     return _choose("switch", names, number, branches, arguments)
@@ -226,7 +226,7 @@ def _chosen(
 
 
 def _once_each(functions: Sequence[Callable[..., object]], make: Callable[[Callable[..., object]], R]) -> list[R]:
-    """make(f) of each function; for one that is given several times it is called once."""
+    """make(f) for each function; called only once for a function given several times."""
     distinct = {id(f): f for f in functions}
     results = {number: make(f) for number, f in distinct.items()}
     return [results[id(f)] for f in functions]

@@ -2,9 +2,9 @@
 
     outs = cond number operands {branches=(program, ...)}
 
-All branches take all operands. A rule rewrites every branch so that their results agree: if one
-has a tangent, a cotangent or lanes, all have. The linear parts of the branches read residuals from
-slots that the branches share by type; a branch fills slots it does not use with zeros.
+All branches take all operands. A rule rewrites every branch so that their results agree: if one has
+a tangent, a cotangent or lanes, all do. The linear parts of the branches read residuals from slots
+that the branches share by type; a branch fills slots it does not use with zeros.
 
 When lanes choose differently, every branch runs and each lane selects its own result;
 idle_lanes.py says which values a branch gets for lanes that did not choose it. A branch with a
@@ -135,7 +135,7 @@ def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[
 
 
 def _chosen(number: Value, results: Sequence[Sequence[Value]]) -> list[Value]:
-    """The results of the branch of that number, or of the nearest."""
+    """The results of the branch with that number, or the nearest one."""
     *outs_before_last, selection = results
     for i, outs in reversed([*enumerate(outs_before_last)]):
         is_here = le(number, np.int32(i))
@@ -271,7 +271,7 @@ def _every_branch(
     outs: Sequence[Value] = []
     for i, b in enumerate(branches):
         is_here = eq(number, np.int32(i))
-        # On operands that its author never meant, a loop might not end.
+        # On operands that its author never intended, a loop might not end.
         run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
         results = run(is_here, b, batched, size, operands)
         outs = [select_lanes(is_here, n, o) for n, o in zip(results, outs)] if i else results
@@ -337,7 +337,7 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:
     """A result varies as it does out of any branch, and as the choice of the branch does."""
     number, *operands = axes
-    # Where devices choose different branches, cotangents are summed behind the branch, not in it.
+    # Where devices choose different branches, cotangents are summed after the branch, not in it.
     inputs = tuple(number | a for a in operands)
     branches = [typed(b, inputs) for b in params["branches"]]
     results = tuple(number.union(*column) for column in zip(*(axes_of(b.outputs) for b in branches), strict=True))

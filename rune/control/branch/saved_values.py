@@ -1,7 +1,7 @@
-"""What a checkpoint around a cond saves of the values inside.
+"""The values inside a cond that a checkpoint around it saves.
 
-Values saved in a branch stand in slots that the branches share by type; a branch fills slots that
-it does not use with zeros.
+Values saved in a branch are in slots that the branches share by type; a branch fills slots that it
+does not use with zeros.
 """
 
 from __future__ import annotations

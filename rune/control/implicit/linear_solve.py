@@ -1,4 +1,4 @@
-"""custom_linear_solve: the solution of A x = b by a function of the user's, with exact derivatives.
+"""custom_linear_solve: the solution of A x = b by a user's function, with exact derivatives.
 
 The equation holds four programs: x -> A x, b -> x, and the same two for the transpose of A. Its
 rules never look into how the solution is computed:

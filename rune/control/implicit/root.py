@@ -1,4 +1,4 @@
-"""custom_root: a zero of a function, by a solver of the user's, with exact derivatives.
+"""custom_root: a zero of a function, by a user's solver, with exact derivatives.
 
 Along the root f(x(θ), θ) = 0, so (∂f/∂x) dx = -(∂f/∂θ) dθ: the derivative is one linear solve at
 the solution, however the solver got there.
@@ -66,7 +66,7 @@ def custom_root(
     solution = eval_shape(solved, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
     like_rhs = _residual_like(at(of_f), like_x)
-    # Both derivatives are taken at the solution; the solver is not looked into.
+    # Both derivatives are taken at the solution; the solver is not differentiated.
     pulled, of_tangents = closure_convert(
         lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
     )

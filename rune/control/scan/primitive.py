@@ -113,7 +113,7 @@ def _interpret(
         outs = evaluate(body, [*operands.consts, *carry, *(take_row(x, t) for x in operands.rows)])
         carry, row = parts(outs, carries)
         rows.append(row)
-    if not rows:  # without a step, only the types tell what the results look like
+    if not rows:  # without a step, only the types determine the results
         types = _type_rule(*map(type_of, args), body=body, length=length, consts=consts, carries=carries)
         return [*carry, *map(zeros_of, types[carries:])]
     ordered = rows[::-1] if reverse else rows
@@ -187,7 +187,7 @@ class _SplitScan:
 
 
 def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitScan:
-    """Run what is known of a scan. A type may stand for an unknown argument."""
+    """Run the known part of a scan. A type may stand for an unknown argument."""
     counts = params["consts"], params["carries"]
     split = split_body(params["body"], counts, unknown)
     sizes = _sizes(types_of(args), params)
@@ -265,7 +265,7 @@ def _transpose(
     flags = BodyGroups.of(linear, (params["consts"], params["carries"]))
     if all(flags.carries):
         return _transpose_scan(cts, inputs, params).flat()
-    # Some carries are known, as a counter is: what they decide runs first.
+    # Some carries are known, such as a counter: what depends only on them runs first.
     split = _split_scan(inputs, tuple(linear), params)
     split_cts = _transpose_scan(pick(cts, split.unknown_results), split.operands, split.params)
     # Residuals stand before the linear consts and rows, and have no cotangents.

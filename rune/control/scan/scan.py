@@ -288,7 +288,7 @@ def _leading(name: str, x: object, number: int, treedef: tree.TreeDef) -> Size:
     if not shape:
         raise AxisError(
             f"{name}: cannot step through xs{key_path(number, treedef)} of type {type_of(x)} (it has no rows)",
-            hint="close over what is the same in every step",
+            hint="close over values that are the same in every step",
         )
     return shape[0]
 
@@ -360,7 +360,7 @@ def _mapped(f: Callable[[Any], object], xs: object) -> Any:
     def step(carry: object, x: object) -> tuple[object, object]:
         return carry, f(x)
 
-    step.__name__ = name_of(f, "f")  # the program bears the name of the user's function
+    step.__name__ = name_of(f, "f")  # the program has the name of the user's function
     return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
 
 

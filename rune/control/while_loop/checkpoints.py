@@ -1,4 +1,4 @@
-"""What reverse mode keeps of a loop whose number of steps is known only at run time.
+"""What reverse mode saves of a loop whose number of steps is known only at run time.
 
     Checkpoints(count)    `count` carries, whatever the number of steps; the others are recomputed
                           from the nearest checkpoint before them
@@ -53,7 +53,7 @@ BITS = 31  # of a step's number, an i32
 
 @dataclass(frozen=True, slots=True, init=False)
 class Checkpoints:
-    """Keep `count` carries of a loop for its reverse mode, and as many again on the way back.
+    """Save `count` carries of a loop for its reverse mode, and as many again on the way back.
 
     Memory is that of 2 * count carries, whatever the number of steps n. Each step is recomputed at
     most once while n is at most count**2, and about once more for every factor of 4 beyond, up to
@@ -74,7 +74,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class GrowingResiduals:
-    """Keep what the derivative of every step reads; nothing is recomputed on the way back.
+    """Save what the derivative of every step reads; nothing is recomputed on the way back.
 
     The loop runs once to count its steps, and once more to keep their residuals. So the count must
     be known while the function is traced: under jit or vmap, reverse mode is an error.

@@ -159,7 +159,7 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
 def vary(axes: Sequence[Axes], params: Params) -> Variation:
     """What is linear varies as residuals make it, and as the number of steps does.
 
-    So where devices take different numbers of steps, cotangents are summed behind the loop.
+    So where devices take different numbers of steps, cotangents are summed after the loop.
     """
     operands = LinearOperands.of(axes, params)
     step = loop_of(params["step"], operands.step_consts, operands.checkpoints)

@@ -54,7 +54,7 @@ def partial(
 def transpose(
     while_: Primitive, cts: Sequence[Value | None], is_linear: Sequence[bool], *operands: object, **params: object
 ) -> list[Value | None]:
-    """Cotangents of the linear operands of a loop. What the other operands decide runs first.
+    """Cotangents of the linear operands of a loop. What depends only on other operands runs first.
 
     A linear operand is given as its type.
     """

@@ -11,7 +11,7 @@ not, one half way, so that what is left to find halves each time.
     ----------------[c]---------------------[c]---->[s]-->[s]-->[x]
                                                                     <-- next to transpose
 
-docs/reverse-mode-of-while.md explains it at leisure.
+docs/reverse-mode-of-while.md explains it in detail.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from rune.ops.family import zeros_of
 from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
-# The loops here carry a whole stack. If they are differentiated in their turn, each checkpoint
-# holds one, so there are few of them.
+# The loops here carry a whole stack. If they are differentiated in turn, each checkpoint holds one,
+# so there are few checkpoints.
 SECOND_ORDER = Checkpoints(8)
 
 

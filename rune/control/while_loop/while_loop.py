@@ -266,7 +266,7 @@ def fori_loop(
 
 
 def _counting(init: tuple[object, object]) -> Carry:
-    """A carry behind a counter that the user does not see."""
+    """A carry after a counter that the user does not see."""
     return Carry("fori_loop", flatten_values(init)[1], prefix="[1]")
 
 

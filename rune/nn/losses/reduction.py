@@ -15,7 +15,7 @@ def reduced(name: str, losses: ArrayLike, reduction: str, weights: ArrayLike | N
     """The mean or the sum of losses, or the losses themselves.
 
     weights: what each loss was multiplied by; the mean divides by their sum.
-    Errors: ArgumentError for any other word.
+    Errors: ArgumentError for any other reduction.
     """
     if reduction == "mean":
         return rnp.mean(losses) if weights is None else rnp.sum(losses) / rnp.sum(weights)

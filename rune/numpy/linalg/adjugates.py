@@ -1,8 +1,8 @@
 """The determinant of matrices of a LAPACK dtype, and the adjugate, which gives its derivative.
 
-det' = tr(adj(A) A'), and adj(A) exists for singular matrices too: it is built without a division.
-Its own derivative is tr(adj(A) A') A⁻¹ - A⁻¹ A' adj(A), and where that would divide by zero it
-is computed in the bases of the singular vectors, with products of singular values only:
+det' = tr(adj(A) A'), and adj(A) exists for singular matrices too: it is computed without division.
+Its own derivative is tr(adj(A) A') A⁻¹ - A⁻¹ A' adj(A), and where that would divide by zero it is
+computed in the bases of the singular vectors, with products of singular values only:
 
     A = U S V*:   adj(A)' = det(U V*) V D U*,   E = U* A' V,
     D_ij = -E_ij p_ij,   D_ii = sum_j E_jj p_ij,   p_ij = the product of all s but i and j
@@ -65,7 +65,7 @@ determinant.defjvp(_determinant_jvp)
 
 
 def _cofactors(a: Array) -> Array:
-    """Of two or three rows as sums of products, free of a cofactor's own row and column."""
+    """For two or three rows, as sums of products that exclude each cofactor's row and column."""
     shape, axes = type_of(a).shape, (rank(a) - 2, rank(a) - 1)
     match shape[-1]:
         case 2:
@@ -133,7 +133,7 @@ def _is_safe(a: Array) -> Array:
 
 
 def _each(x: Array, shape: Shape) -> Array:
-    """A number for each matrix at all of its elements."""
+    """One number per matrix, repeated for all of its elements."""
     return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
 
 
@@ -148,7 +148,7 @@ def _by_inverse(a: Array, adjugate: Array, da: Array) -> Array:
 
 
 def _mixed(is_safe: Array, a: Array, da: Array, inverse: Array) -> Array:
-    """By singular values where that by the inverse is not safe."""
+    """Uses singular values where the formula with the inverse is not safe."""
     shape, dtype = type_of(a).shape, type_of(a).dtype
     count = ops.iota(shape=shape[:-1], axis=len(shape) - 2, dtype=dtypes.i32)
     distinct = from_diagonal(ops.cast(ops.add(count, np.int32(1)), dtype))

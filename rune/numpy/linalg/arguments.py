@@ -1,6 +1,6 @@
 """How the functions of rune.numpy.linalg prepare their arguments.
 
-Integers and booleans become f32 as everywhere; the half types, which LAPACK does not know, are
+Integers and booleans become f32 as everywhere; the half types, which LAPACK does not have, are
 computed in f32 and rounded back. Where NumPy raises, because input is not finite or no result
 exists, the matrices concerned give NaN and the others their results.
 """
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def computing(name: str, *xs: ArrayLike) -> tuple[list[Array], Callable[[T], T]]:
-    """The arrays in one dtype that LAPACK knows, and a function that rounds results back."""
+    """The arrays in one dtype that LAPACK has, and a function that rounds results back."""
     operands = [inexact(name, x) for x in c.same_dtype(name, *(value(name, x) for x in xs))]
     dtype = type_of(operands[0]).dtype
     if dtype in LAPACK:
@@ -56,7 +56,7 @@ def matrices(name: str, a: ArrayLike) -> ArrayType:
 
 
 def pair(name: str, factors: object, what: str) -> tuple[Any, Any]:
-    """A tuple of two, as a factorisation gives it. Errors: ArgumentError for anything else."""
+    """A pair, as a factorisation returns it. Errors: ArgumentError for anything else."""
     if not isinstance(factors, tuple | list) or len(factors) != 2:
         raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)")
     return factors[0], factors[1]

@@ -1,8 +1,8 @@
 """Determinants, and properties read from singular values: condition and rank.
 
-Both determinants have derivatives of their own: that of `slogdet` is a trace with the inverse;
-that of `det` multiplies by the adjugate, which exists for singular matrices too and is built
-without a division.
+Both functions have their own derivative rule: that of `slogdet` is a trace with the inverse; that
+of `det` multiplies by the adjugate, which exists for singular matrices too and is computed without
+division.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rune.typing import ArrayLike
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Array
     logabsdet: Array
@@ -56,9 +56,9 @@ def det(a: ArrayLike) -> Array:
 
 @tiered
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign of the determinant and the logarithm of its size: det = sign exp(logabsdet).
+    """The sign of the determinant and the logarithm of its magnitude: det = sign exp(logabsdet).
 
-    method: None, "lu" or "qr", as in JAX; whichever it is, the factors are those of LU.
+    method: None, "lu" or "qr", as in JAX; LU is used in any case.
 
     Shapes: [*B, N, N] -> [*B], [*B]; logabsdet is real. A singular matrix has sign 0, log -inf.
     Types:  bools and integers become floats.
@@ -77,19 +77,19 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return narrowed(SlogdetResult(*ops.linalg.slogdet(x)))
 
 
-# --- what singular values tell ----------------------------------------------------------------
+# --- from singular values ----------------------------------------------------------------
 
 
 @tiered
 def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition number: how much a matrix may magnify a relative error.
 
-    p:      None or 2: the greatest singular value over the smallest; -2: its reciprocal; "fro",
+    p:      None or 2: the largest singular value over the smallest; -2: its reciprocal; "fro",
             inf, -inf, 1, -1: the norm of x times that of its inverse.
 
-    Shapes: [*B, M, N] -> [*B]; square matrices but for None, 2 and -2.
+    Shapes: [*B, M, N] -> [*B]; square matrices except for None, 2 and -2.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ShapeError, also for a matrix without elements.
+    Errors: ShapeError for other shapes, and for a matrix without elements.
     Source: Golub & Van Loan 4e, §2.6.2.
 
     >>> import rune.numpy as rnp
@@ -124,7 +124,7 @@ def matrix_rank(
     """The number of singular values above a tolerance.
 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.
-    hermitian:  a promise that is not used: the same singular values serve.
+    hermitian:  ignored: the singular values are computed in the same way.
 
     Shapes: [*B, M, N] -> [*B]; of a vector, whether it is not zero.
     Types:  i32; i64 with `rune.enable_x64`.

@@ -14,7 +14,7 @@ from rune.typing import ArrayLike
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     Q: Array
     R: Array
@@ -27,10 +27,10 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise its lower triangle is read, with
                        `upper` too.
 
-    Shapes: [*B, N, N] -> [*B, N, N]; what is on the other side of the diagonal is exactly 0.
+    Shapes: [*B, N, N] -> [*B, N, N]; the other triangle is exactly 0.
     Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
     Errors: ShapeError for matrices that are not square. A matrix that is not positive definite
-            gives NaN, in its own lane alone.
+            gives NaN, without affecting other matrices of the stack.
     Source: Golub & Van Loan 4e, §4.2; derivative: Murray 2016, arXiv:1602.07527.
 
     >>> import rune.numpy as rnp

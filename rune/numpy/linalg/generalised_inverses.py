@@ -1,8 +1,8 @@
-"""pinv and lstsq: what is nearest to an inverse, and to a solution.
+"""pinv and lstsq: the nearest thing to an inverse, and to a solution.
 
-Singular values up to a limit count as zero. A derivative follows the matrix that they leave: its
-rows and columns turn into the ones that were cut off, by the more the less the sizes differ, so
-that it is a slope of what is computed wherever no singular value crosses the limit.
+Singular values up to a limit count as zero. The derivative is that of the truncated matrix: its
+singular vectors rotate into those that were cut off, the more so the closer the singular values
+are. So it is the slope of the computed function wherever no singular value crosses the limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rune.typing import ArrayLike
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` gives."""
+    """The result of `lstsq`."""
 
     x: Array
     residuals: Array
@@ -47,13 +47,13 @@ def pinv(
     """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
-    hermitian:  a promise that is not used: the same singular values serve.
+    hermitian:  ignored: the singular values are computed in the same way.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: bools and integers become floats.
     Errors: ShapeError below rank 2; ArgumentError for both rtol and rcond.
     The derivative holds where no singular value crosses the limit.
     Source: Golub & Van Loan 4e, §5.5.2; derivative: Golub & Pereyra 1973, SIAM J. Numer. Anal. 10,
-            with the turn of the part that is cut off, a Stein equation.
+            with the rotation of the part that is cut off, a Stein equation.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.pinv(rnp.array([[2.0, 0.0], [0.0, 0.0]])) + 0.0
@@ -74,8 +74,8 @@ def pinv(
 def cutoff(name: str, x: ArrayLike, factor: float, tolerance: Any, of: ArrayLike) -> Array:
     """The relative size below which singular values count as zero, real.
 
-    By default the rounding of the array `of`, from which `x` was made: that of a half type is
-    coarser than that of the f32 in which it is computed.
+    By default it follows the rounding of the array `of`, from which `x` was made: a half type
+    rounds more coarsely than the f32 in which it is computed.
     """
     real = real_dtype(type_of(x).dtype)
     if tolerance is None:
@@ -99,7 +99,7 @@ def significant(s: ArrayLike, limit: ArrayLike) -> Array:
 
 
 class _Truncated(NamedTuple):
-    """A tall matrix without its singular values up to a limit.
+    """A tall matrix truncated at a limit for its singular values.
 
     inverse: P, its Moore–Penrose inverse, [*B, N, M]
     sizes:   all of its singular values, [*B, N]
@@ -107,7 +107,7 @@ class _Truncated(NamedTuple):
     v:       the right singular vectors, [*B, N, N]
     weights: 1 / (1 - s_i² / s_j²) where s_i was cut off and s_j was not, else 1, [*B, N, N]
 
-    The last two are for `_turn` alone, and have no derivative.
+    The last two are only for `_turn`, and have no derivative.
     """
 
     inverse: Array
@@ -149,7 +149,7 @@ def _truncated(a: ArrayLike, limit: ArrayLike) -> _Truncated:
 
 
 def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[_Truncated, _Truncated]:
-    """With B the part that was cut off and X its turn into the other one:
+    """With B the part that was cut off and X its rotation into the part that was kept:
 
     Ṗ = -P Ȧ P + X P + P Pᴴ (Ȧ + B X)ᴴ (1 - A P). Where B = 0 this is the rule of constant rank.
     """
@@ -165,7 +165,7 @@ def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     change = ops.add(change, matmul(ops.sub(turn, matmul(p, da)), p))
     turned = ops.neg(ops.add(turn, adjoint(turn)))
     still = (full(number(0, v), type_of(v).shape), full(number(0, weights), type_of(weights).shape))
-    # Not by the vectors in `out`, which have no derivative for a second one.
+    # Not through the vectors in `out`, which have no derivative, so there would be no second one.
     _, dsizes = jvp(_sizes, (a,), (da,))
     return out, _Truncated(change, dsizes, turned, *still)
 
@@ -178,7 +178,7 @@ _truncated.defjvp(_truncated_jvp)
 
 
 def _turn(small: Array, large: Array, v: Array, weights: Array, x: Array) -> Array:
-    """T with T - small T large = x, in the basis `v` in which both are diagonal."""
+    """T with T - small T large = x, in the basis `v`, in which both are diagonal."""
 
     def in_basis(v: Array) -> Callable[[object, Array], Array]:
         vh = adjoint(v)
@@ -191,12 +191,12 @@ def _turn(small: Array, large: Array, v: Array, weights: Array, x: Array) -> Arr
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool = False) -> LstsqResult:
-    """x of least |x| among those of least |a x - b|; with the residuals, the rank and the
+    """The x of least |x| among those of least |a x - b|; also the residuals, the rank and the
     singular values of `a`.
 
     rcond:  singular values up to rcond times the greatest count as zero; max(M, N) eps for None.
-    numpy_resid:  whether there are no residuals where NumPy has none: for a rank below N or
-            M <= N. That is a shape that depends on values, so not under jit.
+    numpy_resid:  whether residuals are left out as in NumPy: for a rank below N or M <= N. Their
+            shape then depends on values, so not under jit.
 
     Shapes: a [M, N]; b [M] or [M, K] -> x [N] or [N, K], residuals [1] or [K], rank [], s [min].
     Types:  bools and integers become floats; rank the default integer, residuals and s real.
@@ -231,7 +231,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
 
 
 def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> LstsqResult:
-    """Of a matrix without elements: zeros fit best, and all of b is residual."""
+    """For a matrix without elements: zeros fit best, and all of b is residual."""
     n, k = type_of(x).shape[1], type_of(y).shape[1]
     solution = ops.broadcast(number(0, x), shape=(n,) if is_vector else (n, k), axes=())
     residuals = ops.reduce_sum(real_part(ops.mul(y, c.conj(y))), axes=(0,))

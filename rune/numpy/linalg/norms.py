@@ -1,7 +1,7 @@
 """Norms of vectors and matrices, of every order that NumPy has.
 
-A norm has no derivative at zero; the one taken there is 0, which is among its subgradients, for
-every order. (JAX's is NaN.) Where one element alone is zero its own share is 0 likewise.
+A norm has no derivative at zero; rune uses 0 there, which is one of its subgradients, for every
+order. (JAX's is NaN.) Where a single element is zero, its share is 0 likewise.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Axes = int | tuple[int, ...] | None
 def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """A norm of vectors (one axis) or of matrices (two axes).
 
-    ord:   None is the root of the sum of squares, over all axes if `axis` is None. Of vectors: any
-           number, inf, -inf, and 0, how many elements are not zero. Of matrices: "fro", "nuc", 1,
+    ord:   None is the root of the sum of squares, over all axes if `axis` is None. For vectors: any
+           number, inf, -inf, and 0, the number of nonzero elements. For matrices: "fro", "nuc", 1,
            -1, 2, -2, inf, -inf.
-    axis:  None with an ord takes all of a vector or a matrix.
+    axis:  None with an ord requires a vector or a matrix.
 
     Shapes: the axes are removed, or are 1 with keepdims.
     Types:  real; f32, f64 kept, of complex numbers that of their parts; integers become f32.
@@ -61,7 +61,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
 
 @tiered
 def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
-    """A norm of vectors, all of the axes taken together as one; arguments as of `norm`.
+    """A norm of vectors, with all of the axes taken together as one; arguments as for `norm`.
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.
@@ -80,7 +80,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
 @tiered
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
-    """A norm of matrices, the last two axes; arguments as of `norm`.
+    """A norm of matrices, over the last two axes; arguments as for `norm`.
 
     Shapes: [*B, M, N] -> [*B], or [*B, 1, 1] with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.
@@ -119,7 +119,7 @@ def _of_vectors(x: ArrayLike, ord: Array | int | float | str, axes: tuple[int, .
             raise _unknown(ord, "vectors")
         ord = float(ord)
     if ord == float("inf"):
-        return r.max(_magnitude(x), initial=0, **over)  # of nothing it is 0
+        return r.max(_magnitude(x), initial=0, **over)  # of no elements it is 0
     if ord == -float("inf"):
         return r.min(_magnitude(x), **over)
     if ord == 0:
@@ -133,7 +133,7 @@ def _of_vectors(x: ArrayLike, ord: Array | int | float | str, axes: tuple[int, .
 
 
 def _power_mean(x: ArrayLike, p: float, over: dict[str, Any]) -> Array:
-    """(Σ x^p)^(1/p); of a negative p it is 0 where an element is."""
+    """(Σ x^p)^(1/p); for a negative p it is 0 where an element is 0."""
     present = ops.ne(x, number(0, x))
     powers = ops.pow(ops.select(present, x, number(1, x)), ops.fit(number(p, x), type_of(x).shape))
     if p > 0:
@@ -164,7 +164,7 @@ def _of_matrices(x: ArrayLike, ord: int | float | str, axes: tuple[int, ...], ke
 
 
 def _of_singular_values(x: ArrayLike, ord: int | str) -> Array:
-    # A singular value of zero has a tangent that depends on the choice of its vectors.
+    # The tangent of a zero singular value depends on the choice of its vectors.
     values = _guarded(svd(x, compute_uv=False), lambda s: s)
     if ord == "nuc":
         return r.sum(values, axis=-1)

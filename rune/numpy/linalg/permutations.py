@@ -14,7 +14,7 @@ from rune.typing import ArrayLike
 
 
 def permutation_of_pivots(pivots: ArrayLike, rows: Size) -> Array:
-    """The numbers 0 to rows - 1 after number k was exchanged with number pivots[k], k upwards.
+    """The numbers 0 to rows - 1, after exchanging number k with number pivots[k] for ascending k.
 
     Shapes: i32[*B, K] -> i32[*B, rows].
     """

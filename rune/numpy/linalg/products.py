@@ -1,7 +1,7 @@
 """Products of matrices and vectors under the names of NumPy's linalg, and powers of matrices.
 
-What `rune.numpy` has under the same name is the same function, but that here matrices are always
-the last two axes, and vectors need not be flattened to be multiplied.
+They differ from the functions of the same name in `rune.numpy` in that matrices are always the last
+two axes, and operands are not flattened first.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
     """The product of several matrices, in the order that needs the fewest multiplications.
 
     The first and the last may be vectors.
-    Shapes: [M, K], [K, L], …, [P, N] -> [M, N]; a vector at an end leaves out its axis.
+    Shapes: [M, K], [K, L], …, [P, N] -> [M, N]; a vector at an end has no such axis.
     Types:  promoted together.
     Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not fit.
     Source: Cormen et al., Introduction to Algorithms 3e, §15.2.
@@ -160,7 +160,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
 
 
 def _in_best_order(xs: Sequence[ArrayLike]) -> Array:
-    """By the table of the cheapest way to multiply each run of matrices, short runs first."""
+    """Fill the table of the cheapest way to multiply each run of matrices, short runs first."""
     sizes = [*(type_of(x).shape[0] for x in xs), type_of(xs[-1]).shape[1]]
     count = len(xs)
     cost: dict[tuple[int, int], Any] = {(i, i): 0 for i in range(count)}

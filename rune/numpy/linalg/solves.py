@@ -1,8 +1,8 @@
 """Linear systems: solve, inv, and their tensor forms.
 
-`solve` and `inv` go through an LU factorisation, whose derivative is never taken: they have the
-implicit one, one more solution with the same factors. A singular matrix gives infinities or NaN;
-nothing is raised, so that a program does the same under jit.
+`solve` and `inv` use an LU factorisation, which is never differentiated: their derivative is
+implicit, one more solution with the same factors. A singular matrix gives infinities or NaN;
+nothing is raised, so that a program behaves the same under jit.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def inv(a: ArrayLike) -> Array:
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of `a` as a map from its last axes to its first `ind`.
+    """The inverse of `a` as a map from its last axes to its first `ind` axes.
 
     Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P, and as many elements in P as in Q.
     Types:  bools and integers become floats.
@@ -100,7 +100,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
-    """x with tensordot(a, x, x.ndim) = b. `axes` of `a` are moved to the end first.
+    """x with tensordot(a, x, x.ndim) = b. The axes `axes` of `a` are moved to the end first.
 
     Shapes: a [*B, *Q], b [*B] -> [*Q], and as many elements in B as in Q.
     Types:  bools and integers become floats.

@@ -24,21 +24,21 @@ from rune.typing import ArrayLike
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The result of `eigh`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EigResult(NamedTuple):
-    """What `eig` gives."""
+    """The result of `eig`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The result of `svd`."""
 
     U: Array
     S: Array
@@ -52,13 +52,13 @@ class SVDResult(NamedTuple):
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
 
-    symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise the triangle UPLO of it is read,
-                       the lower one, "L", by default.
+    symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise only the triangle UPLO is read,
+                       by default the lower one, "L".
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
     Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types by way of f32.
     Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
-    Equal eigenvalues make tangents of their vectors infinite or NaN, of the values they do not.
+    Equal eigenvalues make tangents of their vectors infinite or NaN, but not of the values.
     Source: LAPACK's heevd on the CPU, and implicit QL for compiled real matrices of few rows (Golub
             & Van Loan 4e, §8.3); Jacobi's rotations elsewhere (§8.5);
             derivative: Giles 2008, §3.1.
@@ -76,7 +76,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 @tiered
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
+    """Eigenvalues of Hermitian matrices, ascending; arguments as for `eigh`.
 
     Shapes: [*B, N, N] -> [*B, N].
     Types:  bools and integers become floats; complex numbers give reals.
@@ -113,10 +113,10 @@ def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues of square matrices and their right eigenvectors as columns: a v = v w; complex.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N], in no particular order.
-    Types:  c64 of f32 and c64, c128 of f64 and c128.
+    Types:  c64 for f32 and c64, c128 for f64 and c128.
     Errors: ShapeError for matrices that are not square.
-    It is computed by the host on every device. Equal eigenvalues make tangents of their vectors
-    infinite or NaN.
+    The host computes it for every device. Equal eigenvalues make tangents of their vectors infinite
+    or NaN.
     Source: LAPACK's geev; derivative: Boeddeker et al. 2017, arXiv:1701.00392, §4.1.
 
     >>> import rune.numpy as rnp
@@ -133,7 +133,7 @@ def eig(a: ArrayLike) -> EigResult:
 def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of square matrices, complex, in no particular order.
 
-    Shapes: [*B, N, N] -> [*B, N]. Types: c64, or c128 of f64, c128 and 64-bit integers.
+    Shapes: [*B, N, N] -> [*B, N]. Types: c64, or c128 for f64, c128 and 64-bit integers.
     Errors: ShapeError for matrices that are not square.
     Source: LAPACK's geev; derivative: Magnus 1985, Econometric Theory 1.
 
@@ -193,7 +193,7 @@ def svd(
 ) -> Array | SVDResult:
     """U, S and Vh with a = U diag(S) Vh; S descending; S alone without compute_uv.
 
-    full_matrices:  whether U and Vh are square; else they have min(M, N) columns and rows.
+    full_matrices:  whether U and Vh are square; otherwise they have min(M, N) columns and rows.
     hermitian:      whether a stands for (a + aᴴ) / 2: U has its eigenvectors as `eigh` gives them,
                     and the signs of the eigenvalues go into Vh.
     subset_by_index:  (first, limit), which singular values and vectors to return.
@@ -201,7 +201,7 @@ def svd(
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
     Types:  S is real; f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
     Errors: ShapeError below rank 2; ArgumentError for a subset of full matrices, or out of range.
-    Equal singular values make tangents of their vectors infinite or NaN, of S they do not.
+    Equal singular values make tangents of their vectors infinite or NaN, but not of S.
     Source: LAPACK's gesdd on the CPU, one-sided Jacobi elsewhere (Golub & Van Loan 4e, §8.6);
             derivative: Townsend 2016, "Differentiating the singular value decomposition".
 
@@ -225,7 +225,7 @@ def svd(
 
 
 def _hermitian_svd(x: Value, *, full_matrices: bool, vectors: bool) -> tuple[Array, ...]:
-    """The singular values, and vectors, by eigenvalues: a v = w v = |w| (v sign w)."""
+    """The singular values and vectors, from eigenvalues: a v = w v = |w| (v sign w)."""
     w, *columns = ops.linalg.eigh(x, lower=True, vectors=vectors)
     sizes = ops.abs(w)
     order = flip(argsort(sizes), -1)

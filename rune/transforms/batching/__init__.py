@@ -1,1 +1,1 @@
-"""Functions on many lanes at once: vmap on one device, pmap on as many as there are."""
+"""Functions on many lanes at once: vmap on one device, pmap on several."""

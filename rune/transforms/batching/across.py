@@ -1,8 +1,8 @@
-"""Collectives over lanes that the devices of a mesh share evenly.
+"""Collectives over lanes that are spread evenly over the devices of a mesh.
 
-The lanes of a device are first taken together, then those of all devices: sums and extremes are
-combined where they are; for any other collective each device gathers all lanes, applies what the
-collective means to them, and takes the results of its own.
+The lanes of each device are combined first, then those of all devices. Sums and extrema are
+combined locally; for any other collective each device gathers all lanes, applies the meaning of the
+collective to them, and keeps the results of its own lanes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def numbers(size: Size, axis_name: Hashable) -> Array:
 def _by_gathering(
     primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
 ) -> tuple[Value, bool]:
-    """What the collective means to all lanes; of its results, those of this device."""
+    """The meaning of the collective on all lanes, and of its results those of this device."""
     name = params["axis_name"]
     lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched, strict=True)]
     everyone = [gathered(x, 0, name, devices) for x in lanes]

@@ -1,7 +1,7 @@
 """The interpreter of vmap: every primitive by its batch rule, on all lanes at once.
 
-A value with lanes has its batch axis in front, where the function that is batched does not see it.
-A value without lanes stays as it is, so what does not depend on the lane is computed once.
+A value with lanes has its batch axis in front, invisible to the function being batched. A value
+without lanes is left unchanged, so whatever does not depend on the lane is computed once.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Batch(Interpreter):
         values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
         assert parent is not None
-        # A collective over this axis means something even on operands without lanes.
+        # A collective over this axis has a meaning even on operands without lanes.
         mentions_axis = self.axis is not None and self.axis.name in axes.mentioned(primitive, args, params)
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
@@ -85,7 +85,7 @@ class Batch(Interpreter):
 
 
 def _rule(batch: Batch, primitive: Primitive, mentions_axis: bool) -> Rule:
-    """What the primitive means on lanes."""
+    """The meaning of the primitive on lanes."""
     # A collective that does not mention the axis of the lanes is batched like any operation.
     if mentions_axis and isinstance(primitive, Collective):
         return partial(_over_lanes, batch, primitive)
@@ -104,7 +104,7 @@ def _over_lanes(
 
 
 def lane_numbers(batch: Batch) -> Value:
-    """The numbers of the lanes, a u32[size]. Bound in the parent."""
+    """The lane numbers, a u32[size]. Bound in the parent."""
     if batch.axis is None or batch.axis.devices == 1:
         return iota(shape=(batch.size,), axis=0, dtype=dtypes.u32)
     return convert(numbers(batch.size, batch.axis.name), dtype=dtypes.u32, weak=False)

@@ -1,11 +1,11 @@
-"""pmap: one compiled program over the lanes of its arguments, dealt out to the devices.
+"""pmap: one compiled program over the lanes of its arguments, distributed over the devices.
 
-    one device        jit(vmap(f))
-    several devices   jit(shard_map(vmap(f))): each has as many lanes as the others
+one device        jit(vmap(f))
+several devices   jit(shard_map(vmap(f))): each has the same number of lanes
 
-The lanes are an axis with a name, and collectives are operations along it. Nothing in the meaning
-of a program depends on how many devices there are: a collective takes the lanes of each device
-together, then the devices.
+The lanes are a named axis, and collectives are operations along it. The meaning of a program
+does not depend on the number of devices: a collective combines the lanes of each device, then
+the devices.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def pmap(
     axis_name:  what collectives call the lanes.
     in_axes, out_axes, axis_size:  as in `vmap`; None for a static argument.
     static_broadcasted_argnums, donate_argnums:  as static_argnums and donate_argnums of `jit`.
-    devices:    where the lanes are: the same number on each; None for one lane on each of the
-                first devices there are, or, of more lanes, as many on each of all devices.
+    devices:    where the lanes are: the same number on each; None for one lane on each of the first
+                devices or, if there are more lanes than devices, equally many on all devices.
     backend:    whose devices these are, "cpu"; None for that of the default device.
-    Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be dealt out evenly, or
-                a device is not one of the backend; DeviceError for a backend without devices.
+    Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be distributed evenly,
+                or a device is not one of the backend; DeviceError for a backend without devices.
 
     >>> import rune, rune.numpy as rnp
     >>> def step(w, x, y):
@@ -106,7 +106,7 @@ def _dealt_out(
     devices: Sequence[str | Device] | None,
     backend_devices: Sequence[Device] | None,
 ) -> R:
-    """The results of all lanes, as many on each device as on the others."""
+    """The results of all lanes, equally many on each device."""
     lane_devices = _devices_for(lanes.size, devices, backend_devices)
     axis, share = LaneAxis(name, len(lane_devices)), lanes.size // len(lane_devices)
 
@@ -124,14 +124,14 @@ def _dealt_out(
 
 
 def _cut_at(axis: int | None, name: Name) -> PartitionSpec:
-    """The spec of an array that has its lanes at an axis; None of one that all lanes share."""
+    """The spec of an array whose lanes are at an axis; None for one that all lanes share."""
     return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)
 
 
 def _devices_for(
     lanes: Size, devices: Sequence[str | Device] | None, backend_devices: Sequence[Device] | None
 ) -> tuple[Device, ...]:
-    """The devices that share the lanes: those named, or the first of those that are there.
+    """The devices that share the lanes: those given, or the first available ones.
 
     Errors: ArgumentError if some would have more lanes than others.
     """

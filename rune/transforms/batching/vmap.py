@@ -1,7 +1,7 @@
 """vmap: run a function on every lane of a batch at once.
 
 Inside, the batch axis of a value leads; `in_axes` are moved there on the way in, and to `out_axes`
-on the way out (movement is free: it becomes index expressions). A value without lanes stays
+on the way out (moving is free: it becomes index expressions). A value without lanes stays
 unbatched, so whatever does not depend on the lane is computed once.
 """
 
@@ -46,7 +46,7 @@ def vmap(
 
     in_axes:   an integer, None (the same value in every lane, which may then be any object), or a
                tree prefix of the arguments.
-    axis_name: what collectives call the lanes (rune.lax.psum and its kin).
+    axis_name: what collectives (rune.lax.psum and the like) call the lanes.
     out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
     randomness:  whether draws without a key differ between lanes, or are the same for all.
     Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
@@ -83,7 +83,7 @@ def _beside_references(
     axis: axes.LaneAxis | None,
     are_different: bool,
 ) -> R:
-    """A call whose arguments may be references: each lane has its part of one that is batched."""
+    """A call whose arguments may be references: each lane gets its part of a batched one."""
     (boxes, named_boxes), refs = references.boxed("vmap", (args, dict(kwargs)))
     spread = _spread_axes(in_axes, tuple(args), kwargs)
     of_refs = [
@@ -106,8 +106,9 @@ def _beside_references(
 class Lanes:
     """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
 
-    objects: leaves other than arrays, and NumPy's without lanes, by number: the same for all lanes
-    voids:   numbers among the arrays of those that stand for float0, which has only a shape.
+    objects: leaves other than arrays, and NumPy arrays without lanes, by number: the same for all
+             lanes
+    voids:   which of the arrays stand for float0, which has only a shape.
     """
 
     leaves: Sequence[Value]
@@ -125,7 +126,7 @@ class Lanes:
 
 
 def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, object], axis_size: Size | None) -> Lanes:
-    """The lanes of these arguments. Errors: as of `vmap`."""
+    """The lanes of these arguments. Errors: as for `vmap`."""
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     leaf_axes = _spread_axes(in_axes, tuple(args), kwargs)
     objects = {i: x for i, (x, a) in enumerate(zip(leaves, leaf_axes, strict=True)) if a is None and _is_passed_on(x)}
@@ -140,12 +141,12 @@ def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, objec
 
 
 def _is_passed_on(leaf: object) -> bool:
-    """Whether the function sees a leaf without lanes itself: as in JAX, also data of NumPy."""
+    """Whether the function sees a leaf without lanes unchanged: as in JAX, NumPy data too."""
     return is_object(leaf) or isinstance(leaf, np.ndarray | np.generic)
 
 
 def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
-    """The leaves with bools in place of float0, which has no bytes; and where those are."""
+    """The leaves, with bools in place of float0, which has no bytes; and the places of those."""
     voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
     return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
 
@@ -225,7 +226,7 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
         mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
         raise AxisError(
             f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(mapped))})",
-            hint="in_axes=None gives an argument to every lane whole",
+            hint="in_axes=None passes the whole argument to every lane",
         )
     return sizes[0]
 

@@ -1,1 +1,1 @@
-"""checkpoint: which values a derivative keeps, and which it computes again."""
+"""checkpoint: which values a derivative saves, and which it recomputes."""

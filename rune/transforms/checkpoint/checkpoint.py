@@ -1,4 +1,4 @@
-"""checkpoint: keep fewer residuals for the backward pass, and compute the others again.
+"""checkpoint: save fewer residuals for the backward pass, and recompute the others.
 
 Partial evaluation of a checkpoint runs the forward pass and writes down one equation that holds
 the whole computation again; its operands, the residuals, are the inputs and the values that the
@@ -8,7 +8,7 @@ policy saves. Its transpose is a checkpoint too, so derivatives of every order s
     unknown   known inputs, saved values, tangents -> unknown results     recomputes the others
 
 Compiled in one program, forward and recomputed values would be merged, since they are equal; so the
-recomputation is a step apart, after the cotangents that it needs (`prevent_cse`).
+recomputation is a separate step, after the cotangents that it needs (`prevent_cse`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     concrete: bool = False,
 ) -> Any:
-    """The same function, whose derivative saves only the arguments and recomputes other values.
+    """The same function, but its derivative saves only the arguments and recomputes other values.
 
     policy:          which other values are saved (rune.checkpoint_policies); None: no others.
     prevent_cse:     False if nothing can merge forward and recomputed values, as in a scan.
@@ -125,7 +125,7 @@ def _checkpointed(
 def _called(
     call: Callable[..., R], arguments: object, refs: Sequence[references.Ref], name: str, options: Mapping[str, object]
 ) -> R:
-    """The result of a call that carries the values of `refs`, which it writes."""
+    """The result of a call that carries, and writes, the values of `refs`."""
 
     def beside(arguments: Sequence[object], values: Sequence[Value]) -> tuple[R, Sequence[Value]]:
         with references.Frame("checkpoint", refs, values) as frame:
@@ -170,7 +170,7 @@ def checkpoint_name(x: X, name: str) -> X:
 
 @dataclass(frozen=True, slots=True)
 class SplitCheckpoint:
-    """A program split by which inputs are known; most of the known part is computed again.
+    """A program split by which inputs are known; most of the known part is recomputed.
 
     known:    known inputs -> known outputs, saved values
     unknown:  known inputs (those of `inputs`), saved values, unknown inputs -> unknown outputs
@@ -180,17 +180,17 @@ class SplitCheckpoint:
     unknown: Program
     inputs: tuple[int, ...]
     known_outputs: tuple[bool, ...]
-    recomputes: bool  # whether `unknown` computes anything again
+    recomputes: bool  # whether `unknown` recomputes anything
 
 
 @per_program
 def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> SplitCheckpoint:
-    """Partial evaluation of a program that saves the known values which the policy chooses."""
+    """Partial evaluation of a program, saving the known values that the policy chooses."""
     split = split_program(program, unknown)
     forward, recomputation, saved_values = split_kept(split.known, lambda e: _is_saved(e, policy))
     count, inputs = sum(split.known_outputs), recomputation.inputs[: len(forward.inputs)]
-    # The residuals of the unknown part: known inputs, or values that `recomputation` computes from
-    # these and from the saved ones. Only what that computation reads is an operand.
+    # The residuals of the unknown part: known inputs, or values that `recomputation` computes from these
+    # and from saved values. Only what that computation reads is an operand.
     computed = iter(recomputation.outputs[count:])
     residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
     recomputation, read = prune(replace(recomputation, outputs=tuple(residuals)), [True] * len(residuals))
@@ -207,14 +207,14 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
     outputs = (*forward.outputs[:count], *saved_outputs)
     known = replace(forward, outputs=outputs, name=f"{program.name}_known")
-    # Callers pass every known input, so all of them stay, used or not.
+    # Callers pass every known input, so all are kept, used or not.
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
     numbers = tuple(i for i, r in enumerate(read_inputs) if r)
     return SplitCheckpoint(known, recomputed, numbers, split.known_outputs, bool(recomputation.equations))
 
 
 def _is_saved(equation: Equation, policy: Policy) -> bool:
-    """Whether results are saved: the policy says so, or a side effect must not happen again."""
+    """Whether results are saved: by the policy, or because a side effect must not repeat."""
     types = (a.type for a in equation.operands)
     return effect_of(equation) is not None or policy(equation.primitive, *types, **equation.params)
 
@@ -244,7 +244,7 @@ def _partial(
 def _run(*args: Value, program: Program, recomputes: bool, **_: object) -> list[Value]:
     if not recomputes:
         return call_rules.evaluated(program, args)
-    with config.setting(check_keys=False):  # to draw the same values again does not use a key twice
+    with config.setting(check_keys=False):  # drawing the same values again does not use a key twice
         return call_rules.evaluated(program, args)
 
 
@@ -254,7 +254,7 @@ def _expand(*args: Value, program: Program, policy: Policy, prevent_cse: bool, r
     return eval_program(program, args)
 
 
-# The recomputation as a step apart from the forward pass.
+# The recomputation as a step separate from the forward pass.
 apart = HigherOrder(
     "apart",
     "program",

@@ -1,11 +1,11 @@
 """Checkpoint policies: which values of the forward pass a checkpoint saves for the backward pass.
 
-A policy says of each operation of the forward pass, by primitive, operand types and parameters,
-whether its results may be saved; all others are computed again. Any function
-policy(primitive, *types, **params) -> bool is one. It is not asked about loops and branches, but
-about the operations inside them. The names are those of jax.checkpoint_policies.
+A policy says for each operation of the forward pass, from its primitive, operand types and
+parameters, whether its results may be saved; all others are recomputed.
 
-The policies of this file are values: equal ones are equal in text and in every cache.
+Any function policy(primitive, *types, **params) -> bool is one. It is not asked about loops and
+branches, but about the operations inside them. The names are those of jax.checkpoint_policies. The
+policies in this file are values: equal ones are equal in text and in every cache.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ByName:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Saves whatever one or the other policy saves."""
+    """Saves whatever either policy saves."""
 
     first: Policy
     second: Policy
@@ -93,7 +93,7 @@ class Either:
 
 
 class Own:
-    """A user's function; in the text of programs it appears under its name."""
+    """A user's function; programs print its name."""
 
     __slots__ = ("saves",)
 
@@ -135,7 +135,7 @@ dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Simple("
 
 
 def save_only_these_names(*names: str) -> Policy:
-    """Save the values that `checkpoint_name` gave one of these names, and no others.
+    """Save only values that `checkpoint_name` gave one of these names.
 
     Errors: none.
 
@@ -150,7 +150,7 @@ def save_only_these_names(*names: str) -> Policy:
 
 
 def save_any_names_but_these(*names: str) -> Policy:
-    """Save the values that `checkpoint_name` gave any other name, and no others.
+    """Save only values that `checkpoint_name` gave a name other than these.
 
     Errors: none.
 
@@ -180,7 +180,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
 
 
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
-    """Save whatever one or the other policy saves.
+    """Save whatever either policy saves.
 
     Errors: TransformError if an argument is not a policy.
 
@@ -197,7 +197,7 @@ def save_from_both_policies(first: Saves, second: Saves) -> Policy:
 
 def _refuse_offload(*_: object, **__: object) -> NoReturn:
     raise TransformError(
-        "checkpoint: cannot offload residuals to the memory of the host (not supported)",
+        "checkpoint: cannot offload residuals to host memory (not supported)",
         hint="keep them with save_only_these_names, or recompute them",
     )
 
@@ -238,7 +238,7 @@ name_primitive = Primitive(
     jvp=(lambda dx, x, y, *, name: dx,),
     transpose=lambda ct, linear, x, *, name: [ct],
     batch=lambda batched, size, x, *, name: (name_primitive(x, name=name), True),
-    # Names matter only to policies, so nothing of them is compiled.
+    # Names matter only to policies, so they leave nothing in compiled code.
     expand=lambda x, *, name: x,
 )
 

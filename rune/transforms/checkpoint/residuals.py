@@ -1,7 +1,7 @@
 """What reverse mode saves of a function: the type of each residual, and where it comes from.
 
-The function and its linear map are traced; the residuals are what the map captured. Values that
-are computed again from numbers alone (zeros, positions) are none.
+The function and its linear map are traced; the residuals are what the map captured. Values that can
+be recomputed from numbers alone (zeros, positions) are not residuals.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def saved_residuals(function: Callable[..., object], *args: object, **kwargs: ob
 
 
 def print_saved_residuals(function: Callable[..., object], *args: object, **kwargs: object) -> None:
-    """Print the values that `vjp(function, ...)` saves, a line for each.
+    """Print the values that `vjp(function, ...)` saves, one per line.
 
     Arguments and errors: as for `saved_residuals`.
 
@@ -64,7 +64,7 @@ def print_saved_residuals(function: Callable[..., object], *args: object, **kwar
 
 
 def _described(program: Program, names: Sequence[str]) -> list[Residual]:
-    """Literals, constants, arguments, results: those that are outputs, in this order."""
+    """Those that are outputs: literals, constants, arguments, results, in this order."""
     outputs = {v for v in program.outputs if isinstance(v, Var)}
     literals = [(v.type, "from a literal") for v in program.outputs if isinstance(v, Literal)]
     constants = [(v.type, "from a constant") for v, _ in program.constants if v in outputs]

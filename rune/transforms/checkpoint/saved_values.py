@@ -1,14 +1,14 @@
 """Split a program for a checkpoint: one part runs and saves values, the other runs again.
 
-Before   x -> y:  a = sin x;  b = cos a;  y = exp b        and a is to be kept
+Before   x -> y:  a = sin x;  b = cos a;  y = exp b        and a is to be saved
 Forward  x -> y, a:  a = sin x;  b = cos a;  y = exp b
 Again    x, a -> y:  b = cos a;  y = exp b
 
-An equation that holds programs says by its rule `keeping` how they are split in their turn: what
-is kept in the body of a scan is stacked over the steps. One without the rule is kept or computed
-again as a whole. What nothing reads is left to dead-code elimination, on either side.
+The rule `keeping` of an equation that holds programs says how those are split in turn: values saved
+in the body of a scan are stacked over the steps. Without the rule an equation is saved or
+recomputed as a whole. Unused results are left to dead-code elimination, on either side.
 
-Invariant: what must not happen twice, a side effect, is among what is kept.
+Invariant: results of side effects, which must not happen twice, are always saved.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Keeps = Callable[[Equation], bool]
 class Replay:
     """An equation split: `forward` also yields the saved values, and `recomputation` reads them.
 
-    It computes no result that is saved itself, and is None if all are saved.
+    `recomputation` does not compute results that are saved; it is None if all are.
     """
 
     forward: Equation
@@ -71,7 +71,7 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
 
 
 class _Inline(Stage):
-    """Writes the equations of jitted functions in their place, so that a policy sees them."""
+    """Inlines the equations of jitted functions, so that a policy sees them."""
 
     __slots__ = ()
 
@@ -90,6 +90,6 @@ def _inlined(program: Program) -> Program:
 
 
 def inlined(program: Program) -> Program:
-    """The program with the equations of jitted functions in place of their calls."""
+    """The program with calls of jitted functions inlined."""
     has_calls = any(e.primitive is jit_primitive for e in program.equations)
     return _inlined(program) if has_calls else program

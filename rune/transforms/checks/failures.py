@@ -1,4 +1,4 @@
-"""One failure for all lanes: the state of a checked call, where a check stands under vmap."""
+"""One failure for all lanes: the state of a checked call whose check is under vmap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rune.ops.family import fit, reduce_sum, reshape
 
 
 def of_lanes(words: Value) -> Value:
-    """The words [B, N] of the last lane whose first word is not 0; of lane 0 if there is none."""
+    """The words of the last lane in [B, N] whose first word is not 0; those of lane 0 if none."""
     lanes, count = type_of(words).shape
     first = reshape(slice_(words, start=(0, 0), limit=(lanes, 1), stride=(1, 1)), shape=(lanes,))
     numbers = iota(shape=(lanes,), axis=0, dtype=dtypes.i32)

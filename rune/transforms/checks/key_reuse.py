@@ -1,13 +1,13 @@
 """The check for keys used twice: `with rune.configure(check_keys=True):`.
 
-A key is used where bits are made of it, or where it is split, not where a number is folded in. Keys
-are told apart by their words, so a copy, a lane or an element of an array is the same key.
-What has been used is remembered for the outermost block that switches the check on.
+A key is used when bits are drawn from it, or when it is split, but not when a number is folded in.
 
-Eager operations are looked at one by one. Before a compiled program runs, what its keys depend on
-is evaluated: those equations alone, but everything in a loop or a branch that uses keys. What a
-checkpoint computes again uses no key again; nor does a lane of a while loop that has finished, and
-whose steps are computed only to be dropped.
+Keys are identified by their words, so a copy, a lane or an element of an array is the same key.
+Used keys are remembered for the outermost block that switches the check on. Eager operations are
+checked one by one. Before a compiled program runs, the equations on which its keys depend are
+evaluated: only those, but everything in a loop or branch that uses keys. Recomputation in a
+checkpoint does not use a key again; nor does a finished lane of a while loop, whose steps are
+computed only to be dropped.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ NOTED = (random_bits, random_split, random_clone)
 
 
 def note_use(primitive: Primitive, operands: Sequence[Value]) -> None:
-    """Look at one eager operation, while keys are checked. Errors: KeyReuseError."""
+    """Check one eager operation, while keys are checked. Errors: KeyReuseError."""
     if primitive in NOTED:
         _note(primitive, operands[0], Place(user_frame()))
 
 
 def note_program(program: Program, args: Sequence[Value]) -> None:
-    """Look at a program that is about to run. Errors: KeyReuseError."""
+    """Check a program that is about to run. Errors: KeyReuseError."""
     if config.current().check_keys and _uses_keys(program):
         # The program itself runs after this evaluation, and its uses must not count twice.
         with config.setting(check_keys=False):
@@ -51,7 +51,7 @@ def note_program(program: Program, args: Sequence[Value]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a key is used. `repeats`: the equation in a while loop that may use it again."""
+    """Where a key is used. `repeats`: the equation in a while loop that may reuse it."""
 
     frame: Frame | None
     repeats: Equation | None = None
@@ -60,7 +60,7 @@ class Place:
 def _note(primitive: Primitive, keys: Value, place: Place) -> None:
     stored = np.asarray(keys, type_of(keys).dtype)
     if primitive is random_clone:
-        for number in _as_numbers(stored):  # as if they had not been used
+        for number in _as_numbers(stored):  # as if they were unused
             config.used_keys().pop((stored.dtype, number), None)
     else:
         _use(stored, place)
@@ -133,7 +133,7 @@ def _needed(program: Program) -> frozenset[Var]:
 
 
 class _Walk:
-    """Evaluates programs, and notes the keys that they use."""
+    """Evaluates programs, and records the keys that they use."""
 
     def __init__(self) -> None:
         self.frame: Frame | None = None  # of the equation of the outermost program
@@ -159,7 +159,7 @@ class _Walk:
         declared = tuple(v.type for v in known)
         sizes = match_sizes(declared, [types[v] for v in known], action)
         for equation in program.equations:
-            # A sampler is traced once for all its callers, so its lines say nothing.
+            # A sampler is traced once for all its callers, so its line numbers mean nothing.
             is_own = frame is None and equation.primitive not in NOTED
             self.frame = frame or (equation.frame if is_own else user_frame())
             is_wanted = needed is None or any(v in needed for v in equation.results)

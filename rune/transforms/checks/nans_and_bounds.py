@@ -1,8 +1,9 @@
-"""Faults that watched programs report, as errors; rune/lowering/watch.py makes such programs.
+"""Raises the faults that watched programs report; rune/lowering/watch.py makes such programs.
 
     with rune.configure(check_nans=True): ...          as rune.debug.checks(nans=True)
 
-Eager operations on the CPU are NumPy's, and checked one by one; all else is a watched program.
+Eager operations on the CPU are NumPy's, and checked one by one; everything else runs as a watched
+program.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rune.lowering.watch import Site
 
 _IS = {"NaN": np.isnan, "infinity": np.isinf}
-# Of what a `where` masks out the derivative is still 0 times infinity.
+# The derivative of what a `where` masks out is still 0 times infinity.
 MASKED = (
     "no result has one; if it is masked out, a derivative may be NaN all the same: mask the operand as well, "
     "where(ok, f(where(ok, x, 1)), 0)"
@@ -46,7 +47,7 @@ def watched_families() -> frozenset[str]:
 
 
 def watched_program(program: Program) -> Any:
-    """The program that watches what the settings in force ask for."""
+    """The program that watches for what the current settings ask for."""
     settings = config.current()
     return _watched(program, settings.check_bounds, settings.check_nans, settings.check_infs)
 
@@ -60,7 +61,7 @@ def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
 def without_faults(sites: Sequence[Site], results: list[Array], site: int, index: int) -> list[Array]:
     """The results, if there is no fault.
 
-    site, index: the last two results of a watched program: which site failed first, 0 for none,
+    site, index: the last two results of a watched program: the first site that failed, 0 for none,
                  and what was there.
     Errors:      BoundsError or NaNError if there was a fault.
     """
@@ -74,7 +75,7 @@ def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
     set_line(site.frame)
     if site.axis is None:
         shape = tuple(d for d in site.type.shape if isinstance(d, int))
-        # A row-major position can be split into indices only if the sizes are known.
+        # A row-major position can be split into indices only if sizes are known.
         is_static = len(shape) == site.type.ndim
         where = list(map(int, np.unravel_index(index, shape))) if is_static else index
         number = next((n for n, r in enumerate(results) if _has(site.kind, r)), None)
@@ -99,7 +100,7 @@ def _has(kind: str, value: Value) -> bool:
 
 
 def name_result(error: NaNError, out_tree: tree.TreeDef) -> None:
-    """Add to the message in which of the function's results the number is visible, if in any."""
+    """Add to the message which of the function's results show the number, if any."""
     if error.result is not None:
         path = key_path(error.result, out_tree)
         error.restate(f"{error.message.removesuffix(')')}; seen in result{path})")

@@ -7,11 +7,12 @@ Calls that differ only in sizes are a family. When an axis of a family has its t
 function is traced once more with a name for that size; axes that were always equal share a name.
 The result is a form, which serves every call that fits it.
 
-Invariant: a form is right for all sizes that it serves. A comparison with a number while it is
-traced narrows the range; sizes for which the user's `==` would answer otherwise are excluded; a
-size of 0 is always exact and one of 1 never starts a form; its results have the types of the exact
-traces. If no form does, the axes to blame stay exact from then on, and a warning says so.
-Not done: relations of sizes other than equality.
+Invariant: a form is right for all sizes that it serves. A comparison with a number during tracing
+           narrows the range; sizes for which the user's `==` would answer differently are excluded;
+           a size of 0 is always exact and a size of 1 never starts a form; its results have the
+           types of the exact traces. If no form satisfies this, the axes to blame stay exact from
+           then on, and a warning says so.
+Not done: relations between sizes other than equality.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Types = tuple[ArrayType, ...]
 Axis = tuple[int, int]  # the number of an argument, and of its axis
 Range = tuple[int, int | None]
 KEPT = 4096  # calls whose form is remembered
-ATTEMPTS = 8  # traces with names before a form is given up
+ATTEMPTS = 8  # symbolic traces to try before giving up on a form
 
 
 class Trace(Protocol):
@@ -50,7 +51,7 @@ class Trace(Protocol):
 
     @property
     def serves_one_call(self) -> bool:
-        """True if it is not stored."""
+        """True if the trace is not stored."""
         ...
 
 
@@ -73,7 +74,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Argument types with named sizes, which one trace serves; no size in `unequal` may be 0."""
+    """Argument types with named sizes, served by one trace; no size in `unequal` may be 0."""
 
     types: Types
     unequal: tuple[Size, ...]
@@ -131,7 +132,7 @@ class Automatic:
         return form_key
 
     def _first(self, key: Key, family: Family, traces: Traces) -> Entry:
-        """The trace for types that no form fits: of a new form, or exact."""
+        """The trace for types that fit no form: that of a new form, or an exact one."""
         while names := self._names(key, family):
             try:
                 form, entry = _new_form(key, names, family, traces)
@@ -151,7 +152,7 @@ class Automatic:
     def _names(self, key: Key, family: Family) -> dict[Axis, str]:
         """The axes to make symbolic; those that always had equal sizes share a name.
 
-        Calls whose axes of size 1 are others do not count: those axes are broadcast.
+        Calls with other axes of size 1 do not count, since those axes are broadcast.
         """
         alike = [t for t in (*family.call_types, key[1]) if _ones(t) == _ones(key[1])]
         classes: dict[tuple[Size, ...], list[Axis]] = {}
@@ -171,7 +172,7 @@ class Automatic:
         self._give_up(names, family, key[0], error)
 
     def _give_up(self, names: Mapping[Axis, str], family: Family, treedef: tree.TreeDef, error: Exception) -> None:
-        """Keep the axes to blame exact from now on. Warns, and says why."""
+        """Keep the axes to blame exact from now on. Warns, with the reason."""
         blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
         self._exact.update(blamed)
         reason, frame = f"{type(error).__name__}: {error}".partition("\n")[0], user_frame()
@@ -202,7 +203,7 @@ def applies(types: Types) -> bool:
 
 
 def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Traces) -> tuple[Form, Entry]:
-    """A form with these names that holds, and its trace.
+    """A valid form with these names, and its trace.
 
     Errors: whatever the function raises for such sizes.
     """
@@ -211,7 +212,7 @@ def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Trace
     for attempts_left in reversed(range(ATTEMPTS)):
         sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
-        # A question that the sizes leave open narrows the ranges for the next attempt.
+        # A question that the sizes do not decide narrows the ranges for the next attempt.
         try:
             traced, questions = watched(traces.make, with_types(key, types))
         except DimensionError as error:
@@ -255,13 +256,13 @@ def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
     fact = a - b if sign in (">", ">=") else b - a
     if sign == "==":
         return fact - 1 if dims.evaluate(fact, values) > 0 else -1 - fact
-    # Of whole numbers, a > b is a - b - 1 >= 0, and the contrary of x >= 0 is -1 - x >= 0.
+    # For integers, a > b is a - b - 1 >= 0, and the negation of x >= 0 is -1 - x >= 0.
     fact = fact - 1 if sign in ("<", ">") else fact
     return fact if dims.evaluate(fact, values) >= 0 else -1 - fact
 
 
 def _differences(questions: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]:
-    """The sizes that must not be 0 for the answers to be right."""
+    """The sizes that must not be 0 for the answers to hold."""
     differences: dict[Size, None] = {}
     symbols = {dims.as_symbol(dim) for dim in sizes.values()}
     # A comparison with a fraction has one answer for all sizes.

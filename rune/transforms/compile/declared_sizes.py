@@ -4,8 +4,8 @@ A pattern describes the axes of one array: "n,_,2*m+1". A name is a size of `dim
 computed from such sizes, "_" is the size that the axis has, "..." any number of such axes. One name
 on two axes says that they are equal.
 
-Inside another symbolic trace the axes have that trace's sizes, and these must be known to fit the
-declaration: an error otherwise, never a guess.
+Inside another symbolic trace the axes have that trace's sizes, which must be known to fit the
+declaration; otherwise there is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SymbolicAxes:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """An error inside that mentions a size gets a hint on how to declare sizes equal."""
+        """An error raised inside that mentions a size gets a hint on how to declare sizes equal."""
         try:
             yield
         except (ShapeError, AxisError) as error:
@@ -86,12 +86,12 @@ class SymbolicAxes:
         static: positions of arguments that are not arrays.
         Errors: DimensionError for a size out of range, and for axes that contradict each other.
         """
-        # Inside a symbolic trace the declaration is only checked: sizes keep the names around it.
+        # Inside a symbolic trace the declaration is only checked: sizes keep their outer names.
         inside = _is_inside_symbolic_trace()
         key = types, treedef, static, inside
         traced_types = self._known.get(key)
         if traced_types is None:
-            # Clearing everything is the simplest bound; later calls fill the memo again.
+            # Clearing everything is the simplest bound; later calls refill the memo.
             if len(self._known) >= KEPT:
                 self._known.clear()
             declared = self._declared_types(types, treedef, static)
@@ -145,7 +145,7 @@ class SymbolicAxes:
         # Axes that the pattern does not mention stay as they are, at "..." or at the end.
         missing = type.ndim - len(parts)
         if "..." in parts:
-            # "..." stands for any number of axes, also none.
+            # "..." stands for any number of axes, including none.
             at = parts.index("...")
             parts[at : at + 1] = ["_"] * (missing + 1)
         elif missing > 0:
@@ -220,7 +220,7 @@ def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[
 
 
 def _bound(bound: Bound | None, sizes: Mapping[str, Dim]) -> Size | None:
-    """The bound; None if there is none, or if it mentions other sizes."""
+    """The bound; None if absent, or if it mentions other sizes."""
     try:
         return dims.parse(bound, sizes) if isinstance(bound, str) else bound
     except DimensionError:
@@ -240,7 +240,7 @@ def _declared(name: str, low: Size, high: Size | None) -> Dim:
 
 def _check_fit(action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:
     sources = size_sources(declared)
-    # The compiled program reads each size off one axis, so some axis must determine it alone.
+    # The compiled program reads each size from one axis, so some axis must determine it alone.
     missing = dims.symbols_within(*(d for t in declared for d in t.shape)).keys()
     missing = missing - {s.name for s in sources}
     if missing:

@@ -1,4 +1,4 @@
-"""What jit does beside looking up traces: a run on the CPU, donated arrays, its own text."""
+"""Parts of jit other than looking up traces: direct runs on the CPU, donated arrays, its repr."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PUBLIC = ("cache_size", "clear_cache", "eval_shape", "lower", "program", "trace"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A program's compiled code for the CPU, where a run of it is nothing else."""
+    """A program's compiled code for the CPU, where a run consists of nothing else."""
 
     executable: Executable
     out_types: tuple[ArrayType, ...]
@@ -35,9 +35,9 @@ class Code:
 
 
 def run_call(name: str, program: Program, args: Sequence[Value]) -> list[Array]:
-    """The results of a program that an equation holds, where its arguments are.
+    """The results of a program held by an equation, computed where its arguments are.
 
-    What the program needs besides its compiled code is asked once under the settings in force.
+    What else a run needs besides compiled code is determined once under the current settings.
     Errors: DeviceError for arguments that are committed to different devices.
     """
     codes, settings = program.derived.setdefault(Code, {}), config.current()
@@ -59,7 +59,7 @@ def run_on_cpu(
 ) -> list[Array] | None:
     """The results for arrays on the CPU; None if the general way has to prepare them first.
 
-    Calls of small programs spend their time here, so it does only what it must.
+    Calls of small programs spend their time here, so this does only what it must.
     """
     buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
     if len(buffers) < len(values):
@@ -79,7 +79,7 @@ def run_on_cpu(
 
 
 def release(value: Value, device: Device | None) -> None:
-    """Delete a donated array that is where the call ran; of one elsewhere it had a copy."""
+    """Delete a donated array that is where the call ran; for one elsewhere a copy was used."""
     if type(value) is Array and (value.place.device is device or _share_mesh(value.place.device, device)):
         value.delete()
 

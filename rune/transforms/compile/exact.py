@@ -1,9 +1,9 @@
-"""Programs whose compiled code has the bits of their eager evaluation, whatever the operands.
+"""Programs whose compiled code gives the bits of eager evaluation, whatever the operands.
 
-IEEE 754 rounds sums of two, products, quotients and roots in one way, and integers leave no choice.
-Sums of many depend on their order, and functions such as exp on who wrote them. Halves are rounded
-where code stores them, so arithmetic on them is not counted here; nor is that of complex numbers,
-nor a search, which answers alike in sorted rows alone.
+IEEE 754 determines the rounding of two-term sums, products, quotients and roots, and integer
+arithmetic is exact. Sums of many terms depend on their order, and functions such as exp on their
+implementation. Half types are rounded when they are stored, so arithmetic on them is not included
+here; nor is complex arithmetic, nor searching, which agrees only for sorted rows.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _REAL = frozenset({dtypes.f32, dtypes.f64, dtypes.bool_}) | dtypes.INTEGER
 
 
 def is_exact(program: Program) -> bool:
-    """Whether compiled code gives the bits that NumPy's functions give, one after the other."""
+    """Whether compiled code gives the same bits as NumPy's functions, called one after another."""
     return all(map(is_exact_equation, program.equations))
 
 
 def is_exact_equation(equation: Equation) -> bool:
-    """The same of one equation."""
+    """The same for one equation."""
     primitive, types = equation.primitive, [a.type.dtype for a in (*equation.operands, *equation.results)]
     if isinstance(primitive, HigherOrder):
         inner_programs = subprograms(equation)

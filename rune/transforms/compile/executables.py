@@ -1,8 +1,8 @@
-"""From a program to an executable, and from an executable to arrays: compile, remember, run.
+"""From a program to an executable, and from an executable to arrays: compile, cache, run.
 
 The cache belongs to the program: programs are compared by identity, never by a hash, and compiled
-code goes when its program goes. Lowering and compiling happen once per program, device, donation
-and configuration.
+code is freed with its program. Lowering and compiling happen once per program, device, donation and
+configuration.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _counted(program: Program, executable: Executable) -> Executable:
 
 
 def _kept_or_compiled(program: Program, device: Device, donated: tuple[int, ...]) -> Executable:
-    """The executable that an earlier process has stored, else one that is stored for the next."""
+    """The executable stored by an earlier process, or a new one, stored for the next."""
     backend, key, settings = device.backend, key_of(program, device, donated), config.current()
 
     def lower() -> Plan:
@@ -100,7 +100,7 @@ def _recorded(backend: Backend, plan: Plan) -> Executable:
 def lowered_by(
     program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, *, check: bool = False
 ) -> Lowered:
-    """Every stage, by these schedules, else winners of searches if these count, else defaults."""
+    """Every stage, with these schedules, else winners of searches if those apply, else defaults."""
     stages, stored = late_modules.compiler().stages, late_modules.winners().stored(device.target)
     reproducible, choices = config.current().reproducible, dict(schedules)
     return stages(
@@ -117,7 +117,7 @@ def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), sc
 
 
 def compiled_on(program: Program) -> list[Device]:
-    """The device of each executable of the program that there is."""
+    """The devices for which the program has executables."""
     keys = cast("Iterable[tuple[Device, ...]]", program.derived.get(unwrap(_compiled), ()))
     return [key[0] for key in keys]
 
@@ -130,7 +130,7 @@ def device_for(device: Device | None) -> Device:
 def buffer_on(value: Value, device: Device | None) -> Any:
     """The buffer of `value` on `device` (None: the CPU), copied there if it is elsewhere.
 
-    Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
+    Native code reads dense arrays: a view from an eager transpose is made dense once, in place.
     """
     if type(value) is not Array:
         value_type = type_of(value)
@@ -162,7 +162,7 @@ def execute(
 
 
 def _lent(args: Sequence[Value], device: Device | None, donated: Sequence[int]) -> tuple[int, ...]:
-    """The arguments among the donated ones whose memory results may use, each there only once."""
+    """The donated arguments whose memory results may use, each only once."""
     uses = Counter(map(id, args))
     return tuple([n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n], device)])
 
@@ -186,5 +186,5 @@ def run_executable(
 
 
 def sized(types: Sequence[ArrayType], buffers: Sequence[Any]) -> list[ArrayType]:
-    """The types, with the sizes of the buffers for symbolic ones."""
+    """The types, with symbolic sizes replaced by those of the buffers."""
     return [t.with_shape(tuple(b.shape)) if t.is_symbolic else t for t, b in zip(types, buffers, strict=True)]

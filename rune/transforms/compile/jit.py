@@ -3,8 +3,8 @@
 The key is everything that the trace depends on: the argument tree, every leaf's type (shape,
 dtype, weakness), static values, and the configuration. Closed-over arrays are captured once;
 closed-over tracers of an outer transformation become extra inputs, and such a trace is not stored.
-Answers to effects come from hidden inputs behind the others (effect_boundaries.py), so no random
-key is ever a constant.
+Answers to effects come from hidden inputs after the others (effect_boundaries.py), so no random key
+is ever a constant.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ S = TypeVar("S")
 class Jitted(Generic[P, R]):
     """A function compiled on first call for each kind of arguments; see `jit`.
 
-    Native code (native_calls.py) makes calls of kinds that were called before: at the first such
-    kind the function becomes an instance of a subclass whose `__call__` is native. It hands calls
-    that it does not know back to the one here.
+    Native code (native_calls.py) makes calls of a kind seen before: at the first such call the
+    function becomes an instance of a subclass whose `__call__` is native. It passes calls that it
+    does not know back to the one here.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
@@ -82,11 +82,11 @@ class Jitted(Generic[P, R]):
         self.symbolic, self.device, self.marked, self.schedules = symbolic, device, marked, schedules
         self.inline, self.options = inline, options
         self.passing: Passing | None = None  # once it meets references
-        self.checked: tuple[Callable[..., object], ...] | None = None  # what checkify calls in its place
+        self.checked: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
         self.general = bool(marked.static or symbolic or device or inline)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
-        self._plain: dict[Hashable, Traced] = {}  # traces of calls with positional arrays alone
+        self._plain: dict[Hashable, Traced] = {}  # traces of calls with only positional arrays
         self._home = COMMITTED_CPU if device else CPU
         self._native_calls: tuple[Kept, ...] = ()
         named(self, function, "jit")  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ class Jitted(Generic[P, R]):
         """Call the function, tracing and compiling if need be."""
         if self.general or kwargs:
             return self._call_general(args, kwargs)
-        leaves, treedef = args, None  # arrays alone are their own leaves
+        leaves, treedef = args, None  # arrays are their own leaves
         types = [x.type for x in args if type(x) is Array]
         if len(types) < len(args):
             leaves, treedef = tree.flatten(args)
@@ -139,7 +139,7 @@ class Jitted(Generic[P, R]):
         return self._run_again(traced, leaves, args, kwargs)
 
     def alike(self, function: Callable[..., S]) -> Jitted[..., S]:
-        """Another function of the same parameters, compiled in the same way."""
+        """Another function with the same parameters, compiled in the same way."""
         return Jitted(function, self.marked, self.symbolic, self.device, self.schedules, self.options, self.inline)
 
     def _run_again(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
@@ -203,7 +203,7 @@ class Jitted(Generic[P, R]):
     _cache_size = cache_size  # JAX's name of it
 
     def clear_cache(self) -> None:
-        """Forget all traces of the function with these options, and their compiled code."""
+        """Drop all traces of the function with these options, and their compiled code."""
         self._shared.clear()
 
     @overload
@@ -221,7 +221,7 @@ class Jitted(Generic[P, R]):
         ran = self._ran(traced) if is_evaluating() else None
         if ran is None:
             return
-        # Static values that are new objects in every call would each be a kind.
+        # Static values that are new objects in every call would each make a new kind.
         if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
             return
         traced.descriptions += 1
@@ -251,19 +251,19 @@ class Jitted(Generic[P, R]):
             self.__class__ = native  # type: ignore[assignment]
 
     def _ran(self, traced: Traced) -> tuple[Executable, Place] | None:
-        """What was last run for the trace, and where; None where native code cannot run it."""
+        """What was last run for the trace, and where; None if native code cannot run it."""
         place = traced.place
         if place is not None:
             return compiled(traced.program, device_for(place.device), (), self.schedules), place
         return None if traced.on_cpu is None else (traced.on_cpu, self._home)
 
     def _is_describable(self, traced: Traced, place: Place) -> bool:
-        """Whether a description can hold all that the trace and its run depend on."""
+        """Whether a description can express everything that the trace and its run depend on."""
         is_special = traced.serves_one_call or traced.needs or traced.axes
         return not is_special and self._is_plain(traced, place)
 
     def forget_calls(self) -> None:
-        """Drop the calls stored here: one of their traces is being dropped."""
+        """Drop the calls stored here, since one of their traces is being dropped."""
         self._plain.clear()
         self._native_calls = ()
 
@@ -321,7 +321,7 @@ class Jitted(Generic[P, R]):
         def flat(*values: Value) -> list[Value]:
             writer = current()
             assert isinstance(writer, Stage)
-            writer.is_stored = True  # the trace is stored: work on it pays
+            writer.is_stored = True  # the trace is stored, so work on it pays off
             scopes.set_scope("")  # and serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording, references.closed("jit"):
@@ -332,7 +332,7 @@ class Jitted(Generic[P, R]):
 
         with self.symbolic.explaining() if self.symbolic else nullcontext():
             staged = stage(flat, list(types), function_name(self.function))
-        # Witnesses tell the sizes that the function closes over.
+        # Witnesses carry the sizes that the function closes over.
         program, witnesses = with_witnesses(staged.program, {})
         captured = (*witnesses, *staged.captured)
         donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
@@ -354,13 +354,13 @@ class Jitted(Generic[P, R]):
                 where = {"device": device_of(self.device).name} if self.device else {}
                 return jit_primitive(*values, program=traced.program, **where)
             return self._run_first(traced, values)
-        except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes do not
+        except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes succeed
             return self._run_exact(traced, leaves, error)
 
     def _run_exact(self, traced: Traced, leaves: Sequence[Value], error: ShapeError | DimensionError) -> list[Array]:
         """Run the exact trace in place of a form that failed to compile or to be transformed.
 
-        The form is dropped, unless the exact trace fails too. Other traces fail for good reason.
+        The form is dropped, unless the exact trace fails too. Errors of other traces are genuine.
         """
         treedef, form_types, *_ = form = traced.key
         dynamic_leaves = leaves[: treedef.num_leaves]
@@ -388,19 +388,19 @@ class Jitted(Generic[P, R]):
             name_result(error, traced.out_tree)
             raise
         self._note_run(traced, place)
-        # Donated arguments are unusable after the call, whether their memory served or not.
+        # Donated arguments are unusable after the call, whether or not their memory was used.
         for number in traced.donated:
             release(values[number], place.device)
         return outs
 
     def _search(self, traced: Traced, values: Sequence[Value], place: Place) -> None:
-        """Search for the fastest loops, as the settings ask for, where a call is one program."""
+        """Search for the fastest loops, if the settings ask for it and a call is one program."""
         if not needs_stages(traced.program) and not isinstance(place.device, Spread):
             shapes = [type_of(v).shape for v in values]
             late_modules.tune().search_first(traced.program, shapes, device_for(place.device), self.schedules)
 
     def _note_run(self, traced: Traced, place: Place) -> None:
-        """Note where a run was compiled code and nothing else, for calls like it."""
+        """Record that a run was compiled code and nothing else, for similar calls."""
         is_plain = self._is_plain(traced, place)
         if place.device is None and is_plain:
             traced.on_cpu = compiled(traced.program, device_for(None), traced.donated, self.schedules)
@@ -448,22 +448,22 @@ def jit(
 
     static_argnums, static_argnames:  arguments that are Python values, part of the cache key.
     donate_argnums, donate_argnames:  arguments that the call deletes: results may use their bytes.
-    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}; a range
-              may end at None. One trace and one compilation serve every size in the range.
+    dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}; None as
+              an end leaves it open. One trace and one compilation serve every size in the range.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
-              are None or a pattern like "n,_,2*m + 1" ("_" is an axis as it is, "..." any number
-              of axes). Axes with one name are equal. Without in_dims the leading axis of every
-              argument that is itself an array is the only size of `dims`.
+              are None or a pattern like "n,_,2*m + 1" ("_" leaves an axis as it is, "..." is any
+              number of axes). Axes with one name are equal. Without in_dims the leading axis of
+              every argument that is itself an array is the only size of `dims`.
               `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device, backend:  where to run, by default where the arguments are ("gpu" is CUDA).
-    schedule: how the loops of some kernels are laid out, {kernel: schedule}, as text or as
-              `rune.explain(f)(x)["schedules"]` has it. It changes speed and the order of sums;
-              what grad, vmap, an outer jit and checks derive from the function has the defaults.
+    schedule: how the loops of some kernels are arranged, {kernel: schedule}, as text or as in
+              `rune.explain(f)(x)["schedules"]`. It changes speed and the order of sums; functions
+              that grad, vmap, an outer jit and checks derive from this one use the defaults.
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
               are laid out on the devices of a mesh; None leaves them as they are.
     inline:   in another transformation, write the function's operations there, not a call.
-    keep_unused, compiler_options:  without effect, and None: arguments that nothing reads cost
-              nothing, and XLA's options have no meaning here.
+    keep_unused, compiler_options:  no effect, and None: unused arguments cost nothing, and XLA's
+              options have no meaning here.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, static
               or donated arguments that the function does not take, and a schedule that a kernel
               cannot have; DimensionError for a size out of range, axes that contradict each other,

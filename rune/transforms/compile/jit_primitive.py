@@ -33,13 +33,13 @@ def _partial(
     partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Value]:
     program: Program = params["program"]
-    # Both parts run where the whole would have run.
+    # Both parts run where the unsplit program would have run.
     device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
     outs = call_rules.bind_call(jit_primitive, device, split.known, sizes, known_args)
-    # A residual is a known argument, or a result of the known part behind its outputs.
+    # A residual is a known argument, or a result of the known part after its outputs.
     count = sum(split.known_outputs)
     computed = iter(outs[count:])
     residuals = [next(computed) if source is None else known_args[source] for source in split.residual_inputs]

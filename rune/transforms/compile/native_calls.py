@@ -3,13 +3,14 @@
 A jitted function that has been called twice with the same kind of arguments describes the call:
 every container and leaf of the arguments with its type, and how the result's tree is made
 (backends/cpu/calls/describe.py). On a device the executable's player is called with the buffers of
-arrays that are there, and of free arrays of the CPU that have a copy there. What cannot be
-described is called as before: trees of registered classes, donations on a device, traces with
-hidden inputs, complex Python numbers, static values that may change, host data for a device.
+arrays that are there, and of free CPU arrays that have a copy there.
 
-Invariant: a description fits no call that the trace would not be found for. Every part of the
-trace's key is in it, types and static values by identity, which is stricter than equality for what
-keeps its hash.
+Calls that cannot be described are made as before: trees of registered classes, donations on a
+device, traces with hidden inputs, complex Python numbers, static values that may change, host data
+for a device.
+Invariant: a description never fits a call for which the trace would not be found. It contains every
+           part of the trace's key, with types and static values by identity, which is stricter than
+           equality for objects with a constant hash.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _BUILDS = {TUPLE: Build.TUPLE, LIST: Build.LIST, DICT: Build.DICT, NONE: Build.N
 
 
 class _Indescribable(Exception):
-    """Something that native calls do not have."""
+    """Something that native calls do not support."""
 
 
 def described(
@@ -62,9 +63,9 @@ def described(
     place: Place,
     donated: tuple[int, ...],
 ) -> Kept | None:
-    """The kind of this call for native code; None where it has to be made as before.
+    """The kind of this call for native code; None if it has to be made as before.
 
-    donated: the leaves that the call deletes, and has deleted, captured values counted
+    donated: the leaves that the call deletes (and has deleted), counting captured values
     """
     walk = _Walk(place.device, frozenset(donated))
     try:
@@ -98,7 +99,7 @@ def described(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What an executable says of its native calls."""
+    """An executable's information on its native calls."""
 
     nodes: tuple[Node, ...]
     results: tuple[Result, ...]
@@ -129,7 +130,7 @@ _CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionTyp
 
 
 def _is_constant(static: Any) -> bool:
-    """Whether an object's hash stays what it is, so that the object itself tells the trace."""
+    """Whether an object's hash cannot change, so that its identity determines the trace."""
     waiting = [static]
     while waiting:
         value = waiting.pop()
@@ -164,7 +165,7 @@ class _Walk:
     def arguments(
         self, args: Sequence[object], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
     ) -> None:
-        """All arguments, those by name in the order in which a tree has them."""
+        """All arguments, with keyword arguments in the order of a tree."""
         numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
         named_values = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]
         for where, value in named_values:
@@ -177,7 +178,7 @@ class _Walk:
                 self.tree(value, Fetch.ARGUMENT, number)
 
     def tree(self, value: object, fetch: Fetch, key: object) -> None:
-        """An argument: containers of the plain kinds, and leaves."""
+        """An argument: builtin containers, and leaves."""
         # Last first, so that nodes come in the order of the leaves.
         waiting: list[_Found] = [(value, fetch, 0, key)]
         while waiting:
@@ -201,7 +202,7 @@ class _Walk:
         return []
 
     def leaf(self, value: object, fetch: Fetch, parent: int, key: object) -> None:
-        """A leaf; Memory and bytes follow when it is known what the plan takes."""
+        """A leaf; Memory and bytes are filled in when the plan's inputs are known."""
         if self.device is not None:
             self.leaf_of_device(self.device, value, fetch, parent, key)
         elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donated:
@@ -254,7 +255,7 @@ class _Walk:
         return True
 
     def lenders(self, leaves: Sequence[int | None]) -> list[int | None]:
-        """Those of the leaves that are arrays of rune's, and so have memory to lend."""
+        """Those of the leaves that are rune arrays, and so have memory to lend."""
         checks = [n.check for n in self.nodes if n.check >= Check.ARRAY]
         return [leaf if leaf is not None and checks[leaf] is Check.DONATED else None for leaf in leaves]
 
@@ -273,7 +274,7 @@ class _Walk:
 
 
 def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
-    """How native code makes the tree: nodes after their children; by `unflatten` if it must."""
+    """How native code builds the tree: nodes after their children; by `unflatten` if it must."""
     records, waiting = [], [out_tree]
     while waiting:
         node = waiting.pop()
@@ -293,7 +294,7 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
 def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> type[J] | None:
     """The class with a native `__call__`; None without native code.
 
-    A method in Python that calls native code would cost as much again as the whole call.
+    A Python method that calls native code would cost as much again as the whole call.
     """
     method = native_method(cls, slot, general)
     if method is None:

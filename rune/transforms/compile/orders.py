@@ -1,9 +1,9 @@
-"""Sums and products of floats in NumPy's order, and which arrays lie so that it is known.
+"""Sums and products of floats in NumPy's order, and the arrays for which that order is known.
 
-NumPy adds the numbers of a row up in eight partial sums, and rows one after the other; which of the
-two depends on how an array lies in memory. So a program says of its values which are whole rows one
-behind the other where NumPy computes them: those have one order, and it can be written out.
-Products and running sums have one anyway, from the first to the last.
+NumPy adds up the numbers of a row in eight partial sums, and adds rows one after another; which of
+the two depends on the layout of an array in memory. So a program determines which of its values
+NumPy would have as dense rows in C order: for those the order is known and can be written out.
+Products and running sums always go from the first to the last.
 
 Source: the pairwise sum of numpy/_core/src/umath/loops_utils.h.src, of at most 128 numbers.
 """
@@ -31,8 +31,8 @@ from rune.ops.memory import in_memory
 
 Combine: TypeAlias = Callable[[Array, Array], Array]
 
-MOST_IN_A_ROW = 128  # numbers that NumPy adds up in one go
-MOST_STEPS = 16  # of numbers, or rows, that are written out one after the other
+MOST_IN_A_ROW = 128  # numbers that NumPy adds up in one block
+MOST_STEPS = 16  # the most numbers, or rows, that are written out one after another
 _PARTIAL = 8  # sums of a row at a time
 _ELEMENTWISE = frozenset({"comparison", "selection", "arithmetic", "rounding", "bits", "transcendental"})
 _ALONG_AXES = frozenset({"reduction", "cumulative"})
@@ -60,14 +60,14 @@ def _is_contiguous(equation: Equation, plain: set[Var], spread: set[Var]) -> boo
         return plain.issuperset(operands)
     if primitive.family not in _ELEMENTWISE and primitive.name != "convert":
         return False
-    # NumPy lays a result out as its operands lie; those of one element, or spread, have no say.
+    # NumPy lays a result out like its operands; those of one element, or broadcast, do not count.
     large = [a for a in operands if isinstance(a, Var) and a.type.ndim]
     return plain.union(spread).issuperset(large) and any(a in plain for a in large)
 
 
 @functools.cache
 def is_numpys_order() -> bool:
-    """Whether this NumPy adds up as is written here: another version may have another order."""
+    """Whether this NumPy adds up as described here: another version may use another order."""
     row = np.array([(-1.0) ** k * 3.7 ** (k % 11) for k in range(29)], np.float32)
     partial_sums = row[:8] + row[8:16] + row[16:24]
     pairs = partial_sums[::2] + partial_sums[1::2]
@@ -81,19 +81,19 @@ def has_known_order(equation: Equation, plain: frozenset[Var]) -> bool:
     if equation.primitive not in _WRITTEN or not is_numpys_order():
         return False
     (operand,) = equation.operands
-    # One axis has one order, however far apart its elements lie.
+    # One axis has one order, whatever the stride of its elements.
     is_known = operand in plain or operand.type.ndim == 1 or equation.primitive in _RUNNING
     return is_known and _way(equation.primitive, operand.type, equation.params) is not None
 
 
 def in_numpys_order(primitive: Primitive, x: Value, params: Mapping[str, object]) -> Array | None:
-    """The result of floats with NumPy's bits, of rows in C order; None for other operations."""
+    """The result with NumPy's bits, for floats in C order; None for other operations."""
     way = _way(primitive, type_of(x), params) if primitive in _WRITTEN else None
     return None if way is None else in_memory(way(x))
 
 
 def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Callable[[Value], Array] | None:
-    """What NumPy does, if it is written out."""
+    """NumPy's computation, written out where that is possible."""
     if x.dtype not in _FLOATS or not all(isinstance(d, int) and d > 0 for d in x.shape):
         return None
     if primitive in _RUNNING:
@@ -107,7 +107,7 @@ def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Ca
 
 
 def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Value], Array] | None:
-    """The same of what reduces axes: those of rows, or those that rows lie along."""
+    """The same for reductions: within rows, or across rows."""
     is_reduced = [i in axes for i, d in enumerate(x.shape) if d != 1]
     result = tuple(d for i, d in enumerate(x.shape) if i not in axes)
     count, remainder = math.prod(x.shape[i] for i in axes), math.prod(result)
@@ -139,22 +139,22 @@ def _sums_of_columns(x: Value) -> Array:
 
 
 def _to_zero(x: Value) -> Array:
-    """NumPy adds to 0, which is seen where all numbers are -0."""
+    """NumPy starts from 0, which shows if all numbers are -0."""
     return ops.add(x, zeros_like(x))
 
 
 def _one_by_one(combine: Combine, x: Value, *, axis: int) -> Array:
-    """All of an axis, from its first element on."""
+    """All elements of an axis, from the first on."""
     return reduce(combine, _parts(x, axis, 1))
 
 
 def _running(combine: Combine, x: Value, *, axis: int) -> Array:
-    """The same up to each element."""
+    """The same, up to each element."""
     return ops.concatenate(*accumulate(_parts(x, axis, 1), combine), axis=axis)
 
 
 def _parts(x: Value, axis: int, size: int, first: int = 0) -> list[Array]:
-    """Pieces of so many elements of an axis, from `first` on; the last may have fewer."""
+    """Pieces of `count` elements of an axis, from `first` on; the last may have fewer."""
     shape = type_of(x).shape
     parts = []
     for k in range(first, shape[axis], size):

@@ -8,8 +8,8 @@
     }                                                }
 
 An equation runs where eager evaluation would run it (placement.py): on the device that its moved
-operands are committed to, else at home; what is free follows, by a copy that stands in the
-partition. Each segment is a program like any other, compiled for its device alone.
+operands are committed to, otherwise at home; free operands follow, by a copy listed in the
+partition. Each segment is a program like any other, compiled only for its device.
 
 Invariant: a value is copied to a device at most once. Side effects keep the order of the program.
 Cost:      O(n log n) in the number of equations.
@@ -73,9 +73,10 @@ Copy = tuple[Var, str]  # a value on a device
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Steps in order. `inputs` are the program's, with the devices where they come in.
+    """Steps in order.
 
-    spent: for each step, what nothing reads after it.
+    `inputs` are the program's, with the devices where they arrive.
+    spent: for each step, the values that nothing reads after it.
     """
 
     name: str
@@ -111,7 +112,7 @@ def partition(program: Program, home: str, committed: tuple[str | None, ...]) ->
 
 
 class _Inline(Stage):
-    """Writes equations as they are, but for calls of programs with moves: those are inlined.
+    """Writes equations unchanged, except calls of programs with moves, which are inlined.
 
     A jitted function with its own device has its arguments and results moved there.
     """
@@ -133,11 +134,11 @@ class _Inline(Stage):
             return self.write(primitive, args, params)
         if primitive.lower is None and called is not None:
             return eval_program(called, args)
-        if within == {self.home}:  # a loop of jitted functions whose device is its own
+        if within == {self.home}:  # a loop of jitted functions with their own device
             return self.write(primitive, args, params)
         raise DeviceError(
             f"device_put: cannot move a value inside {primitive} (it runs on one device)",
-            hint="move it before or behind",
+            hint="move it before or after",
         )
 
     def moved(self, values: Sequence[Value], device: str) -> list[Value]:
@@ -155,7 +156,7 @@ class _Placed:
         self.home = home
         self.committed: dict[Var, str | None] = dict.fromkeys(v for v, _ in program.constants)
         self.committed.update(zip(program.inputs, committed, strict=True))
-        self.sources: dict[Var, Atom] = {}  # what a move gives, and what it is
+        self.sources: dict[Var, Atom] = {}  # the result of a move, and what it moves
         self.devices = [self._place(e) for e in program.equations]  # None: a move
 
     def _place(self, equation: Equation) -> str | None:
@@ -247,7 +248,7 @@ class _Writer:
         self.steps: list[Segment | Transfer] = []
         pairs = zip(program.inputs, map(placed.device, program.inputs), strict=True)
         self.inputs = tuple(pairs)
-        # Where each value is by now, first where it was made.
+        # Where each value is by now; first, where it was computed.
         self.at: dict[Var, list[str]] = {v: [device] for v, device in self.inputs}
         self.at.update({v: [placed.home] for v, _ in program.constants})
 

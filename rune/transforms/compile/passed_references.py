@@ -1,9 +1,10 @@
-"""A jitted function that takes references, or closes over some: one of their values is compiled.
+"""A jitted function that takes or closes over references: a function of their values is compiled.
 
-    f(ref, x)    ->    pure(Box(value), x, values around) -> result, changed values
+f(ref, x)    ->    pure(Box(value), x, values around) -> result, changed values
 
-What the function closes over is known when it has run: it is traced again with these among its
-inputs, and every later call passes what they hold then. What is not changed does not come back.
+The references that the function closes over are known once it has run: it is traced again with
+these among its inputs, and every later call passes their current values. Values that do not change
+are not returned.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Call = Callable[..., Changed]
 
 
 class Compiled(stages.Called, Protocol):
-    """What `jit` gives, as far as it is used here."""
+    """The part of what `jit` returns that is used here."""
 
     passing: Passing | None
 
@@ -51,7 +52,7 @@ class Compiled(stages.Called, Protocol):
         ...
 
     def alike(self, function: Call) -> CompiledCall:
-        """Another function of the same parameters, compiled in the same way."""
+        """Another function with the same parameters, compiled in the same way."""
         ...
 
 
@@ -69,7 +70,7 @@ class CompiledCall(Protocol):
 
 def call_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """A call where there are references, among the arguments or around the function."""
-    # Who makes it there has references of its own.
+    # Whoever calls it there has its own references.
     if (call := callers().of_jitted) is not None:
         return call(compiled, args, kwargs)
     return _beside(compiled, args, kwargs, compiled.call_with_arrays, lambda passing: passing)
@@ -124,9 +125,9 @@ class Passing:
         return result
 
     def trace(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:
-        """The trace of what is compiled, as one of the function itself.
+        """The trace of what is compiled, presented as one of the function itself.
 
-        Errors: as of a call.
+        Errors: as for a call.
         """
         pure = self._with_values(self.call.trace, args, kwargs)[1]
         return stages.of_trace(self.compiled, args, kwargs, pure.traced, pure.out_tree.children()[0])

@@ -1,11 +1,11 @@
 """A program in pieces: code that has the bits of NumPy's functions, and those functions between.
 
-Of the sixty operations of i0 an exponential alone is NumPy's to round. The others are two pieces,
-each a call of compiled code: what comes before it, and what comes after. Sums of floats belong to
-a piece where NumPy's order of adding up is known (orders.py).
+Of the sixty operations of i0, only an exponential has to be NumPy's.
 
-A function of NumPy that reads what a piece has computed finds it in C order. Its bits may depend on
-that, so what NumPy would have in another order is computed by NumPy, too.
+The others form two pieces, each a call of compiled code: those before it, and those after. Sums of
+floats belong to a piece if NumPy's order of summation is known (orders.py). A NumPy function finds
+the results of a piece in C order. Its bits may depend on that, so values that NumPy would have in
+another order are computed by NumPy, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rune.transforms.compile.executables import compiled, device_for
 from rune.transforms.compile.orders import contiguous_values, has_known_order, in_numpys_order
 from rune.transforms.programs.straight_line import INLINED, Line, LineWriter
 
-LEAST = 2  # equations of a piece that is compiled: a call of it costs as much as a function
+LEAST = 2  # the fewest equations of a compiled piece, whose call costs as much as a NumPy function
 
 
 Part: TypeAlias = Program | Equation
@@ -47,7 +47,7 @@ def line_of(program: Program, parts: Sequence[Part]) -> Line | None:
 
 
 def flat(program: Program) -> Program:
-    """The program with what functions with a rule of their own compute in place of their calls."""
+    """The program with calls of functions with custom rules inlined."""
     return restaged(program, _Inline(None))
 
 
@@ -79,9 +79,9 @@ def pieces_of(program: Program) -> list[Part]:
 
 
 def _compiled_equations(program: Program) -> set[Equation]:
-    """Those that code computes to the bit, but for what NumPy's functions read of them.
+    """The values that compiled code computes to the bit, except some that NumPy's functions read.
 
-    That has to lie in C order, and to depend on an input: constants are computed once.
+    Those have to be in C order, and depend on an input: constants are computed once.
     """
     plain, varying = contiguous_values(program), _varying_values(program)
     skipped_equations, read = set[Equation](), set[Var]()
@@ -104,7 +104,7 @@ def _varying_values(program: Program) -> set[Var]:
 
 
 def _piece(program: Program, equations: Sequence[Equation], behind: Sequence[Equation]) -> Program:
-    """These equations as a program: of what they read, what is read after them."""
+    """These equations as a program from the values they read to those read after them."""
     results = dict.fromkeys(v for e in equations for v in e.results)
     operands = dict.fromkeys(a for e in equations for a in e.operands if isinstance(a, Var) and a not in results)
     later_atoms = {*program.outputs, *(a for e in behind for a in e.operands)}
@@ -118,14 +118,14 @@ def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
         try:
             return executable(buffers)
-        except LayoutError:  # what a function of NumPy gives may be a view
+        except LayoutError:  # the result of a NumPy function may be a view
             return executable([np.ascontiguousarray(x) if x.ndim else x for x in buffers])
 
     return call
 
 
 class _Inline(Stage):
-    """Writes what a function with a rule of its own computes in place of its call."""
+    """Inlines calls of functions with custom rules."""
 
     __slots__ = ()
 

@@ -1,9 +1,9 @@
 """Where arrays are, where an operation on them runs, and moving them explicitly.
 
 An operation runs on the one device that its committed operands are on, and commits its results to
-it. Without committed operands it runs on the default device (`rune.configure(device=...)`, else
-the CPU), and its results stay free. Free operands follow; committed ones never move by themselves.
-The same function decides for eager operations and for compiled programs.
+it. Without committed operands it runs on the default device (`rune.configure(device=...)`,
+otherwise the CPU), and its results stay free. Free operands follow; committed ones never move by
+themselves. The same function decides for eager operations and for compiled programs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _share_devices(arrays: Sequence[Array]) -> bool:
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
-    """Where a program runs on these arguments; one that moves values starts at the default device.
+    """Where a program runs on these arguments; one that moves values starts on the default device.
 
     Errors: DeviceError for arguments that are committed to different devices, which only a
     program that moves values may take.
@@ -83,13 +83,13 @@ Where = str | Device | Sharding
 def device_put(
     x: object, device: object = None, *, src: object = None, donate: object = False, may_alias: object = None
 ) -> Any:
-    """A tree with every array where `device` says, committed to it; arrays there are not copied.
+    """A tree with every array moved to `device` and committed to it; arrays there are not copied.
 
-    device: a device, its name, or a Sharding; or a tree prefix of these. Without one, arrays stay
-            as they are, and host data becomes arrays on the default device, committed to none.
-    src:    where they come from, which arrays know themselves: without effect.
+    device: a device, its name, or a Sharding; or a tree prefix of these. Without one, arrays are
+            unchanged, and host data becomes arrays on the default device, uncommitted.
+    src:    where they come from; without effect, since arrays know where they are.
     donate: whether arrays that are copied to another device are deleted here; a tree prefix.
-    may_alias: False asks for memory of its own also where an array is there already; a tree prefix.
+    may_alias: False asks for new memory even if an array is already there; a tree prefix.
 
     In a jitted function the value moves at this point of the program, which then runs in parts,
     each on its device; `rune.explain` shows them and the copies between them. A sharding lays the
@@ -124,7 +124,7 @@ class _Flag:
 
 
 def _unaliased(placed: Value, value: Value, may_alias: _Flag) -> Value:
-    """The array in memory of its own, if that is asked for."""
+    """The array in new memory, if that is asked for."""
     if may_alias.value is not False or not isinstance(placed, Array) or _is_moved(placed, value):
         return placed
     return put(placed.numpy().copy(), placed.type, placed.place)
@@ -142,7 +142,7 @@ def _is_moved(placed: Value, value: Value) -> bool:
 
 
 def wheres(name: str, role: str, prefix: object, values: object) -> list[Where | None]:
-    """Where a tree prefix says that each leaf of the values is to be.
+    """The place of each leaf of the values, according to a tree prefix.
 
     name, what: the operation, and its argument that says so
     Errors:     ArgumentError if it does not fit the values, for a mesh alone, and for a spec alone
@@ -176,7 +176,7 @@ def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) ->
 
 
 def _put(value: Value, where: Where | None) -> Value:
-    if isinstance(value, Ref):  # of a function that takes one: what it holds moves
+    if isinstance(value, Ref):  # of a function that takes a reference: its value moves
         if where is not None:
             value[...] = _put(value[...], where)
         return value
@@ -194,7 +194,7 @@ def _device(where: Where) -> Device:
 
 
 def place_of(where: Where) -> Place:
-    """The place of arrays that the user puts there."""
+    """The place of arrays that the user moves explicitly."""
     if isinstance(where, NamedSharding):
         return committed_to(spread(where))
     return committed_to(on(_device(where)))
@@ -211,9 +211,8 @@ def array_of(value: Value) -> Array:
 def device_get(x: object) -> Any:
     """A tree with every array as a NumPy array; all copies start before the first is awaited.
 
-    Keys, which are not numbers to NumPy, stay rune arrays, in the host's memory.
-    Traced values, numbers and whatever else is not an array stay what they are. Errors: none of its
-    own.
+    Keys, which are not numbers for NumPy, stay rune arrays, in host memory. Traced values, numbers
+    and anything else that is not an array are unchanged. Errors: none of its own.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_get([rnp.arange(3)])
@@ -234,7 +233,7 @@ def _start_numpy(value: object) -> Callable[[], object]:
 def copy_to_host_async(values: X) -> X:
     """Begin to copy every array of the tree to the host, where its device can; returns the tree.
 
-    Errors: DeletedArrayError for an array that is deleted.
+    Errors: DeletedArrayError for a deleted array.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.copy_to_host_async(rnp.arange(2))

@@ -1,12 +1,12 @@
 """Running a program: the stages that come before its compiled code, in order.
 
-    keys      key_reuse.py         notes the keys that the program uses; one used twice is an error
+    keys      key_reuse.py         records the keys that the program uses; a second use is an error
     moves     segments.py          runs a program that moves values in parts, one for each device
-    mesh      sharding/            runs a program that speaks of a mesh on the devices of it
-    faults    nans_and_bounds.py   runs a watched program in its place, and raises what it reports
+    mesh      sharding/            runs a program that mentions a mesh on the devices of the mesh
+    faults    nans_and_bounds.py   runs a watched program instead, and raises what it reports
     then      executables.py       compiles, and runs on buffers
 
-Each stage says whether a program needs it under the settings in force, and passes its calls on to
+Each stage says whether a program needs it under the current settings, and passes its calls on to
 the later stages. Keys come before moves, so that the parts need not be checked one by one; faults
 come after, since each part, and each device of a mesh, reports its own. A program that needs no
 stage is executed at once.
@@ -56,7 +56,7 @@ def run_program(
 ) -> list[Array]:
     """The results of the program on concrete arguments.
 
-    schedules: of its kernels. A stage runs other programs, whose kernels are others.
+    schedules: for its kernels. A stage runs other programs, with other kernels.
     """
     return _run_from(0, program, args, place, donated, schedules)
 
@@ -100,7 +100,7 @@ def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
 def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
-    """The devices of the mesh run what each has to do, and no later stage."""
+    """The devices of the mesh run their parts, and no later stage."""
     settings = config.current()
     places = tuple([a.place if type(a) is Array else CPU for a in args])
     if is_watching(settings):
@@ -150,7 +150,7 @@ def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
 
 
 def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> PartitionSpec:
-    """How an argument is cut: as it is, if it is on this mesh; else as the program wants it.
+    """How an argument is split: as it is, if it is on this mesh; otherwise as the program wants it.
 
     Errors: DeviceError for an array that is committed to other devices.
     """

@@ -1,4 +1,4 @@
-"""Running a partition: its segments one after another, each on its device, and copies between.
+"""Running a partition: its segments one after another, each on its device, with copies between.
 
 A value is dropped after the step that reads it last.
 """
@@ -70,7 +70,7 @@ def run_segments(
 
 
 def _result(result: Result, env: Mapping[tuple[object, str], Array], place: Place) -> Array:
-    """An output of the program; a free one is at home."""
+    """An output of the program; a free output is at home."""
     where = committed_to(on(result.device)) if result.committed else place
     if isinstance(result.atom, Literal):
         return put(np.asarray(result.atom.value), result.atom.type, where)

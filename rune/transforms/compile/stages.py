@@ -1,11 +1,11 @@
 """The stages of a jitted function before it is called: traced, lowered, compiled.
 
     jit(f).trace(*args) -> Traced      the program
-    .lower() -> Lowered                what the lowering made of it for a device
+    .lower() -> Lowered                its lowering for a device
     .compile() -> Compiled             code; called with arguments of these types and no others
 
-The stages share the trace that calls of the jitted function use, and its compiled code. What runs
-on several devices is lowered in its parts, which `rune.explain` shows.
+The stages share the trace that calls of the jitted function use, and its compiled code. A program
+on several devices is lowered in parts, which `rune.explain` shows.
 """
 
 from __future__ import annotations
@@ -84,21 +84,21 @@ class MemoryAnalysis:
     output_size_in_bytes: int
     temp_size_in_bytes: int
     alias_size_in_bytes: int  # of results that may lie in donated arguments
-    generated_code_size_in_bytes: int  # of the source: what a driver makes of it is not known
+    generated_code_size_in_bytes: int  # of the source: the size of a driver's code is not known
 
     @property
     def peak_memory_in_bytes(self) -> int:
-        """All that is held at once: arguments, results and intermediate values [bytes]."""
+        """The total held at one time: arguments, results and intermediate values [bytes]."""
         total_bytes = self.argument_size_in_bytes + self.output_size_in_bytes + self.temp_size_in_bytes
         return total_bytes - self.alias_size_in_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stage:
-    """What all stages know.
+    """What all stages have in common.
 
-    in_tree:  of (args, kwargs), without those that are static; types: of its leaves
-    out_tree: of the result; what references hold at the end follows it among the outputs
+    in_tree:  of (args, kwargs), without static ones; types: those of its leaves
+    out_tree: of the result; the final values of references follow it among the outputs
     """
 
     jitted: Called
@@ -160,7 +160,7 @@ class Traced(Stage):
 
     @property
     def jaxpr(self) -> Program:
-        """The program; what the function closes over are its constants."""
+        """The program; values that the function closes over are its constants."""
         captured = self.traced.captured
         return OpenProgram(self.traced.program, len(captured)).with_constants(captured)
 
@@ -214,9 +214,9 @@ class Lowered(Stage):
     lowering: Lowering | None
 
     def compile(self, compiler_options: Mapping[str, object] | None = None) -> Compiled:
-        """Machine code, or what the device's driver has instead.
+        """Machine code, or the device driver's equivalent.
 
-        Errors: ArgumentError for options, which are those of XLA.
+        Errors: ArgumentError for options, which are XLA's.
         """
         if compiler_options:
             raise ArgumentError(f"compile: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
@@ -227,7 +227,7 @@ class Lowered(Stage):
         return Compiled(*stage, self.device, self.lowering, executable)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as it is compiled, after all that simplifies it.
+        """The program as it is compiled, after all simplification.
 
         debug_info: the user's line of each equation as a comment.
         Errors: ArgumentError for a dialect: MLIR and HLO are XLA's.
@@ -281,7 +281,7 @@ class Lowered(Stage):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compiled(Lowered):
-    """A function compiled for arguments of one kind: call it with those that are not static.
+    """A function compiled for arguments of one kind: call it with the non-static ones.
 
     Errors: TypeError for arguments of another tree, shape or dtype, and for traced values.
     """
@@ -350,9 +350,9 @@ class Compiled(Lowered):
         return tree.unflatten(self.out_tree, [self._sharding("output_shardings")] * len(self.out_types))
 
     def _sharding(self, operation: str) -> SingleDeviceSharding:
-        self._costs(operation)  # refuses what runs on several devices
+        self._costs(operation)  # refuses programs on several devices
         return SingleDeviceSharding(self.device)
 
     def runtime_executable(self) -> Executable | None:
-        """What runs: the executable of rune's backend; None for what runs in parts."""
+        """What runs: the executable of rune's backend; None for a program that runs in parts."""
         return self.executable

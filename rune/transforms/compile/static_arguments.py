@@ -1,6 +1,6 @@
 """The static and donated arguments of jit, by number from either end or by name.
 
-Static arguments are Python values: they are taken out of the tree of arguments, are part of the key
+Static arguments are Python values: they are removed from the tree of arguments, are part of the key
 of a trace, and are put back when the function is traced.
 """
 
@@ -21,7 +21,7 @@ Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 ==
 
 
 class Options(TypedDict, total=False):
-    """The keywords of `jit`, which says what they mean."""
+    """The keywords of `jit`, which documents them."""
 
     static_argnums: Names
     static_argnames: Names
@@ -82,7 +82,7 @@ class Marked:
         return (self._positions(self.static, count) | self.static).__contains__
 
     def donated_leaves(self, treedef: tree.TreeDef, offset: int) -> tuple[int, ...]:
-        """The numbers of the donated leaves; the first leaf of all has number `offset`."""
+        """The numbers of the donated leaves; the very first leaf has number `offset`."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers
         donations = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
@@ -90,7 +90,7 @@ class Marked:
         return tuple(tree.leaves(donations))
 
     def _positions(self, names: frozenset[int | str], count: int) -> set[int]:
-        """The positions, of `count`, whose number from either end is wanted."""
+        """The positions, out of `count`, that a wanted number from either end means."""
         return {i for i in range(count) if i in names or i - count in names}
 
 
@@ -99,7 +99,7 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
     args, kwargs = list(dynamic[0]), dict(dynamic[1])
     for where, _, value in statics:
         if isinstance(where, int):
-            # From the left, so that each position is right by the time it is used.
+            # From the left, so that each position is right when it is used.
             args.insert(where, value)
         else:
             kwargs[where] = value
@@ -107,7 +107,7 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
 
 
 def call_inline(function: Callable[..., Any], marked: Marked, args: tuple, kwargs: Mapping[str, object]) -> Any:
-    """The function's own equations, where `jit` would write one that holds them."""
+    """The function's own equations, where `jit` would write one equation that holds them."""
     dynamic, statics = marked.split(args, kwargs)
     leaves, treedef = tree.flatten(dynamic)
     values = [as_value(x) for x in value_leaves("jit", leaves, treedef)]
@@ -165,10 +165,10 @@ def _require_known(
 
 
 def _with_names(static: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
-    """Numbers from the front with their parameters' names beside them, and names with numbers.
+    """Numbers from the front with their parameters' names added, and names with numbers.
 
-    A call may pass an argument by position or by name, so each mark holds for both; where there are
-    numbers and names, they say all, as in JAX.
+    A call may pass an argument by position or by name, so each mark applies to both; if both
+    numbers and names are given, they are taken literally, as in JAX.
     """
     numbers = {n + len(names) if n < 0 else n for n in static if isinstance(n, int)}
     words = {w for w in static if isinstance(w, str)}

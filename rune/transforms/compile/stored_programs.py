@@ -1,4 +1,4 @@
-"""Programs that an earlier process has compiled: looked up by what they say, and not lowered."""
+"""Programs that an earlier process has compiled: looked up by their text, and not lowered."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rune.backends.shared.protocol import KeepsCode
 from rune.core.program import Program
 from rune.core.words import program_words, value_words
 
-DUMP = "RUNE_DUMP"  # stages to print (lowering/explain.py), which there are of what is lowered alone
+DUMP = "RUNE_DUMP"  # stages to print (lowering/explain.py), which only lowering produces
 
 
 def key_of(program: Program, device: Device, donated: tuple[int, ...]) -> bytes | None:
-    """All that the code of a program depends on; None where it is to be lowered anyway.
+    """Everything that the code of a program depends on; None if it has to be lowered anyway.
 
-    Where searches have left winners, these may be others the next time.
+    Winners of searches may be different the next time.
     """
     if not isinstance(device.backend, KeepsCode) or disk_cache.current() is None:
         return None
     if os.environ.get(DUMP) or disk_cache.schedules(make=False) is not None:
         return None
-    # Where files are, and what is told and counted, does not concern the code.
+    # The code does not depend on where files are, nor on what is logged and counted.
     settings = replace(config.current(), cache_dir=None, log_compiles=False, compiled_bytes=0)
     words = program_words(program), value_words(settings), value_words(device.target), value_words(donated)
     known_words = [w for w in words if w is not None]

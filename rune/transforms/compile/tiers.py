@@ -1,13 +1,14 @@
 """Functions of several operations, compiled once they are called often: tiers.
 
-The fourteen operations of `gradient` of ten numbers take some µs each, one after the other; a
-compiled call takes a fraction of one. But compiling takes as long as hundreds of calls, so it waits
-for as many, all alike: in settings, types and places of arrays, and all other arguments by value.
+The fourteen operations of `gradient` of ten numbers take some µs each, one after another; a
+compiled call takes a fraction of one.
 
-Nobody can tell by the results: code is compiled where it has the bits of eager evaluation
-(exact.py), in one piece or in several with the functions that eager evaluation calls between them
-(pieces.py). What only moves elements is a line of NumPy's views. What is neither, watched or on a
-device, goes on as it did, as do calls under a transformation.
+But compiling takes as long as hundreds of calls, so it waits for as many similar ones: with equal
+settings, types and places of arrays, and all other arguments equal by value. The results do not
+reveal it: code is compiled only where it gives the bits of eager evaluation (exact.py), in one
+piece or in several, with the functions of eager evaluation between them (pieces.py). Functions that
+only move elements become a line of NumPy views. Anything else, and anything watched or on a device,
+continues as before, as do calls under a transformation.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from rune.transforms.programs.straight_line import Line, straight_line
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Specialised = Callable[..., R]  # on the arrays among the arguments alone
+Specialised = Callable[..., R]  # only on the arrays among the arguments
 
 OFTEN = 256  # calls of a kind until it is compiled
 KINDS = 256  # that a function remembers
-SMALL = 1 << 14  # elements up to which an operation costs more than what it computes
-SMALL_RESULT = 1 << 16  # the same of anything between arguments and results
-# Of these NumPy gives a view, at less than it takes to copy: they are not worth compiling.
+SMALL = 1 << 14  # up to this many elements the overhead of an operation exceeds its computation
+SMALL_RESULT = 1 << 16  # the same for intermediate values
+# NumPy gives views for these, at less than the cost of a copy: not worth compiling.
 _VIEWS = frozenset({movement.reshape, movement.transpose, movement.reverse, movement.slice_})
-_BY_VALUE = frozenset({bool, int, str, type(None)})  # of arguments: what is equal is the same
+_BY_VALUE = frozenset({bool, int, str, type(None)})  # of arguments: equal ones are the same
 
 
 def tiered(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` of arrays, whose eager calls are compiled after many like them.
+    """`function` of arrays, whose eager calls are compiled after many similar ones.
 
     >>> import rune.numpy as rnp
     >>> twice = tiered(lambda x: x + x)
@@ -69,7 +70,7 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         if not isinstance(known, int):
             try:
                 return known(*arrays)
-            except RuneError:  # the function itself words the error better
+            except RuneError:  # the function itself gives a better error
                 return function(*args, **kwargs)
         result = function(*args, **kwargs)
         if len(kinds) >= KINDS:
@@ -96,7 +97,7 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
 
 
 def _forget_seldom(kinds: dict[Hashable, int | Specialised[R] | None]) -> None:
-    """Forget the kinds that are not compiled; if nearly all are, forget everything."""
+    """Drop the kinds that are not compiled; if nearly all are, drop everything."""
     for key, known in list(kinds.items()):
         if not callable(known):
             kinds.pop(key, None)
@@ -107,14 +108,14 @@ def _forget_seldom(kinds: dict[Hashable, int | Specialised[R] | None]) -> None:
 def _next(
     known: int, function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> int | Specialised[R] | None:
-    """What to know of a kind of calls after one more."""
+    """The record of a kind of calls after one more call."""
     if known == 0 and not _is_worth_it(arrays):
         return None
     return known + 1 if known < OFTEN else _specialised(function, args, kwargs, arrays)
 
 
 def _is_worth_it(arrays: Sequence[Array]) -> bool:
-    """Whether arrays are small, and nothing is watched that needs single operations."""
+    """Whether arrays are small, and no check needs single operations."""
     s = config.current()
     is_watched = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
     is_other = s.device or s.disable_jit or s.checkified or s.profile
@@ -124,11 +125,11 @@ def _is_worth_it(arrays: Sequence[Array]) -> bool:
 def _specialised(
     function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> Specialised[R] | None:
-    """The function of the arrays alone, by compiled code or in a line; None if neither can be."""
+    """The function of the arrays alone, as compiled code or as a line; None if neither works."""
     jitted = jit(_of_arrays(function, args, kwargs))
     try:
         traced = jitted.traced(*arrays)
-    except RuneError:  # such as of a size that values decide
+    except RuneError:  # such as a size that depends on values
         return None
     if traced.needs or any(v.type.size > SMALL_RESULT for e in traced.program.equations for v in e.results):
         return None
@@ -154,18 +155,18 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
 
 
 def _in_line(traced: Traced) -> Specialised[R] | None:
-    """NumPy's functions alone; None if they cannot compute it."""
+    """Only NumPy's functions; None if they cannot compute it."""
     line = straight_line(traced.program)
     return None if line is None or len(_captured(traced)) < len(traced.captured) else _on_buffers(line, traced)
 
 
 def _captured(traced: Traced) -> list[Array]:
-    """The captured values that are arrays of the CPU."""
+    """The captured values, which are CPU arrays."""
     return [x for x in traced.captured if type(x) is Array and x.place is CPU]
 
 
 def _in_pieces(traced: Traced) -> Specialised[R] | None:
-    """Compiled pieces and NumPy's functions; these alone where arrays lie in another order."""
+    """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
     by_functions: Specialised[R] | None = _in_line(traced)
     if by_functions is None:
         return None

@@ -6,8 +6,8 @@ function. Functions are distinguished as in Python: bound methods of one object 
 objects and lambdas are equal only to themselves.
 
 The cache is bounded by `rune.configure(compiled_bytes=...)`: beyond it the least recently used
-traces are dropped, with their machine code, and made again when they are called. A call that is
-running holds on to its own trace.
+traces are dropped, with their machine code, and made again when they are called. A running call
+keeps its own trace alive.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rune.transforms.inspect.cache_misses import Key
 
 TRACE_BYTES = 16 << 10  # estimate for a trace with its plan, and ...
 EQUATION_BYTES = 2 << 10  # ... more for each equation
-EVICTED_SHARE = 4  # a quarter of all traces goes at once: returning memory is expensive
+EVICTED_SHARE = 4  # a quarter of all traces is dropped at once: returning memory is expensive
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -51,7 +51,7 @@ class Traced:
     axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # the named axes around it
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # stored here so that a cached call looks nothing up
-    place: Place | None = None  # of the last call, if that ran compiled code on a device and nothing else
+    place: Place | None = None  # of the last call, if that ran nothing but compiled code on a device
     descriptions: int = 0  # attempts to describe a call to native code
     was_used: bool = True  # since the last eviction
     is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
@@ -93,7 +93,7 @@ class Traces:
         _every.add(self)
 
     def fitting(self, key: Key) -> tuple[Traced, list[Value]] | None:
-        """A trace that fits the handlers and named axes in force, and its hidden inputs."""
+        """A trace that fits the current handlers and named axes, and its hidden inputs."""
         for traced in self.by_key.get(key, ()):
             hidden = traced.hidden()
             if hidden is not None:
@@ -102,7 +102,7 @@ class Traces:
         return None
 
     def keep(self, key: Key, traced: Traced) -> None:
-        """Store a trace, if other calls can use it, and drop others for it if need be."""
+        """Store a trace, if other calls can use it, and drop others to make room if necessary."""
         if not traced.serves_one_call:
             treedef, *others = key
             traced.key = key = (treedef.settled(), *others)  # type: ignore[assignment]
@@ -161,18 +161,18 @@ def clear_all() -> None:
 
 
 class _Recent:
-    """All stored traces, in the order of their making, and the bytes of all."""
+    """All stored traces, in the order of creation, and their total bytes."""
 
     def __init__(self) -> None:
         self.lock = locks.reentrant()
         self.traces: dict[weakref.ref[Traced], weakref.ref[Traces]] = {}
-        # Finalisers run at any time, even under the lock: they only leave notes.
+        # Finalisers run at any time, even under the lock, so they only leave notes.
         self.dead: deque[weakref.ref[Traced]] = deque()
         self.changes: deque[int] = deque()
-        self.bytes, self.next = 0, 0  # bytes of all, and how many start the next eviction
+        self.bytes, self.next = 0, 0  # total bytes, and the number that starts the next eviction
 
     def count(self, thing: object, nbytes: int) -> None:
-        """Count these bytes for as long as a thing lives."""
+        """Count these bytes for as long as an object lives."""
         self.changes.append(nbytes)
         weakref.finalize(thing, self.changes.append, -nbytes).atexit = False
 

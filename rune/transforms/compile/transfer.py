@@ -3,9 +3,9 @@
     %1 = to_device %0 {device="opencl:0"}       committed to that device
     %1 = to_device %0 {device=None}             free again: wherever it is needed, else at home
 
-`device_put` of a traced value binds it. The transpose of a move sets the cotangent free, so that
-derivatives of operations before the move run where their own operands are. Compiled, a program
-with moves becomes segments, each for one device (partition.py).
+`device_put` of a traced value binds it. The transpose of a move makes the cotangent free, so that
+derivatives of operations before the move run where their own operands are. When compiled, a program
+with moves becomes segments, one per device (partition.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rune.transforms.programs.memo import per_program
 
 def _run(x: Value, *, device: str | None) -> Array:
     place = default_place() if device is None else committed_to(on(device))
-    if type(x) is Array and x.place.device is place.device:  # there already: the same memory
+    if type(x) is Array and x.place.device is place.device:  # already there: the same memory
         return Array(x.buffer, x.type, place)
     value_type = type_of(x)
     return put(np.asarray(x, value_type.dtype), value_type, place)
@@ -39,7 +39,7 @@ def _batch(batched: Sequence[bool], size: Size, x: Value, *, device: str | None)
 to_device: Direct = Direct(
     "to_device",
     "movement",
-    # A move changes only where a value is.
+    # A move changes only the place of a value.
     lambda x, device: x,
     reference=lambda x, device: x,
     jvp=(lambda dx, x, y, device: to_device(dx, device=device),),

@@ -64,7 +64,7 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
 
 
 def _result(atom: Atom, value: Value) -> Value:
-    """A result; a constant in its own dtype, where data of NumPy's would arrive with 32 bits."""
+    """A result; a constant keeps its dtype, where NumPy data would arrive with 32 bits."""
     return as_array(value, atom.type.dtype, atom.type.weak) if isinstance(atom, Literal) else value
 
 

@@ -1,4 +1,4 @@
-"""custom_gradient: a function that gives its result and its own vjp together."""
+"""custom_gradient: a function that returns its result together with its vjp."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KIND = "custom_gradient"
 
 
 def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) -> custom_vjp:
-    """The function of the results; `fun` gives (result, vjp), whose vjp serves derivatives.
+    """The function of the results; `fun` returns (result, vjp), and vjp is used for derivatives.
 
-    vjp(cotangent) gives the cotangent of the only argument, or a tuple of one for each. It may
+    vjp(cotangent) gives the cotangent of the only argument, or a tuple with one for each. It may
     close over what `fun` has computed. For derivatives of any order, all of it is traced.
 
-    Errors: TransformError if `fun` gives no such pair; for forward mode, as custom_vjp.
+    Errors: TransformError if `fun` returns no such pair; for forward mode, as custom_vjp.
     Source: JAX's function of that name, and TensorFlow's.
 
     >>> import rune, rune.numpy as rnp
@@ -73,7 +73,7 @@ class _Backwards:
 
     program: Program
     captured: int
-    in_tree: tree.TreeDef  # of the cotangents that it gives
+    in_tree: tree.TreeDef  # of the cotangents that it returns
     out_tree: tree.TreeDef  # of the one that it takes
 
     def __call__(self, *args: Value) -> object:

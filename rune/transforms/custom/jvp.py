@@ -105,7 +105,7 @@ class custom_jvp(CustomFunction[P, R]):
         self.defjvp(rule, symbolic_zeros=True)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function; while a derivative is taken, its rule."""
+        """Call the function or, while a derivative is taken, its rule."""
         if self.rule is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
         arguments = self.arguments(args, kwargs)
@@ -117,9 +117,9 @@ class custom_jvp(CustomFunction[P, R]):
         return tree.unflatten(out_tree, outs)
 
     def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Value]) -> tuple[list[Any], Any]:
-        """Flat results, if nothing is differentiated, and their tree."""
+        """Flat results and their tree, if nothing is differentiated."""
         flat = self.flat(arguments)
-        if is_evaluating():  # nothing is traced that would need an equation with the rule
+        if is_evaluating():  # nothing is traced, so no equation with the rule is needed
             return flat(*leaves), flat.out_tree
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
@@ -150,7 +150,7 @@ def _by_operands(custom: custom_jvp[..., Any], arguments: Arguments) -> Any:
     """The call where arguments that are not differentiated hold traced values.
 
     A rule outlives the trace of its call. So the traced values become operands of the equation,
-    each under the transformations of its own, and their tangents have to be zero.
+    each under its own transformations, and their tangents have to be zero.
     """
     leaves, treedef = tree.flatten(arguments.static_values)
     traced = [_is_traced(x) for x in leaves]
@@ -199,7 +199,7 @@ class _Rule(Rule[custom_jvp[..., Any]]):
 
     def __init__(self, custom: custom_jvp[..., Any], arguments: Arguments):
         super().__init__(custom, arguments)
-        self.expected_tree: tree.TreeDef | None = None  # of the function's result, if that was traced
+        self.expected_tree: tree.TreeDef | None = None  # that of the function's result, if it was traced
 
     def __call__(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list]:
         """Flat results and tangents."""

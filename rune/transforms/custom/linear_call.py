@@ -2,7 +2,7 @@
 
     %2 = linear_call %0, %1 {program=p, transposed=q, residuals=1}     %2 = p(%0, %1), linear in %1
 
-Both are programs: transposing the equation exchanges them, so transposing twice gives it back.
+Both are programs: transposing the equation exchanges them, so transposing twice restores it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Function = Callable[[Any, Any], object]
 
 
 def linear_call(fun: Function, fun_transpose: Function, residual_args: object, linear_args: object) -> Any:
-    """`fun(residual_args, linear_args)`, linear in the latter, with a transpose of its own.
+    """`fun(residual_args, linear_args)`, linear in the latter, with its own transpose.
 
     fun_transpose(residual_args, cotangent) gives a cotangent of `linear_args`. Neither closes over
     values that are differentiated, and the residuals are not differentiated.
 
-    Errors: TransformError if the transpose does not give what is like `linear_args`; MissingRule
+    Errors: TransformError if the transpose returns something unlike `linear_args`; MissingRule
             for a derivative with respect to the residuals.
 
     >>> import rune, rune.numpy as rnp
@@ -109,7 +109,7 @@ def _batch(
     batched: Sequence[bool], size: Size, *args: Value, program: Program, transposed: Program, residuals: int
 ) -> tuple[list[Any], list[bool]]:
     known, inner = tuple(batched[:residuals]), own_size(size, program)
-    # All linear values have lanes, there and back; one that has none gets them from its sum.
+    # All linear values have lanes, forwards and backwards; one without gets them from its sum.
     lanes = (True,) * (len(args) - residuals)
     spread = [x if b else repeat_lane(x, size) for x, b in zip(args[residuals:], batched[residuals:])]
     forward, _ = batch_program(program, (*known, *lanes), inner, (True,) * len(program.outputs))

@@ -4,8 +4,8 @@ A call reaches the rule at the level of the interpreters where differentiation h
 values are differentiated, the user's rule runs at once, on values, and the function itself is not
 traced; inside jit and vmap the function is a program in an equation that carries the rule along.
 
-A rule covers the arguments alone. A value that the function closes over may be traced, but not
-differentiated: that is refused, since its derivative would silently be lost.
+A rule covers only the arguments. A value that the function closes over may be traced, but not
+differentiated: that is refused, since its derivative would be lost silently.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call: those to differentiate, flat; the others as passed."""
+    """The arguments of one call: those to differentiate, flattened; the others as passed."""
 
     leaves: list[Value]
     treedef: tree.TreeDef
@@ -131,11 +131,11 @@ class Arguments:
         return args
 
     def form(self) -> Arguments:
-        """The same without values, which a rule must not hold: it outlives the call."""
+        """The same without values, which a rule must not hold, since it outlives the call."""
         return replace(self, leaves=[])
 
     def is_like(self, other: Arguments) -> bool:
-        """Whether two calls have one form; values that cannot be compared differ."""
+        """Whether two calls have the same form; values that cannot be compared are different."""
         return self.treedef == other.treedef and is_same_static(self.statics, other.statics)
 
 
@@ -160,7 +160,7 @@ class CustomFunction(Generic[P, R]):
         self.nondiff = frozenset((*numbers, *_positions(fun, names)))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function; while a derivative is taken, its rule."""
+        """Call the function or, while a derivative is taken, its rule."""
         raise NotImplementedError(type(self).__name__)
 
     def __get__(self, instance: object, owner: object = None) -> Any:
@@ -171,7 +171,7 @@ class CustomFunction(Generic[P, R]):
         return f"{self.kind}({self.name})"
 
     def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
-        """The arguments of a call, with keywords and defaults put in their places."""
+        """The arguments of a call, with keywords and defaults in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
         positions = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
@@ -250,7 +250,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
     tangents for the leaves. otherwise(leaves) -> (results, tree): used if no derivative is taken.
     """
     level = current()
-    # Known values pass through partial evaluation, as if it were not there.
+    # Known values pass through partial evaluation unchanged.
     if isinstance(level, Partial) and level.parent and not any(map(level.owns, leaves)):
         with use(level.parent):
             return on_level(leaves, rule, otherwise)
@@ -276,7 +276,7 @@ def check_closure(kind: str, name: str, *holders: object) -> None:
 
 
 def _derivatives() -> Iterator[Interpreter]:
-    """The derivatives being taken around the current context, up to another transformation."""
+    """The derivatives being taken around the current context, up to any other transformation."""
     level: Interpreter | None = current()
     while isinstance(level, Jvp | Partial):
         if isinstance(level, Jvp):
@@ -296,7 +296,7 @@ def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
 def as_arrays(values: Sequence[Any]) -> list[Any]:
     """Values for a user's rule: a NumPy constant of a program becomes an array of its dtype.
 
-    As NumPy data it would be converted to a canonical dtype in the rule, and so lose digits.
+    As NumPy data it would be converted to a canonical dtype in the rule, and lose digits.
     """
     return [
         put(v, ArrayType(v.shape, v.dtype), default_place())
@@ -383,7 +383,7 @@ def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: 
 def transpose_of_program(
     cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
 ) -> list[Array | None]:
-    """The transposition rule of a primitive that holds a program and means what that computes."""
+    """The transposition rule of a primitive that holds a program and means its computation."""
     known = {v: x for v, x, is_linear in zip(program.inputs, inputs, linear, strict=True) if not is_linear}
     linear_cts = iter(backward(program, known, cts))
     return [next(linear_cts) if is_linear else None for is_linear in linear]

@@ -1,7 +1,7 @@
 """Cotangents in rules that run in the body of a shard_map: shares of devices, and their sums.
 
-There the cotangent of a value that all devices have alike is the same on all, the sum of what each
-computes (core/varying.py). Elsewhere both functions give back what they get.
+There the cotangent of a value that all devices share is the same on all of them: the sum of what
+each computes (core/varying.py). Elsewhere both functions return their argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def each_own(values: T) -> T:
-    """A tree of values, all as much each device's own as any of them is."""
+    """A tree of values, all varying along every axis along which any of them does."""
     axes = NONE.union(*(type_of(x).varying for x in tree.leaves(values)))
     return tree.map(lambda x: varying(x, axes), values)
 

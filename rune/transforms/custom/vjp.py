@@ -3,7 +3,7 @@
     f(x)             the function itself runs
     vjp(f)           fwd(x) -> (result, residuals) runs in its place, and `custom_lin` stands for
                      the linear map from tangents; transposing that calls bwd(residuals, cotangent)
-    jvp(f)           refused: the rules do not say what the linear map does to a tangent
+    jvp(f)           refused: the rules do not define the linear map on tangents
     jit(f), vmap(f)  one equation holding the program of f and both rules, batched if need be
     lowering         the program, inlined
 
@@ -62,7 +62,7 @@ KIND = "custom_vjp"
 class custom_vjp(CustomFunction[P, R]):
     """Give a function its own vjp rule: a decorator, then `.defvjp(fwd, bwd)`.
 
-    nondiff_argnums, nondiff_argnames: arguments that are not differentiated: fwd takes them in
+    nondiff_argnums, nondiff_argnames: arguments that are not differentiated; fwd takes them in
         their places, bwd takes them first. They may be any objects except traced values.
     Errors: TransformError for forward mode; if the trees, shapes or dtypes from the rules do not
         match the function's, with the path; if the function closes over a value that is being
@@ -91,8 +91,8 @@ class custom_vjp(CustomFunction[P, R]):
     ) -> None:
         """Set fwd(*args) -> (result, residuals) and bwd(residuals, cotangent) -> cotangents.
 
-        bwd returns a tuple with a cotangent for every argument to differentiate; None, for an
-        argument or a part of its tree, is zero.
+        bwd returns a tuple with a cotangent for every differentiated argument; None, for an
+        argument or a part of its tree, means zero.
 
         symbolic_zeros: fwd takes CustomVJPPrimal objects, which say whether they are perturbed,
             and bwd takes SymbolicZero objects for cotangents that are zero.
@@ -102,7 +102,7 @@ class custom_vjp(CustomFunction[P, R]):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function; while a derivative is taken, its rules."""
+        """Call the function or, while a derivative is taken, its rules."""
         if self.fwd is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp")
         arguments = self.arguments(args, kwargs)
@@ -127,9 +127,9 @@ class custom_vjp(CustomFunction[P, R]):
                 )
 
     def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Value]) -> tuple[list[Any], Any]:
-        """Flat results, if nothing is differentiated, and their tree."""
+        """Flat results and their tree, if nothing is differentiated."""
         flat = self.flat(arguments)
-        if is_evaluating():  # nothing is traced that would need an equation with the rule
+        if is_evaluating():  # nothing is traced, so no equation with the rule is needed
             return flat(*leaves), flat.out_tree
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
@@ -201,7 +201,7 @@ class _Pullback:
 
     rule: _Rule
     residual_tree: tree.TreeDef
-    numbers: Mapping[int, object]  # leaves of it that are Python's numbers, which bwd may branch on, or references
+    numbers: Mapping[int, object]  # those of its leaves that are Python numbers, which bwd may branch on, or references
     out_tree: tree.TreeDef
     out_types: tuple[ArrayType, ...]
     in_types: tuple[ArrayType, ...]

@@ -86,7 +86,7 @@ def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None
     if result_type.dtype not in allowed:
         raise TransformError(
             f"{name}: cannot differentiate a result {result_type} ({kind} required)",
-            hint="for a holomorphic function pass holomorphic=True, else use rune.vjp"
+            hint="for a holomorphic function pass holomorphic=True, otherwise use rune.vjp"
             if result_type.dtype in dtypes.COMPLEX
             else None,
         )
@@ -101,7 +101,7 @@ def one_for(value: object, holomorphic: bool) -> Array:
     if len(leaves) != 1 or leaves[0] is not value:
         raise TransformError(
             f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
-            hint="return the loss alone, or use has_aux=True",
+            hint="return only the loss, or use has_aux=True",
         )
     value_type = type_of(value)
     if value_type.shape:

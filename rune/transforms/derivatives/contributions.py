@@ -1,8 +1,8 @@
-"""What the readers of a value give to its cotangent, in a program that is run backwards.
+"""Contributions of the readers of a value to its cotangent, in a program run backwards.
 
-In a typed body of a shard_map (core/varying.py) a reader may give each device its own share, where
-the value is the same on all of them. Shares are added up on each device before they are summed
-over the devices, so that all readers of a weight make one sum of its gradient.
+In a typed body of a shard_map (core/varying.py) a reader may contribute a share per device to a
+value that is the same on all of them. Shares are added up on each device before they are summed
+over the devices, so that all readers of a weight together need one sum for its gradient.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Contributions(dict[Var, Any]):
     """The sum of contributions to each variable's cotangent."""
 
     def add(self, variable: Var, ct: Value) -> None:
-        """Add what one reader gives."""
+        """Add the contribution of one reader."""
         self[variable] = add(self[variable], ct) if variable in self else ct
 
     def take(self, variable: Var) -> Array | None:
-        """The cotangent, which is complete; None if nothing was added."""
+        """The complete cotangent; None if nothing was added."""
         return self.pop(variable, None)
 
     def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Array | None]:
@@ -39,16 +39,16 @@ class Contributions(dict[Var, Any]):
 
 
 class Shares(Contributions):
-    """The sums of contributions to each variable's cotangent, by how they vary."""
+    """The sums of contributions to each variable's cotangent, grouped by how they vary."""
 
     def add(self, variable: Var, ct: Value) -> None:
-        """Add what one reader gives."""
+        """Add the contribution of one reader."""
         sums: dict[Axes, Value] = self.setdefault(variable, {})
         axes = type_of(ct).varying
         sums[axes] = add(sums[axes], ct) if axes in sums else ct
 
     def take(self, variable: Var) -> Array | None:
-        """The cotangent, which is complete; None if nothing was added."""
+        """The complete cotangent; None if nothing was added."""
         sums = self.pop(variable, {}).values()
         return functools.reduce(add, (cotangent(ct, variable.type.varying) for ct in sums)) if sums else None
 
@@ -64,9 +64,10 @@ class Shares(Contributions):
 
 
 def _passes_shares_on(equation: Equation) -> bool:
-    """Whether shares of a cotangent are better summed behind the equation than before it.
+    """Whether shares of a cotangent are better summed after the equation than before it.
 
-    It is the same for an operation that each device does alike, on operands of at most that size.
+    The result is the same for an operation that all devices do alike, on operands of at most that
+    size.
     """
     alike = not equation.results[0].type.varying and not equation.primitive.multiple_results
     if not alike or isinstance(equation.primitive, Collective):

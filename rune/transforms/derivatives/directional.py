@@ -34,7 +34,7 @@ def jvp(
 ) -> tuple[object, ...]:
     """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
 
-    Shapes: each tangent as its primal. Types: as its primal; float0 for integers.
+    Shapes: each tangent like its primal. Types: like its primal; float0 for integers.
     Errors: TransformError when the trees, shapes or dtypes differ.
 
     >>> import rune, rune.numpy as rnp

@@ -1,4 +1,4 @@
-"""Functions of trees as functions of their leaves: what derivatives work on."""
+"""Functions of trees as functions of their leaves, which is what derivatives work on."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class Aux:
 
     @property
     def aux(self) -> Any:
-        """The second part; a user's nodes are made where it is asked for, outside of the trace."""
+        """The second part; users' nodes are built when it is asked for, outside the trace."""
         return tree.unflatten(self.treedef, self.leaves)

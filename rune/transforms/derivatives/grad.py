@@ -1,6 +1,6 @@
-"""grad and value_and_grad: one row of what `vjp` gives, that of the cotangent 1.
+"""grad and value_and_grad: `vjp` applied to the cotangent 1.
 
-Most of this file are their signatures: of one argument or several, with what is returned besides.
+Most of this file is their signatures: for one argument or several, with or without aux.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def value_and_grad(
     has_aux:      the function returns (value, aux), and this one ((value, aux), gradient).
     holomorphic:  arguments and value are complex, and the gradient is the complex derivative.
     allow_int:    arguments may have integer leaves; their gradient is float0.
-    reduce_axes:  () alone, as in JAX, where it is deprecated: sum with `lax.psum`.
+    reduce_axes:  only (), as in JAX, where it is deprecated: sum with `lax.psum`.
     Errors: TransformError for a non-scalar or integer value, or an integer argument; ArgumentError
             for `reduce_axes`.
 

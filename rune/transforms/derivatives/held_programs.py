@@ -4,7 +4,8 @@ Eager derivatives run a function under an interpreter (jvp.py, linearize.py, tra
 function or a loop is one equation that holds a program, and its rules need that program rewritten.
 Each function here traces the eager transformation of a program, so that one equation stays one.
 
-Cost: a program is rewritten once for each pattern of zeros; the result lives as long as it does.
+Cost: a program is rewritten once for each pattern of zeros; the result lives as long as the
+      program.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
 
         staged, is_known, known_outs = partial.trace(evaluate)
         linear = linear_map(staged, ())
-        # An input that is a residual is not returned too: whoever calls both parts has it.
+        # An input that is a residual is not also returned: the caller of both parts has it.
         sources = tuple(_position(known, r) for r in linear.residuals)
         parts.extend((linear.program, sources, is_known))
         computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]

@@ -1,7 +1,7 @@
 """Jacobians, Hessians and their products with vectors.
 
-A Jacobian is one linearization applied to every row of a basis at once (vmap): forwards to the
-tangents of the arguments, or backwards, transposed, to the cotangents of the results.
+A Jacobian is one linearization applied to all rows of a basis at once (vmap): forwards to tangents
+of the arguments or, transposed, backwards to cotangents of the results.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _blocks(at: _At, options: _Options) -> list[list[Any]]:
 
 
 def _cheaper(at: _At) -> Mode:
-    """Forward if no more numbers go in than come out, and forward mode can be applied."""
+    """Forward if there are no more inputs than outputs, and forward mode can be applied."""
     complex_in = any(type_of(x).dtype in dtypes.COMPLEX for x in at.leaves)
     if complex_in or _is_reverse_only(at.linear.program):
         return "reverse"
@@ -279,9 +279,9 @@ def jacobian(
 ) -> object:
     """The Jacobian by the requested mode, or by the cheaper one.
 
-    mode: "forward", "reverse", or None: forward if no more numbers go in than come out, which is
+    mode: "forward", "reverse", or None: forward if there are no more inputs than outputs, which is
           known after the one linearization at the point, before any block is computed.
-    Errors: TransformError for arguments that are not floats; else those of the function.
+    Errors: TransformError for arguments that are not floats; otherwise those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jacobian(lambda x: rnp.sum(x * x))(rnp.arange(2.0))
@@ -306,7 +306,7 @@ def hessian(
 ) -> object:
     """The Hessian, forward over reverse.
 
-    Errors: TransformError for arguments that are not floats; else those of the function.
+    Errors: TransformError for arguments that are not floats; otherwise those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
@@ -317,11 +317,11 @@ def hessian(
 
 
 def hvp(function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object]) -> Any:
-    """The product of the Hessian of a scalar function with a vector, without the Hessian.
+    """The product of the Hessian of a scalar function with a vector, without forming the Hessian.
 
     Forward over reverse: costs about two gradients, whatever the number of arguments.
 
-    Shapes: as the primals, and a tree like theirs; for one argument, its product alone.
+    Shapes: as the primals, in a tree like theirs; for one argument, only its product.
     Errors: TransformError if `f` does not return a scalar or a vector is not like its primal.
 
     >>> import rune, rune.numpy as rnp

@@ -1,8 +1,8 @@
 """Linear functions as nodes of trees: what `vjp` and `linearize` return.
 
 The residuals are the leaves; the linear program, and the trees and types of inputs and outputs, are
-static data. So jit, vmap and scan take and return such a function as they do its residuals.
-Two of them have one structure if they have the same program: a jitted function that takes one is
+static data. So jit, vmap and scan can take and return such a function, like its residuals. Two of
+them have the same structure if they have the same program: a jitted function that takes one is
 traced for that program.
 """
 
@@ -26,7 +26,7 @@ from rune.tree import TreeDef
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What is static: the types and trees of primals and outputs, and the linear program."""
+    """The static part: the types and trees of primals and outputs, and the linear program."""
 
     types: tuple[ArrayType, ...]
     treedef: TreeDef
@@ -57,7 +57,7 @@ class LinearNode:
         return f"{type(self).__name__}({' -> '.join(types)})"
 
     def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
-        """The types of what the map takes, and of what it gives."""
+        """The types of what the map takes and returns."""
         return self.form.types, self.form.out_types
 
     def tree_flatten(self) -> tuple[tuple[Value, ...], Form]:

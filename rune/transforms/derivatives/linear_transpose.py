@@ -1,8 +1,8 @@
 """linear_transpose: the transpose of a linear function, without evaluating it anywhere.
 
-A linear function is its own derivative, so what is transposed is the derivative; it must not
-depend on where it is taken, and every operation on the way must be one that can be transposed. An
-affine function x + c counts as linear, as in JAX: its constant does not matter.
+A linear function is its own derivative, so the derivative is transposed; it must not depend on
+where it is taken, and every operation in it must be transposable. An affine function x + c counts
+as linear, as in JAX: its constant does not matter.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def linear_transpose(
 
 
 def _with_identities(program: Program) -> Program:
-    """The program without `stop_gradient`: an identity, whose derivative is said to be zero."""
+    """The program without `stop_gradient`, an identity whose derivative is declared to be zero."""
     program = map_subprograms(program, _with_identities)
     stops = [e for e in program.equations if e.primitive is stop_gradient]
     if not stops:

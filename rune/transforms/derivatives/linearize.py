@@ -23,8 +23,8 @@ from rune.core.values import Value
 from rune.records import dataclass
 from rune.transforms.derivatives.jvp import jvp_flat
 
-# A value computed from numbers alone by at most this many steps of these families is computed again
-# in the linear program, which costs less than to store it.
+# A value computed from numbers alone by at most this many steps of these families is recomputed in
+# the linear program, which costs less than storing it.
 DEPTH = 8
 CHEAP = frozenset({"creation", "movement", "comparison", "selection", "conversion", "bits"})
 
@@ -44,15 +44,15 @@ class Spread:
 class Partial(Stage):
     """Known values are computed in the parent; operations on unknown ones are written down.
 
-    A known value computed from numbers alone is not a residual: if an unknown value meets it, its
-    steps are written down too.
+    A known value computed from numbers alone is not a residual: if it is combined with an unknown
+    value, its steps are written down too.
     """
 
     __slots__ = ("spread",)
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
-        self.spread: dict[int, Spread] = {}  # by id of the value, which each entry holds
+        self.spread: dict[int, Spread] = {}  # by id of the value, which each entry keeps alive
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """Compute, write, or split an equation that holds a program."""
@@ -72,7 +72,7 @@ class Partial(Stage):
         return self.write(primitive, args, params)
 
     def _depth(self, primitive: Primitive, args: Sequence[Value]) -> int | None:
-        """How many cheap steps lie behind a value computed from numbers; None for other values."""
+        """The number of cheap steps from numbers to a value; None for other values."""
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
         below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH for a in args]
@@ -111,7 +111,7 @@ def linearize_flat(
     function: Callable[..., Sequence[Value]], primals: Sequence[Value], active: Sequence[bool]
 ) -> tuple[list[Value], LinearMap]:
     """Outputs, and the linear map from the tangents of the active arguments."""
-    # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.
+    # Jvp runs inside Partial: rules on known primals are computed, those on tangents written down.
     partial = Partial(current())
     tangents = [new_input(partial, type_of(p)) if a else None for p, a in zip(primals, active, strict=True)]
 

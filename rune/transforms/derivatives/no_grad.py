@@ -1,7 +1,7 @@
 """no_grad: values computed in a block are constants of every derivative.
 
 An interpreter inside the current one puts `stop_gradient` on every operand that could carry a
-tangent, so the meaning of the block stands in the program: it holds under jit, whose cache key need
+tangent, so the effect of the block is part of the program: it holds under jit, whose cache key need
 not mention it, and at every level of nested derivatives. It leaves no residuals.
 """
 
@@ -18,12 +18,12 @@ from rune.ops import stop_gradient
 
 
 class NoGrad(Interpreter):
-    """Binds every primitive outside, on operands without tangents."""
+    """Binds every primitive in the parent, on operands without tangents."""
 
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
-        """The primitive's result, outside."""
+        """The primitive's result, in the parent."""
         parent = self.parent
         assert parent is not None
         return parent.process(primitive, [_stopped(parent, a) for a in args], params)
@@ -40,7 +40,7 @@ def _stopped(parent: Interpreter, value: Value) -> Value:
 def no_grad() -> Iterator[None]:
     """Inside the block nothing is differentiated: its results are constants of any derivative.
 
-    Values are the same as outside, and code outside is differentiated as always. Also a
+    Values are the same as without it, and code outside is differentiated as usual. Also a
     decorator. `rune.lax.stop_gradient` does the same for one value.
     Errors: none.
 

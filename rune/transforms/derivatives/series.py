@@ -1,19 +1,18 @@
-"""Taylor series: values along a curve travel as coefficients, each found from those before it.
+"""Taylor series: values along a curve as coefficients, each computed from earlier ones.
 
-A series is c0 + c1 t + c2 t² + …. Operations have no rules for it: their records say enough.
+A series is c0 + c1 t + c2 t² + …. Operations have no rules for it: their records contain enough.
 
     linear         each coefficient by the operation's derivative, which is the operation itself
     bilinear       v_n = sum of op(a_j, b_(n-j)): a product, a contraction, a convolution
     solving        a v = b: a_0 v_n = b_n - sum of a_j v_(n-j): a division, a solve
-    any other      v' = f'(u) u' is its jvp rule, asked with series in place of numbers: the
-                   coefficient n of v is the coefficient n - 1 of that, over n
+    any other      v' = f'(u) u' is its jvp rule, applied to series in place of numbers: coefficient
+                   n of v is coefficient n - 1 of that, over n
 
 The last looks circular where a rule mentions the result (exp: v' = v u') or another function of
-the same operand (sin and cos), and is not: coefficients are found when they are asked for, lowest
-first, and only need lower ones. So the recurrences of the textbook come out of the jvp rules.
-
-Cost: order k costs O(k²) operations for each of the function's; where each derivative is another
-function (gamma, digamma, …; real powers; implicit functions) O(k³).
+the same operand (sin and cos), but is not: coefficients are computed on demand, lowest first, and
+need only lower ones. So the textbook recurrences follow from the jvp rules.
+Cost: order k costs O(k²) operations for each operation of the function; where each derivative is
+      another function (gamma, digamma, …; real powers; implicit functions) O(k³).
 Source: Griewank & Walther, Evaluating Derivatives, 2nd edition, chapter 13.
 """
 
@@ -45,7 +44,7 @@ Rows = list[list[Value]]
 OfRows = Callable[[int, Rows], Rows]
 
 
-_MANY = 1 << 10  # operands, more than any operation has that is linear in all
+_MANY = 1 << 10  # more operands than any operation has that is linear in all of them
 
 
 def _no_more(n: int) -> None:
@@ -96,8 +95,8 @@ class Taylor(Interpreter):
     def __init__(self, parent: Interpreter, order: int):
         super().__init__(parent)
         self.order = order
-        # How many rules are being asked. What they compute may lead back to series that are not
-        # known yet, so nothing is computed ahead there.
+        # How many rules are being applied. They may lead back to series that are not known yet, so
+        # nothing is computed ahead in them.
         self.rules = 0
         # Operations of such rules by their operands: sin(x) asks for cos(x), which asks for sin(x).
         self.under_way: dict[object, tuple[object, Sequence[Value]]] = {}
@@ -105,7 +104,7 @@ class Taylor(Interpreter):
     # --- series -----------------------------------------------------------------------------
 
     def at(self, value: Value, n: int) -> Value | None:
-        """The coefficient of t^n of a value; a constant has the first alone."""
+        """The coefficient of t^n of a value; a constant has only the first."""
         if isinstance(value, Series) and value.interpreter is self:
             return value.coefficient(n)
         return None if n else value
@@ -115,17 +114,17 @@ class Taylor(Interpreter):
         return value.first if isinstance(value, Series) and value.interpreter is self else value
 
     def owns(self, value: Value) -> TypeGuard[Series]:
-        """Whether a value moves along the curve."""
+        """Whether a value varies along the curve."""
         return isinstance(value, Series) and value.interpreter is self
 
     def join(self, first: Value, term: Term) -> Value:
-        """A series; the constant itself where it is known to be one."""
+        """A series; the constant itself if it is known to be one."""
         series = Series(self, [first], term)
         if self.rules:
             return series
         for n in range(1, self.order + 1):
             series.coefficient(n)
-        series.term = _no_more  # lets go of what the terms were made of
+        series.term = _no_more  # frees what the terms were made from
         if self.is_typed:
             axes = type_of(first).varying
             series.coefficients = [None if c is None else varying(c, axes) for c in series.coefficients]
@@ -176,11 +175,11 @@ class Taylor(Interpreter):
             Series(self, [o], operation.term(i)) if is_differentiable(o) else o for i, o in enumerate(outs)
         ]
         operation.results = results
-        self.under_way[key] = args, results  # the operands are held, since they are known by their ids
+        self.under_way[key] = args, results  # the operands are kept alive, since they are identified by their ids
         return results if self.rules else [self.finished(x) for x in results]
 
     def finished(self, value: Value) -> Value:
-        """A series with all its terms; the constant where it has none."""
+        """A series with all its terms; the constant if it has none."""
         return self.join(value.first, value.coefficient) if isinstance(value, Series) else value
 
     def replayed(self, args: Sequence[Value], run: OfRows) -> list[Value]:
@@ -194,7 +193,7 @@ class Taylor(Interpreter):
 
         if not self.rules:
             return [Series(self, row) if len(row) > 1 else row[0] for row in rows(self.order)]
-        # A rule asks for one term after another, and operands are not known further than that.
+        # A rule asks for one term after another, and operands are known no further than that.
         known = functools.cache(rows)
 
         def term(number: int) -> Term:
@@ -213,7 +212,7 @@ class Taylor(Interpreter):
 
 
 class _Operation:
-    """An equation on series, and where the terms of its results come from."""
+    """An equation on series, and the source of the terms of its results."""
 
     __slots__ = ("args", "interpreter", "outs", "params", "primitive", "results", "slopes")
 
@@ -244,7 +243,7 @@ class _Operation:
         return lambda n: self.by_rule(number, n)
 
     def within(self, term: Term) -> Term:
-        """The term, computed outside of the series."""
+        """The term, computed outside the series."""
         parent = self.interpreter.parent
         assert parent is not None
 
@@ -275,13 +274,13 @@ class _Operation:
         return total([t for t in terms if t is not None])
 
     def pushed(self, directions: Sequence[Value | None], out: Value | None) -> Value | None:
-        """The derivative at the beginning of the curve, where the result is `out`; zero of none."""
+        """The derivative at the beginning of the curve, where the result is `out`; or zero."""
         if out is None or all(d is None for d in directions):
             return None
         return push(self.primitive, [self.interpreter.first(x) for x in self.args], directions, out, self.params)
 
     def by_rule(self, number: int, n: int) -> Value | None:
-        """v_n of v', which the jvp rule gives."""
+        """v_n from v', which the jvp rule gives."""
         interpreter = self.interpreter
         if self.slopes is None:
             interpreter.rules += 1
@@ -310,17 +309,17 @@ class _Operation:
 
 
 def _linear_groups(primitive: Primitive) -> Sequence[frozenset[int]]:
-    """The groups of operands in which it is linear together, as far as its record says so."""
+    """The groups of operands in which it is jointly linear, as far as its record says so."""
     if primitive.transpose is None or primitive.jvp is None or primitive.jvp_equation is not None:
         return ()
     if primitive.linear_in:
         return [frozenset(group) for group in primitive.linear_in]
-    # A user's operation has a transpose for the operands that are linear, and does not say which.
+    # A user's operation has a transpose for its linear operands, but does not say which.
     return [frozenset(range(_MANY))] if type(primitive) in (Primitive, Collective) else ()
 
 
 def total(terms: Sequence[Value]) -> Value | None:
-    """The sum; None of none."""
+    """The sum; None for no terms."""
     result = None
     for term in terms:
         result = term if result is None else add(result, term)
@@ -332,12 +331,12 @@ def scaled(value: Value, factor: float) -> Value: ...
 @overload
 def scaled(value: Value | None, factor: float) -> Value | None: ...
 def scaled(value: Value | None, factor: float) -> Value | None:
-    """A multiple; None of zero."""
+    """A multiple; None for zero."""
     return value if value is None or factor == 1 else mul(value, literal_like(factor, value))
 
 
 def _hashed(params: Mapping[str, object]) -> object:
-    """What tells parameters apart: themselves, or which objects they are."""
+    """What distinguishes parameters: their values, or their identities."""
     items = tuple(sorted(params.items()))
     try:
         hash(items)
@@ -351,9 +350,10 @@ def _hashed(params: Mapping[str, object]) -> object:
 
 @per_program
 def series_program(program: Program, moving: tuple[bool, ...], order: int) -> Program:
-    """Rows of coefficients of the inputs -> those of the outputs, one after the other.
+    """Rows of coefficients of the inputs -> those of the outputs, one after another.
 
-    A moving input has all coefficients up to the order, and so has every output that can have them.
+    A varying input has all coefficients up to the order, and so has every output that can have
+    them.
     """
 
     def run(*flat: Value) -> list[Value]:
@@ -378,7 +378,7 @@ def full_row(interpreter: Taylor, value: Value, order: int) -> list[Value]:
 
 
 def widened(row: list[Value], order: int) -> list[Value]:
-    """The row with zeros, if it is of a constant that could move."""
+    """The row with zeros, if it is of a constant that could vary."""
     if len(row) <= order and is_differentiable(row[0]):
         return [*row, *[zeros_like(row[0])] * order]
     return row
@@ -395,11 +395,11 @@ def flat_rows(rows: Rows) -> list[Value]:
 
 
 def rows_of(flat: Sequence[Value], types: Sequence[ArrayType], order: int) -> Rows:
-    """Rows of results of these types, of a program as `series_program` makes it."""
+    """Rows of results of these types, from a program made by `series_program`."""
     values = iter(flat)
     return [[next(values) for _ in range(order + 1 if has_slope(t) else 1)] for t in types]
 
 
 def has_slope(type: ArrayType) -> bool:
-    """Whether values of a type move along curves."""
+    """Whether values of a type can vary along curves."""
     return type.dtype in dtypes.INEXACT

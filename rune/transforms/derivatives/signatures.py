@@ -1,7 +1,7 @@
 """Types of `grad` and `value_and_grad` for checkers: a gradient has its argument's type.
 
-One signature each, not overloads, so that it passes unchanged through `jit` and `vmap`. Of a Python
-number they therefore say that its gradient is a number; it is an Array.
+One signature each, not overloads, so that it passes unchanged through `jit` and `vmap`. They
+therefore say that the gradient of a Python number is a number, although it is an Array.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, ov
 
 from rune.array import Array
 
-P = ParamSpec("P")  # the parameters behind the first
+P = ParamSpec("P")  # the parameters after the first
 X = TypeVar("X")  # the argument: an array, or a tree of them
 Y = TypeVar("Y")  # the second one
 W_contra = TypeVar("W_contra", contravariant=True)  # the first, where it has no gradient
@@ -26,7 +26,7 @@ LossOfTwo: TypeAlias = Callable[Concatenate[W_contra, Any, P], R]
 class Gradient(Protocol[P]):
     """The gradient of a function with respect to its first argument."""
 
-    __wrapped__: Callable[..., object]  # that function: no other one passes for a gradient
+    __wrapped__: Callable[..., object]  # that function, so that no other one passes for a gradient
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
 

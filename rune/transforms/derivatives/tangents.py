@@ -1,7 +1,7 @@
 """Tangents and cotangents: as users pass and receive them, and as derivatives use them.
 
 A tangent or cotangent has the shape and dtype of its value. An integer or bool has none: users see
-float0, an array of no bytes, and inside it is None, the symbolic zero.
+float0, an array of no bytes, which internally is None, the symbolic zero.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
 def host_as(value: object, expected: ArrayType) -> Any:
-    """NumPy data as an array: of its own dtype if that is expected, else of the canonical one.
+    """NumPy data as an array: in its own dtype if that is expected, otherwise in the canonical one.
 
     An object that stands for an array becomes that array, and so does a Python number.
     """
@@ -80,7 +80,7 @@ def no_array(name: str, role: str, value: object) -> TransformError:
 
 
 def filled(primal: Value, tangent: Value | None) -> Value:
-    """The tangent, or for zero an array: zeros, or float0 for values without tangents."""
+    """The tangent; for zero an array of zeros, or float0 for values without tangents."""
     type = type_of(primal)
     if tangent is not None:
         return weak_as(type, tangent)
@@ -138,7 +138,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
     if type.dtype not in dtypes.INEXACT:
         return None
     ct = host_as(ct, type)
-    # The path is spelled out for errors alone: it costs a walk through the whole tree.
+    # The path is spelled out only for errors: it costs a walk through the whole tree.
     if not is_array(ct):
         raise no_array(name, f"cotangent{key_path(number, treedef)}", ct)
     actual = type_of(ct)

@@ -1,7 +1,7 @@
-"""jet: derivatives of a function along a curve, of all orders up to one.
+"""jet: the derivatives of a function along a curve, up to some order.
 
-The curve is a polynomial in t; f along it is a function of t, whose Taylor coefficients are found
-operation by operation (series.py).
+The curve is a polynomial in t; f along it is a function of t, whose Taylor coefficients are
+computed operation by operation (series.py).
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ Terms = Sequence[Any]
 def jet(
     fun: Callable[..., object], primals: Sequence[Operand], series: Sequence[Terms], factorial_scaled: bool = True
 ) -> tuple[Any, Any]:
-    """(f(x), derivatives of f along a curve), for a curve through x whose derivatives are given.
+    """(f(x), derivatives of f along a curve), for a curve through x with given derivatives.
 
     primals:  the arguments x, arrays
-    series:   for each argument the first, second, … derivative of the curve; as many for all
+    series:   for each argument the first, second, … derivative of the curve; equally many for all
     factorial_scaled: False: coefficients of Taylor's series instead, derivatives over k!
     The second result has for each array of f's result the list of its derivatives.
 
-    Shapes: each term as its argument. Types: as its argument; integers stay as they are.
-    Errors: ArgumentError if the terms are not alike; those of `jvp`.
-    Cost: O(k²) operations of order k for each of the function's, O(k³) for some (series.py).
+    Shapes: each term like its argument. Types: like its argument; integers are unchanged.
+    Errors: ArgumentError if the terms do not match; those of `jvp`.
+    Cost: for order k, O(k²) operations for each operation of the function, O(k³) for some
+          (series.py).
 
     >>> import rune, rune.numpy as rnp
     >>> y, (first, second) = rune.jet(rnp.sin, (0.5,), ((1.0, 0.0),))
@@ -70,7 +71,7 @@ def _run(
 
 
 def _curve(interpreter: Taylor, x: Value, coefficients: Terms) -> Value:
-    """The series of an argument; integers stay."""
+    """The series of an argument; integers are unchanged."""
     is_still = type_of(x).dtype not in dtypes.INEXACT or not coefficients
     return x if is_still else Series(interpreter, [x, *(convert(c, dtype=type_of(x).dtype) for c in coefficients)])
 

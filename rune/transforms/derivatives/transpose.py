@@ -2,8 +2,8 @@
 
 ⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
 linear input are computed first, forwards; the others are transposed by their primitives' rules,
-or skipped if all cotangents are zero. A user's rule (`transposes_zeros`) is asked even then, if an
-output with a cotangent depends on its results. What readers give is added up by contributions.py.
+or skipped if all cotangents are zero. A user's rule (`transposes_zeros`) is called even then, if an
+output with a cotangent depends on its results. contributions.py adds up what readers contribute.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
 
 def backward(program: Program, known: Mapping[Var, Value], cotangents: Values) -> list[Array | None]:
-    """Cotangents of the other inputs, in which the program is linear (None: zero).
+    """Cotangents of the linear inputs (None: zero).
 
     known: the values of the inputs that are not linear; there is one cotangent for each output
-    Errors: MissingRule if a primitive on the way has no transpose.
+    Errors: MissingRule if a primitive that has to be transposed has no rule.
     """
     return in_copied_context(_backward, program, known, cotangents)
 
@@ -42,12 +42,12 @@ def _backward(program: Program, known: Mapping[Var, Value], cotangents: Values) 
     for equation in reversed(linear_equations):
         is_asked = equation.primitive.transposes_zeros and not alive.isdisjoint(equation.results)
         _transpose_equation(equation, env, sums, is_asked)
-    # Cotangents of results were used up on the way; those of the inputs remain.
+    # Cotangents of results have been used up; those of the inputs remain.
     return [sums.take(v) for v in program.inputs if v not in known]
 
 
 def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
-    """Compute what depends on known values alone; returns the other equations, in order."""
+    """Compute what depends only on known values; return the other equations, in order."""
     linear: list[Equation] = []
     for equation in program.equations:
         if any(_is_linear(a, env) for a in equation.operands):
@@ -66,7 +66,7 @@ def _is_linear(atom: Atom, env: Mapping[Var, object]) -> TypeGuard[Var]:
 
 
 def _alive(outputs: Sequence[Atom], cotangents: Values, equations: Sequence[Equation]) -> set[Atom]:
-    """What the outputs that have a cotangent depend on."""
+    """Everything on which the outputs with a cotangent depend."""
     alive = {atom for atom, ct in zip(outputs, cotangents, strict=True) if ct is not None}
     for equation in reversed(equations):
         if not alive.isdisjoint(equation.results):
@@ -85,7 +85,7 @@ def _contribute(sums: Contributions, atom: Atom, ct: Value | None, env: Mapping[
 
 
 def _transpose_equation(equation: Equation, env: Mapping[Var, Any], sums: Contributions, is_asked: bool) -> None:
-    # All readers of the results come later, so these cotangents are complete, and used up here.
+    # All readers of the results come later in the program, so these cotangents are complete.
     linear = [_is_linear(a, env) for a in equation.operands]
     cts = sums.of_results(equation, linear)
     if all(ct is None for ct in cts) and not is_asked:
@@ -106,7 +106,7 @@ def _transpose_equation(equation: Equation, env: Mapping[Var, Any], sums: Contri
 
 
 def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
-    """Raise TransformError unless the equation is linear in these operands together."""
+    """Raise TransformError unless the equation is jointly linear in these operands."""
     groups = equation.primitive.linear_in
     dependent = [number for number, is_linear in enumerate(linear) if is_linear]
     if any(set(dependent) <= set(group) for group in groups):

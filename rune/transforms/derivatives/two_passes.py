@@ -19,8 +19,8 @@ def fwd_and_bwd(
 ) -> tuple[Forward, Backward]:
     """Functions forward(*args) -> (outputs, residuals) and backward(residuals, cotangents).
 
-    argnums: whose cotangents the second one gives: a tuple of them, or a single one for a number
-    has_aux: whether the function gives (outputs, aux); the first one gives aux as well then
+    argnums: whose cotangents backward returns: a tuple of them, or a single one for a number
+    has_aux: whether the function returns (outputs, aux); forward then returns aux as well
     jitted:  whether both are compiled
     Errors:  those of `vjp`; ArgumentError if `argnums` has a number beyond the arguments.
 

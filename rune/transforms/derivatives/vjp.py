@@ -1,9 +1,9 @@
 """Reverse mode: vjp linearizes a function and transposes the linear map.
 
-The forward pass runs once and keeps exactly the residuals that the transposed map reads. As in
+The forward pass runs once and saves exactly the residuals that the transposed map reads. As in
 JAX, the transposed map is linear over the complex numbers, without conjugation: the gradient of a
 real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goes along its conjugate.
-`grad` pulls back one cotangent, 1, which needs no checks (grad.py, which has all its signatures).
+`grad` pulls back one cotangent, 1, which needs no checks (grad.py).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def vjp(
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
     The map is a tree of its residuals: a jitted function may return it, or take it.
-    reduce_axes: () alone, as in `grad`.
+    reduce_axes: only (), as in `grad`.
     Types: the cotangent of an integer is float0, in and out.
     Errors: ArgumentError if a result is not an array, and for `reduce_axes`; TransformError, when
             the pullback is called, for a cotangent unlike its output.
@@ -75,7 +75,7 @@ class VjpFunction(LinearNode, Generic[*Xs]):
     Call it any number of times."""
 
     def __call__(self, cotangents: object) -> tuple[*Xs]:
-        """One cotangent tree per argument. Errors: TransformError names the path that differs."""
+        """One cotangent tree per argument. Errors: TransformError, naming the path that differs."""
         form = self.form
         cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
         return form.treedef.unflatten(pull_back(self.linear, cts, form.types))
@@ -93,5 +93,5 @@ def pull_back(linear: LinearMap, cotangents: Sequence[Value | None], types: Sequ
     known = dict(zip(linear.program.inputs, linear.residuals, strict=False))
     nonzero_cotangents = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
     in_cts = iter(backward(linear.program, known, nonzero_cotangents))
-    # It has tangents of differentiable leaves alone; integers get float0.
+    # It has tangents only for differentiable leaves; integers get float0.
     return [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in types]

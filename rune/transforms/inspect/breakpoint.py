@@ -1,9 +1,8 @@
 """breakpoint: a prompt in the middle of a program, eager or compiled, where its values have names.
 
-The names are the local variables of your functions, as they were when the program was traced;
-traced values among them are operands of a callback, so that the prompt shows what they are in this
-run.
-Under vmap it asks once for each lane, in a loop once for each step.
+The names are the local variables of your functions at the time of tracing; traced values among them
+are operands of a callback, so the prompt shows their values in this run. Under vmap it stops once
+for each lane, in a loop once for each step.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ q               end the program with bdb.BdbQuit                  h    this help
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A frame of the user's where the program stopped.
+    """A frame of user code where the program stopped.
 
     names:   local variables in order; leaves that were traced are numbers of operands
-    module:  the variables of its module, as they are when they are asked for
+    module:  the variables of its module, at the time they are asked for
     """
 
     file: str
@@ -72,16 +71,16 @@ def breakpoint(
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
 ) -> T | None:
-    """Stop the program here, when it runs, and ask what to do: look at values by name, go on, quit.
+    """Stop the program here, when it runs, at a prompt: look at values by name, continue, quit.
 
     At the prompt, `p x` or an expression prints its value, `a` the names, `u` and `d` go to the
-    caller and back, `l` shows the lines, `c` goes on, `q` ends the program, `h` lists all.
+    caller and back, `l` shows the lines, `c` continues, `q` ends the program, `h` lists all.
     backend:        None or "cli"
     filter_frames:  without effect: the package's own frames are never shown
-    num_frames:     how many frames may be looked at; None: all
-    ordered:        after the ordered callbacks before it
-    token:          a value that is returned as it is
-    stdin, stdout:  where it asks and answers; by default those of the terminal or notebook
+    num_frames:     how many frames can be inspected; None: all
+    ordered:        whether it keeps its place among ordered callbacks
+    token:          a value that is returned unchanged
+    stdin, stdout:  for input and output; by default those of the terminal or notebook
     Errors: ArgumentError for another backend; bdb.BdbQuit for `q`, and where the input ends.
 
     >>> import io, rune
@@ -116,7 +115,7 @@ def _users_frames(most: int | None) -> Iterator[FrameType]:
 
 def _stopped(frame: FrameType, operands: list[object]) -> Stopped:
     code = frame.f_code
-    # Of a module, all variables are globals, which are looked up when they are asked for.
+    # The variables of a module are globals, which are looked up when they are asked for.
     variables = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     leaves, treedef = tree.flatten(tuple(variables.values()))
     values = tuple(_leaf(x, operands) for x in leaves)
@@ -124,7 +123,7 @@ def _stopped(frame: FrameType, operands: list[object]) -> Stopped:
 
 
 def _leaf(leaf: object, operands: list[object]) -> object:
-    """A live traced value becomes an operand; one whose trace has ended has no value any more."""
+    """A live traced value becomes an operand; one whose trace has ended no longer has a value."""
     if not isinstance(leaf, Tracer) or not leaf.interpreter.live:
         return leaf
     operands.append(leaf)
@@ -145,7 +144,7 @@ class _Prompt:
 
 
 class Session:
-    """One stop of a program: which frame is looked at, and what is asked."""
+    """One stop of a program: the current frame, and the commands."""
 
     def __init__(
         self, frames: Sequence[Stopped], operands: Sequence[object], stdin: TextIO | None, stdout: TextIO | None
@@ -155,7 +154,7 @@ class Session:
         self.names = frames[0].values(operands)
 
     def run(self) -> None:
-        """Ask until the program goes on. Errors: bdb.BdbQuit."""
+        """Prompt until the program continues. Errors: bdb.BdbQuit."""
         self.where()
         while True:
             word, _, argument = self.asked().partition(" ")
@@ -181,14 +180,14 @@ class Session:
         return line
 
     def say(self, text: str) -> None:
-        """Print a line or several."""
+        """Print one or more lines."""
         print(text, file=self.stdout)
 
     def evaluate(self, expression: str) -> None:
         """Print the value of an expression, or its error."""
         try:
             self.say(repr(eval(expression.strip(), {**self.frames[self.number].module}, self.names)))
-        except Exception as error:  # whatever the user's expression raises is shown, and asked again
+        except Exception as error:  # whatever the user's expression raises is shown, followed by another prompt
             self.say("".join(traceback.format_exception_only(error)).strip())
 
     def show_names(self, _: str = "") -> None:
@@ -209,7 +208,7 @@ class Session:
             self.say(f"{line:5d} {'->' if line == frame.line else '  '} {text}".rstrip())
 
     def move(self, steps: int) -> None:
-        """Look at another frame."""
+        """Move to another frame."""
         if 0 <= self.number + steps < len(self.frames):
             self.number += steps
             self.names = self.frames[self.number].values(self.operands)

@@ -1,8 +1,8 @@
 """Why jit traced again: which part of the key differs from those of stored traces, in words.
 
-A call is compared with the stored trace that has the fewest differences, and of several with the
-latest. A jitted function that is made anew for every call has no traces: the reason then says that
-its code was traced before, unless it is rune's own, such as a sampler, jitted for each shape.
+A call is compared with the stored trace that differs least, or the latest of several. A jitted
+function that is created anew for every call has no traces: the reason then says that its code was
+traced before, unless it is one of rune's own, such as a sampler, jitted for each shape.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static value
 
 
 class Collectors(tuple[list[str], ...]):
-    """The lists of all blocks around that collect reasons."""
+    """The lists of all enclosing blocks that collect reasons."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ _log = logging.getLogger("rune")
 
 @contextmanager
 def explain_cache_misses() -> Iterator[list[str]]:
-    """Inside the block, give the reason for each trace by jit: in the list, and as a warning.
+    """Inside the block, report the reason for each trace by jit: in the list, and as a warning.
 
     Errors: none.
 
@@ -58,7 +58,7 @@ def explain_cache_misses() -> Iterator[list[str]]:
 
 
 def note(function: Callable[..., object], key: Key, known: Collection[Key]) -> None:
-    """Record why a trace is about to be made, if a block around the call collects reasons."""
+    """Record why a trace is about to be made, if an enclosing block collects reasons."""
     code = _code(function)
     if collectors := innermost(Collectors):
         why = "; ".join(_differences(key, known)) if known else _first(function, code)
@@ -66,7 +66,7 @@ def note(function: Callable[..., object], key: Key, known: Collection[Key]) -> N
         _log.warning(message)
         for reasons in collectors:
             reasons.append(message)
-    # Noted in every case, for blocks that collect reasons later.
+    # Recorded in any case, for blocks that collect reasons later.
     if code is not None:
         _traced.add(code)
 
@@ -87,7 +87,7 @@ def _first(function: Callable[..., object], code: CodeType | None) -> str:
 
 
 def _differences(key: Key, known: Collection[Key]) -> list[str]:
-    # The trace is not found although its key is: it was made for other handlers or axes.
+    # The key exists, but the trace does not fit: it was made for other handlers or axes.
     if key in known:
         return ["the handlers of effects around the call differ"]
     return min((list(_between(old, key)) for old in reversed([*known])), key=len)

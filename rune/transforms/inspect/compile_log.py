@@ -1,4 +1,4 @@
-"""What `log_compiles` tells the logger "rune": each trace, and each compilation."""
+"""Messages of `log_compiles` to the logger "rune": each trace, and each compilation."""
 
 from __future__ import annotations
 

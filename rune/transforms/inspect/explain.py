@@ -2,9 +2,9 @@
 
     trace -> program -> simplified -> kernels -> plan -> code -> source
 
-Each stage is text that parses back; with it come the costs (kernels, bytes moved, FLOPs, arena
-bytes, seconds per stage) and the reasons why kernels were not fused. What is given, and how it is
-shown, stands in explanations.py.
+Each stage is text that can be parsed back; with it come the costs (kernels, bytes moved, FLOPs,
+arena bytes, seconds per stage) and the reasons why kernels were not fused. The results and their
+display are in explanations.py.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
 
     The function is traced and compiled, not run. The result is an `Explanation`; for a function
     that moves values between devices a `SpanningExplanation`; and for one on a mesh a
-    `MeshExplanation`, which says how arrays are cut and what the devices send; and how long the
-    parts take, after `rune.measure_devices()`.
+    `MeshExplanation`, which says how arrays are split, what the devices send and, after
+    `rune.measure_devices()`, how long the parts take.
     Errors: TransformError if an argument is not a function.
 
     >>> import rune, rune.numpy as rnp

@@ -51,7 +51,7 @@ def view(
     times: Sequence[StepTime],
     sections: Iterable[tuple[str, str]],
 ) -> str:
-    """The complete view; `sections` are titles and texts, which are folded."""
+    """The complete view; `sections` are titles and folded texts."""
     parts = [
         f"<h4>{html.escape(title)}</h4>",
         _figures(lowered.costs(), seconds),
@@ -125,7 +125,7 @@ def _table(steps: Sequence[StepCost]) -> str:
 
 
 def _step_times(times: Sequence[StepTime]) -> str:
-    """Predicted beside measured times, where something was measured."""
+    """Predicted and measured times side by side, where something was measured."""
     if all(t.measured is None for t in times):
         return ""
     (first, *names), *rows = times_rows(times)
@@ -177,7 +177,7 @@ def _fold(title: str, text: str) -> str:
 
 
 def mesh_view(title: str, summary: str, parts: Sequence[tuple[str, float]], sections: Iterable[tuple[str, str]]) -> str:
-    """The view of a call on a mesh: what its time is made of, and texts, which are folded.
+    """The view of a call on a mesh: the parts of its time, and folded texts.
 
     parts: what takes time, with its seconds; none where nothing was measured.
     """

@@ -1,6 +1,6 @@
-"""What explain gives: the stages of a call, on one device, in parts on several, or on a mesh.
+"""Results of explain: the stages of a call, on one device, in parts on several, or on a mesh.
 
-In a notebook the stages are laid out by `explain_view.py`, and graphs of them are drawn.
+In a notebook `explain_view.py` lays out the stages, and graphs of them are drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rune.transforms.placement.predict import UNMEASURED, Prediction, predicted
 from rune.transforms.sharding.exchanges import Exchange, exchanges
 
 TIMES = "times"  # predicted and measured
-RUNNERS_UP = "runners-up"  # not a stage: what other schedules are predicted to take
+RUNNERS_UP = "runners-up"  # not a stage: the predicted times of other schedules
 _WIDTH = 78
 
 
@@ -52,11 +52,11 @@ class Explanation:
         return self.lowered.text(stage)
 
     def times(self) -> tuple[StepTime, ...]:
-        """What each step takes: predicted, and measured where a profile has seen it run."""
+        """The time of each step: predicted, and measured where a profile has seen it run."""
         return step_times(self.lowered, self.device, self.profile)
 
     def measured(self, profile: Profile) -> Explanation:
-        """The same, with what a profile has measured beside what is predicted.
+        """The same, with a profile's measured times next to the predicted ones.
 
         >>> import rune, rune.numpy as rnp
         >>> f, x = rune.jit(lambda x: rnp.sum(rnp.sin(x))), rnp.ones(1000)
@@ -68,9 +68,9 @@ class Explanation:
         return replace(self, profile=profile)
 
     def runners_up(self) -> tuple[Comparison, ...]:
-        """The schedule of each kernel beside the best other one, by predicted times.
+        """The schedule of each kernel next to the best alternative, by predicted times.
 
-        Takes a second for each kernel of a GPU.
+        Takes about a second for each GPU kernel.
         """
         lowered = self.lowered
         kernels = lowered.kernels.kernels

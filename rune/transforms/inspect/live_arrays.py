@@ -33,9 +33,9 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 @dataclass(frozen=True, slots=True)
 class LiveArray:
-    """An array that is alive: its type as text, bytes, device, and the user's line that made it.
+    """A live array: its type as text, bytes, device, and the user's line that created it.
 
-    line: empty for what was made while no profile was gathering
+    line: empty for arrays created while no profile was being recorded
     """
 
     text: str
@@ -45,13 +45,13 @@ class LiveArray:
 
 
 class LiveArrays(tuple[LiveArray, ...]):
-    """Arrays that are alive, the largest first; it prints as a table."""
+    """Live arrays, the largest first; prints as a table."""
 
     __slots__ = ()
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all."""
+        """The total bytes."""
         return sum(a.nbytes for a in self)
 
     def _head(self) -> str:
@@ -77,8 +77,8 @@ def live_arrays_with_lines(platform: str | None = None) -> LiveArrays:
     """The arrays that hold memory, the largest first, as a table with the lines that made them.
 
     platform: only those of one backend, "cpu"
-    Lines are known of what is made while a `rune.debug.profile()` is gathering, or the process with
-    RUNE_PROFILE=1; `rune.live_arrays()` gives the arrays themselves.
+    Lines are known for arrays created while a `rune.debug.profile()` is recording, or in a process
+    with RUNE_PROFILE=1; `rune.live_arrays()` gives the arrays themselves.
     Cost:   a walk over all objects that Python's collector knows.
     Errors: none.
 

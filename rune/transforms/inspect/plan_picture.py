@@ -1,8 +1,8 @@
 """A picture of a memory plan: steps from left to right, bytes of the arena from top to bottom.
 
 A step is a dotted line with its name. A value is a bar from the step that writes it to the last one
-that reads it, as high as its bytes. So bars never overlap, and if a kernel works in place, one bar
-begins where the other ends. Symbolic sizes are drawn at typical values.
+that reads it, as high as its bytes. So bars never overlap, and where a kernel works in place, one
+bar begins where another ends. Symbolic sizes are drawn at typical values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEFT, TOP, WIDTH, HEIGHT, LINE = 76, 8, 720, 190, 13
 NARROWEST, WIDEST = 17, 110  # columns
 PADDING = 5  # of a label in its bar
 NAME = 24  # letters of a step's name that are shown
-KERNEL, ROUTINE = "#4292c6", "#e6912c"  # by what the value was written
+KERNEL, ROUTINE = "#4292c6", "#e6912c"  # by what wrote the value
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def bars(plan: Plan) -> list[Bar]:
 
 
 def _within(plan: Plan) -> Iterator[Bar]:
-    """The memory in which the steps of loops and branches work."""
+    """The memory used by the steps of loops and branches."""
     for number, step in enumerate(plan.steps):
         size = max((estimate(p.arena_bytes) for p in inner_plans(step)), default=0)
         if isinstance(step, Loop | Branch) and size:

@@ -1,4 +1,4 @@
-"""What an eager operation on the CPU tells the profile in force."""
+"""How an eager CPU operation reports to the current profile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rune.scopes import scope
 
 
 def tell(name: str, operands: Sequence[Value], results: Sequence[Array], begin: Moment) -> None:
-    """An operation that began then has ended; its results are told with the user's line."""
+    """Report an operation that began at that time and has ended, with the user's line."""
     profile = profiling.current()
     if profile is None:  # `rune.configure(profile=True)` without a block that gathers
         return

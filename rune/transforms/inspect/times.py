@@ -1,4 +1,4 @@
-"""How long the steps of a program take: what is predicted beside what a profile has measured."""
+"""How long the steps of a program take: predicted, and measured by a profile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StepTime:
     measured: float | None
 
     def row(self) -> tuple[str, ...]:
-        """Name, both times, and how many times as long it took as predicted."""
+        """Name, both times, and the ratio of measured to predicted time."""
         times = ("" if t is None else time_text(t) for t in (self.predicted, self.measured))
         ratio = self.measured / self.predicted if self.measured is not None and self.predicted else None
         return self.name, *times, "" if ratio is None else f"{ratio:.2f}"
@@ -40,7 +40,7 @@ def step_times(lowered: Lowered, device: str, profile: Profile | None) -> tuple[
 
 
 def _of_plan(name: str, device: str, steps: Sequence[str], profile: Profile | None) -> PlanProfile | None:
-    """What was measured of the plan: the last program of its name that has its steps."""
+    """The measurements of the plan: those of the last program with its name and steps."""
     plans = () if profile is None else profile.plans
     alike = [p for p in plans if (p.name, p.device) == (name, device) and _has_steps(p.steps, steps)]
     return alike[-1] if alike else None

@@ -2,7 +2,7 @@
 
 curves.py    seconds for an amount of work      records.py     what devices can do, measured
 measure.py   measuring it                       storage.py     on disk, once for each machine
-predict.py   the time of a program on a mesh    plans.py       the mesh and specs it runs best on
+predict.py   the time of a program on a mesh    plans.py       the mesh and specs that are fastest
 search.py    the meshes and specs that are tried
-kernel_records.py  what is known of a device, for the cost of kernels
+kernel_records.py  device properties for the cost of kernels
 """

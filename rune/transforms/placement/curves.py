@@ -1,7 +1,7 @@
 """Curves: how many seconds an amount of work takes, as measured at a few amounts.
 
-Between two measurements a curve is straight, beyond the last it goes on at that one's rate. It
-never falls, so that more work is never predicted to take less time.
+Between two measurements a curve is linear; beyond the last one it continues at its rate. It never
+falls, so that more work is never predicted to take less time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Curve:
     points: tuple[tuple[float, float], ...]
 
     def seconds(self, amount: float) -> float:
-        """The time of so much. Units: s."""
+        """The time of an amount. Units: s."""
         amounts = [known for known, _ in self.points]
         right = bisect_left(amounts, amount)
         if right == 0:
@@ -31,7 +31,7 @@ class Curve:
 
     @property
     def latency(self) -> float:
-        """The time of the least amount, which is that of any smaller one. Units: s."""
+        """The time of the least amount, also used for smaller ones. Units: s."""
         return self.points[0][1]
 
     @property
@@ -41,7 +41,7 @@ class Curve:
         return amount / seconds
 
     def scaled(self, factor: Callable[[float], float]) -> Curve:
-        """The curve with each amount taking so many times as long, by the amount."""
+        """The curve with each amount taking longer by a factor that depends on the amount."""
         return curve((amount, factor(amount) * seconds) for amount, seconds in self.points)
 
     def clamped(self, amount: float) -> float:
@@ -49,7 +49,7 @@ class Curve:
         return min(max(amount, self.points[0][0]), self.points[-1][0])
 
     def delayed(self, seconds: float) -> Curve:
-        """The curve with so much more time for every amount."""
+        """The curve with a constant time added to every amount."""
         return Curve(tuple((amount, before + seconds) for amount, before in self.points))
 
 

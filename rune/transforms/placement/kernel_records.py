@@ -1,8 +1,8 @@
-"""From what was measured of a device to the record by which kernels are judged on it.
+"""From the measurements of a device to the record by which kernels are judged on it.
 
-What `measure_devices` finds out replaces the table's numbers: memory and caches by the streams, of
-the size that lies there; arithmetic by products; a launch by one step more in a program. Latencies,
-registers and the like, which it does not measure, stay those of the table.
+Results of `measure_devices` replace the table's numbers: memory and caches from streams of the size
+that fits there; arithmetic from products; a launch from one additional step in a program.
+Latencies, registers and the like, which it does not measure, come from the table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def kernel_record(speed: Speed, target: Target) -> DeviceRecord:
     memory = speed.streams.rate
     # Of the first level a kernel feels its requests, not a rate.
     rates = [*(c.rate if c is table.caches[0] else _served(speed, table, c) for c in table.caches), memory]
-    # Noise may have a cache slower than what is behind it.
+    # Noise may make a cache look slower than the level behind it.
     for place, (near, far) in reversed(list(enumerate(pairwise(rates)))):
         rates[place] = max(near, far)
     floats = {d: reached * rate for d, rate in table.operations.items() if d in dtypes.FLOATING}

@@ -1,6 +1,6 @@
 """measure_devices: what devices can do, measured by programs that rune runs on them.
 
-Everything is the median of several calls, and what a call costs by itself is taken away from it.
+Everything is the median of several calls, and the overhead of a call is subtracted.
 Devices compute alone first, and then the first two, four, ... and all of them at the same time:
 they may share cores or memory.
 """
@@ -32,8 +32,8 @@ from rune.transforms.sharding.shard_map import shard_map
 
 Step = Callable[[Value], Value]  # keeps shape and dtype, so that it can follow itself
 
-SAMPLES, SAMPLE_S = 7, 0.015  # of each program: at least so many calls, and for so long
-LONG_S = 0.05  # amounts above one that takes so long are not tried
+SAMPLES, SAMPLE_S = 7, 0.015  # of each program: at least this many calls, and for at least this long
+LONG_S = 0.05  # once an amount takes this long, larger ones are not tried
 CHAIN = 5  # steps of the longer programs
 PRODUCTS = (32, 128, 512, 1024)  # rows of square matrices
 # Caches end between two amounts, so these are close to each other.
@@ -48,15 +48,15 @@ BYTES = dtypes.f32.itemsize
 
 
 def measure_devices(devices: Sequence[str | Device] | None = None, *, again: bool = False) -> Measurements:
-    """What devices can do, alone, together and for each other: measured once, and kept on disk.
+    """What devices can do, alone, together and between each other: measured once, stored on disk.
 
     `rune.explain` predicts the time of programs on a mesh from it, and `rune.plan_sharding`
-    chooses meshes. It takes some seconds for two devices, and more the more links there are. Other
-    work on the machine shows in the figures. They are kept where compiled kernels are, for these
-    devices with these drivers.
+    chooses meshes. It takes a few seconds for two devices, and more with more links. Other work on
+    the machine affects the figures. They are stored with compiled kernels, for these devices with
+    these drivers.
 
     devices: which; None for those of the default device's kind
-    again:   whether to measure what is known already
+    again:   whether to repeat known measurements
     Units:   seconds, bytes and operations per second; a multiply-add is two operations.
     Errors:  DeviceError for a device that is not there, ArgumentError for none or one given twice.
 
@@ -131,7 +131,7 @@ def _speed(device: Device) -> Speed:
 
 
 def _prefix_sums(x: Value) -> Array:
-    return ops.cumsum(x, axis=0, reverse=False)  # which is never one kernel with the next
+    return ops.cumsum(x, axis=0, reverse=False)  # which is never fused with the next
 
 
 def _increment(x: Value) -> Array:
@@ -159,9 +159,9 @@ def _link(first: Device, second: Device) -> Link:
 
 
 def _group(machines: Sequence[Device], speeds: Sequence[Speed]) -> Group:
-    """What they do at the same time, beside what each of them does alone."""
+    """What they do at the same time, compared with what each of them does alone."""
     call, by_bytes = _collectives(machines, lambda x: ops.psum(x, axis_name="i"), MESSAGES)
-    share = 2 * (len(machines) - 1) / len(machines)  # that is sent of what a psum puts in
+    share = 2 * (len(machines) - 1) / len(machines)  # the share of a psum's input that is sent
     sums = Curve(tuple((share * amount, seconds) for amount, seconds in by_bytes.points))
     _, moves = _collectives(machines, _ring(len(machines)), MESSAGES)
     rows = PRODUCTS[-2]
@@ -175,13 +175,13 @@ def _group(machines: Sequence[Device], speeds: Sequence[Speed]) -> Group:
 
 
 def _ring(devices: int) -> Step:
-    """Each device sends what it has to the next."""
+    """Each device sends its block to the next."""
     pairs = tuple((n, (n + 1) % devices) for n in range(devices))
     return lambda x: ops.ppermute(x, axis_name="i", permutation=pairs)
 
 
 def _collectives(machines: Sequence[Device], step: Step, sizes: Sequence[int]) -> tuple[float, Curve]:
-    """What a call costs in which devices meet, and what each meeting does, by its bytes."""
+    """The cost of a call in which devices meet, and that of each meeting, by its bytes."""
 
     def together(elements: int, times: int) -> float:
         return _seconds(*_on_all(machines, partial(_chained, step, times), np.zeros(elements, np.float32)))
@@ -225,7 +225,7 @@ def _chained(step: Step, times: int, x: Value) -> Value:
 
 
 def _per_step(seconds: Callable[[int], float]) -> float:
-    """What one step more costs, from a program of one step and a longer one."""
+    """The cost of one more step, from a program of one step and a longer one."""
     return (seconds(CHAIN) - seconds(1)) / (CHAIN - 1)
 
 

@@ -35,7 +35,7 @@ UNEVEN = 1.25  # devices that differ by more are said to
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A mesh that was tried, how inputs are cut on it, and its time."""
+    """A mesh that was tried, how inputs are split on it, and its time."""
 
     mesh: Mesh
     cuts: str
@@ -67,7 +67,7 @@ class ShardingPlan:
 
     @property
     def prediction(self) -> Prediction:
-        """The time of a call, and what it is made of."""
+        """The time of a call, and its parts."""
         return self.options[0].prediction
 
     @property
@@ -95,15 +95,16 @@ def plan_sharding(
 ) -> ShardingPlan:
     """The mesh and the specs with which a function is predicted to be fastest, and why.
 
-    One device, a batch cut over several (data parallel), weights cut (tensor parallel) and both are
-    partitioned as `jit` would, and predicted from what `rune.measure_devices` measured. Where
-    devices differ in speed the fastest are taken, as blocks are even, and the reason says so.
-    `jit(function, in_shardings=plan.in_shardings)` runs the plan.
+    One device, the batch split over several (data parallel), the weights split (tensor parallel)
+    and both are partitioned as `jit` would, and predicted from the measurements of
+    `rune.measure_devices`. Where devices differ in speed the fastest are taken, since blocks have
+    equal size, and the reason says so. `jit(function, in_shardings=plan.in_shardings)` runs the
+    plan.
 
     avals:   the positional arguments: arrays, numbers, or ShapeDtypeStructs
     devices: which may be used; None for those of the default device's kind
-    Errors:  DeviceError before the devices were measured; ArgumentError for symbolic sizes, and
-             for a function that speaks of a mesh already.
+    Errors:  DeviceError if the devices have not been measured; ArgumentError for symbolic sizes,
+             and for a function that already mentions a mesh.
 
     >>> import rune, rune.numpy as rnp
     >>> _ = rune.measure_devices(["cpu:0"])
@@ -117,7 +118,7 @@ def plan_sharding(
     if record is None:
         raise DeviceError(
             f"plan_sharding: cannot predict times on {', '.join(d.name for d in machines)} (never measured)",
-            hint="rune.measure_devices() takes some seconds, once for a machine",
+            hint="rune.measure_devices() takes a few seconds, once per machine",
         )
     program, inputs = _traced(function, avals)
     alone = _alone(program, machines, record)
@@ -192,7 +193,7 @@ def _reasons(ranking: Sequence[Option], alone: Mapping[Device, float], record: M
         gain = single.prediction.seconds / best.prediction.seconds
         yield f"{_kind(best)} is {gain:.2f} times as fast as one device, and bound by {best.prediction.bound}"
     least, most = min(alone.values()), max(alone.values())
-    # What is less than a call of several devices is noise.
+    # Anything below the cost of a call on several devices is noise.
     if most > UNEVEN * least and most - least > record.groups[0].call_seconds:
         yield _uneven(best, alone)
 
@@ -205,7 +206,7 @@ def _why_one(ranking: Sequence[Option]) -> Iterator[str]:
     shared = second.exchange_seconds + second.call_seconds
     yield (
         f"one device: {_kind(ranking[1])} would take {time_text(second.seconds)}, "
-        f"{time_text(shared)} of it to meet and to send"
+        f"{time_text(shared)} of it to synchronise and send"
     )
 
 
@@ -215,7 +216,7 @@ def _kind(option: Option) -> str:
 
 
 def _uneven(best: Option, alone: Mapping[Device, float]) -> str:
-    """Which devices are taken of those that differ, and what share each should have."""
+    """Which of the differing devices are taken, and what share each should have."""
     total = sum(1 / seconds for seconds in alone.values())
     shares = ", ".join(f"{d.name} {1 / seconds / total:.0%}" for d, seconds in alone.items())
     names = ", ".join(d.name for d in best.mesh.in_order)

@@ -28,17 +28,17 @@ from rune.sharding import Mesh
 from rune.transforms.placement.records import Group, Link, Measurements, Speed
 from rune.transforms.sharding.exchanges import Exchange
 
-UNMEASURED = "no times: rune.measure_devices() measures what devices can do, in some seconds, and keeps it"
+UNMEASURED = "no times: rune.measure_devices() measures what devices can do, in a few seconds, and stores it"
 SUMS = frozenset({"psum", "pmax", "pmin", "psum_scatter"})
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """What one device computes, by what bounds each step. Units: s.
+    """The time of one device's computation, by what bounds each step. Units: s.
 
     products:   steps bounded by matrix products
     arithmetic: by other scalar operations
-    memory:     by bytes that are read and written
+    memory:     by bytes read and written
     steps:      starting them
     """
 
@@ -56,7 +56,7 @@ class Computation:
         return Computation(*(a + b for a, b in zip(_parts(self), _parts(other), strict=True)))
 
     def times(self, count: float) -> Computation:
-        """The same, so many times."""
+        """The same, repeated."""
         return Computation(*(count * part for part in _parts(self)))
 
 
@@ -103,7 +103,7 @@ class Prediction:
         return max(self.parts(), key=lambda part: part[1])[0]
 
     def parts(self) -> Iterator[tuple[str, float]]:
-        """What the time is made of, each with its seconds."""
+        """The parts of the time, each with its seconds."""
         computation = self.devices[self.slowest]
         yield "the call itself", self.call_seconds
         yield f"matrix products on {self.slowest}", computation.products
@@ -126,7 +126,7 @@ class Prediction:
         yield from (f"{time_text(seconds):>{width + 2}}  {label}" for seconds, label in rows)
 
     def _rows(self) -> Iterator[tuple[float, str]]:
-        """What follows on what, with its seconds."""
+        """The phases in order, each with its seconds."""
         products, arithmetic, memory, steps = map(time_text, _parts(self.devices[self.slowest]))
         name = f"{self.slowest}, the slowest" if len(self.devices) > 1 else self.slowest
         yield self.call_seconds, "the call itself"
@@ -156,10 +156,10 @@ def predicted(
 
 
 def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> float:
-    """How long a collective takes, in all its steps: what it waits, and what it moves or sums.
+    """How long a collective takes, in all its steps: waiting, and moving or summing.
 
-    It waits as a group of its size does; its bytes go as when all devices of the mesh are at it,
-    and as fast as the slowest link between neighbours lets them.
+    It waits like a group of its size; its bytes move as when all devices of the mesh take part, at
+    the speed of the slowest link between neighbours.
     """
     if exchange.devices == 1:
         return 0.0
@@ -205,7 +205,7 @@ def _rate(link: Link) -> float:
 
 
 def computation(lowered: Lowered, speed: Speed) -> Computation:
-    """What one device computes when it runs the plan alone."""
+    """The time of one device that runs the plan alone."""
     return _of_plan(lowered.kernels, lowered.plan, speed)
 
 
@@ -222,13 +222,13 @@ def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Co
         case Branch(branches=branches):
             return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
         case Call(routine=routine) if routine == CALLBACK:
-            return Computation(steps=speed.step_seconds)  # collectives have times of their own
+            return Computation(steps=speed.step_seconds)  # collectives have their own times
         case _:
             return _of_simple_step(kernels, plan, step, speed)
 
 
 def _of_simple_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Computation:
-    """A kernel, a matrix product or a copy: bounded by what takes longest."""
+    """A kernel, a matrix product or a copy: bounded by the slowest resource."""
     cost = step_cost(kernels, plan, step)
     memory = speed.streams.seconds(estimate(cost.bytes_moved))
     if isinstance(step, Launch):
@@ -246,7 +246,7 @@ def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: flo
 
 
 def kernel_work(kernel: Kernel) -> Size:
-    """What all scalar operations of a kernel cost, in additions."""
+    """The cost of all scalar operations of a kernel, in additions."""
     if kernel.code:
         return code_work(kernel.code)
     work: Size = 0

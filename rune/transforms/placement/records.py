@@ -13,10 +13,10 @@ from rune.transforms.placement.curves import Curve
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What one device does while the others rest.
+    """The speed of one device while the others are idle.
 
-    call_seconds:          a call of nothing [s]
-    step_seconds:          one step more in a program [s]
+    call_seconds:          an empty call [s]
+    step_seconds:          one more step in a program [s]
     products:              matrix products, by their operations, a multiply-add as two
     streams:               elementwise kernels, by the bytes that they read and write
     operations_per_second: scalar operations, in units of one addition [1/s]
@@ -33,7 +33,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a device sends to another while that one sends as much: a ppermute, by its bytes."""
+    """The time for two devices to exchange the same amount: a ppermute, by its bytes."""
 
     first: str
     second: str
@@ -44,8 +44,8 @@ class Link:
 class Group:
     """What the first few of the devices do together.
 
-    call_seconds: a call of a program in which they have to meet, but for the meeting [s]
-    products:     how many times as long as alone a matrix product takes, when all compute one
+    call_seconds: a call of a program in which they have to meet, without the meeting [s]
+    products:     how many times longer than alone a matrix product takes, when all compute one
     streams:      an elementwise kernel of each, by the bytes that it reads and writes
     moves:        a ppermute in a ring, by the bytes that each device sends
     sums:         a psum, by the bytes that each would send (Exchange.bytes_sent)
@@ -73,17 +73,17 @@ class Measurements:
         return tuple(s.device for s in self.speeds)
 
     def speed(self, device: str) -> Speed:
-        """What a device does alone. Errors: KeyError for one that was not measured."""
+        """The speed of a device alone. Errors: KeyError for one that was not measured."""
         return {s.device: s for s in self.speeds}[device]
 
     def link(self, first: str, second: str) -> Link:
-        """What two devices send each other. Errors: KeyError as of `speed`."""
+        """The link between two devices. Errors: KeyError as for `speed`."""
         return {frozenset((k.first, k.second)): k for k in self.links}[frozenset((first, second))]
 
     def group(self, devices: int) -> Group:
-        """What so many devices do together: as the smallest measured group that has as many.
+        """What a number of devices do together: that of the smallest measured group with as many.
 
-        Beyond the largest, waits grow as a tree does, with the logarithm of the number.
+        Beyond the largest, waits grow like the depth of a tree, with the logarithm of the number.
         """
         enough = [g for g in self.groups if g.devices >= devices]
         if enough:
@@ -94,13 +94,13 @@ class Measurements:
         return replace(largest, devices=devices, moves=moves, sums=sums)
 
     def call_seconds(self, devices: Sequence[str]) -> float:
-        """What a call costs in which these devices take part."""
+        """The cost of a call in which these devices take part."""
         if len(devices) == 1:
             return self.speed(devices[0]).call_seconds
         return self.group(len(devices)).call_seconds
 
     def speed_among(self, device: str, devices: int) -> Speed:
-        """What a device does while so many compute, itself included: they may share memory."""
+        """The speed of a device while so many devices compute, itself included, sharing memory."""
         alone = self.speed(device)
         if devices == 1:
             return alone

@@ -1,9 +1,9 @@
 """Candidates: the meshes and specs that are tried for a program, and a first guess of their times.
 
-Data parallel: arguments all of whose leaves have leading axes of one size are cut along it. Tensor
-parallel: the other leaves, the largest first, are each cut along the axis with which the program is
-guessed to be fastest, or not at all. A candidate has one of these, or both on a mesh of two axes.
-The guess reads the program of one device, as the partitioner makes it, without lowering it.
+Data parallel: arguments all of whose leaves have leading axes of one size are split along it.
+Tensor parallel: the other leaves, the largest first, are each split along the axis for which the
+program is estimated to be fastest, or not at all. A candidate has one of these, or both on a mesh
+of two axes. The estimate reads one device's program from the partitioner, without lowering it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rune.transforms.sharding.exchanges import Exchange, exchanges
 from rune.transforms.sharding.localize import localized
 
 DATA, MODEL = "data", "model"
-Cuts = Mapping[int, int]  # the number of an input -> which of its axes is cut
+Cuts = Mapping[int, int]  # the number of an input -> which of its axes is split
 MOST_COUNTS = 8  # with more devices, only powers of two of them are tried
 
 
@@ -36,7 +36,7 @@ MOST_COUNTS = 8  # with more devices, only powers of two of them are tried
 class Inputs:
     """The inputs of a program: their types, and the numbers of those that are leaves of arguments.
 
-    paths: where such a leaf stands, by its number
+    paths: the path of each such leaf, by its number
     """
 
     types: tuple[ArrayType, ...]
@@ -51,7 +51,7 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A mesh, and how the inputs are cut on it."""
+    """A mesh, and how the inputs are split on it."""
 
     program: Program
     mesh: Mesh
@@ -92,7 +92,7 @@ class Candidate:
 
 
 def candidates(program: Program, inputs: Inputs, machines: Sequence[Device], record: Measurements) -> list[Candidate]:
-    """What is tried, the best guess first. `machines` are in order of their speed."""
+    """The candidates, the best estimate first. `machines` are in order of speed."""
     return sorted(_all(program, inputs, machines, record), key=lambda c: c.guess(record))
 
 
@@ -122,7 +122,7 @@ def _counts(devices: int) -> list[int]:
 
 
 def _mesh(machines: Sequence[Device], parts: int) -> Mesh:
-    """A mesh of these devices with so many along "data", and the others along "model"."""
+    """A mesh of these devices with a number of them along "data", and the others along "model"."""
     sizes = {DATA: parts, MODEL: len(machines) // parts}
     names = tuple(name for name, size in sizes.items() if size > 1)
     rows = [list(machines[n : n + sizes[MODEL]]) for n in range(0, len(machines), sizes[MODEL])]
@@ -138,7 +138,7 @@ def _divisible(cuts: Cuts, inputs: Inputs, parts: int) -> Cuts:
 
 
 def batch_leaves(inputs: Inputs) -> list[tuple[int, ...]]:
-    """The inputs that may be a batch: of all arguments with one leading size, and of each."""
+    """The inputs that may be a batch: those of all arguments with one leading size, and of each."""
     by_size: dict[object, list[tuple[int, ...]]] = {}
     for argument in inputs.arguments:
         leaves = tuple(n for n in argument if inputs.types[n].ndim)
@@ -156,7 +156,7 @@ def batch_leaves(inputs: Inputs) -> list[tuple[int, ...]]:
 def _tensor_cuts(
     program: Program, inputs: Inputs, batch: Cuts, machines: Sequence[Device], record: Measurements
 ) -> Cuts:
-    """Which axes of the inputs outside of the batch are cut, chosen on two devices."""
+    """Which axes of the inputs outside the batch are split, chosen on two devices."""
     if len(machines) < 2:
         return {}
     best = Candidate(program, Mesh(list(machines[:2]), (MODEL,)), {}, {})
@@ -188,7 +188,7 @@ def _is_named(path: str) -> bool:
 
 
 def guessed_seconds(program: Program, speed: Speed) -> float:
-    """About how long a device takes, as if nothing were fused."""
+    """An estimate of a device's time, as if nothing were fused."""
     return sum(_guessed(equation, speed) for equation in program.equations)
 
 

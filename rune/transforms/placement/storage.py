@@ -1,6 +1,6 @@
-"""Measurements on disk, beside compiled kernels: once for the same devices and drivers.
+"""Measurements on disk, next to compiled kernels: once for the same devices and drivers.
 
-An entry that is damaged, or of another version of rune, is as good as none: it is measured again.
+An entry that is damaged, or from another version of rune, is ignored and measured again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rune.transforms.placement.curves import Curve
 from rune.transforms.placement.records import Group, Link, Measurements, Speed
 
 _lock = locks.lock()
-_known: dict[bytes, Measurements] = {}  # in this process, for where nothing is kept on disk
+_known: dict[bytes, Measurements] = {}  # in this process, in case nothing is stored on disk
 
 
 def store(record: Measurements, machines: Sequence[Device]) -> None:
-    """Keep what was measured of these devices."""
+    """Store the measurements of these devices."""
     key = _key(machines)
     with _lock:
         _known[key] = record
@@ -29,7 +29,7 @@ def store(record: Measurements, machines: Sequence[Device]) -> None:
 
 
 def load(machines: Sequence[Device]) -> Measurements | None:
-    """What was measured of exactly these devices, here or by another process."""
+    """The measurements of exactly these devices, by this process or another."""
     key = _key(machines)
     with _lock:
         record = _known.get(key)
@@ -37,7 +37,7 @@ def load(machines: Sequence[Device]) -> Measurements | None:
 
 
 def covering(machines: Sequence[Device]) -> Measurements | None:
-    """What was measured of these devices, or of all devices of their kinds."""
+    """The measurements of these devices, or of all devices of their kinds."""
     kinds = {d.target.backend for d in machines}
     every = tuple(d for d in devices() if d.target.backend in kinds)
     exact = load(machines)

@@ -1,1 +1,1 @@
-"""Programs: made of functions, remembered as long as they live, and held by equations."""
+"""Programs: made from functions, with memos that live as long, and held by equations."""

@@ -1,7 +1,7 @@
 """Primitives that call one program on their operands: the rules that jit and checkpoint share.
 
-Each rule rewrites the program and binds the primitive again, its other parameters as they were. So
-what is called stays one equation in every order of transformations.
+Each rule rewrites the program and binds the primitive again, with its other parameters unchanged.
+So a call stays one equation under any order of transformations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rune.transforms.programs.size_witnesses import own_size, with_witnesses
 from rune.transforms.programs.variation import axes_of, typed
 
 Params = Mapping[str, Any]
-Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
+Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is itself made from its rules
 
 
 def type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayType, ...]:
@@ -65,7 +65,7 @@ def vary(axes: Sequence[Axes], params: Params) -> Variation:
 
 
 def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:
-    """What the program's symbolic sizes are for arguments of these types."""
+    """The values of the program's symbolic sizes for arguments of these types."""
     return match_sizes(program.input_types, types, f"{program.name}: cannot run") if is_sized(program) else {}
 
 
@@ -77,12 +77,12 @@ def is_sized(program: Program) -> bool:
 
 @per_program
 def is_closed(program: Program) -> bool:
-    """Whether the program's inputs tell all that it needs, as those of most do."""
+    """Whether the program's inputs determine all of its sizes, as most do."""
     return not program.constants and not untold_sizes(program)
 
 
 def closed_call(program: Program, sizes: Sizes, args: Sequence[Value]) -> tuple[Program, list[Value]]:
-    """A program whose operands tell all that it needs, and those operands."""
+    """A program whose operands determine all of its sizes, and those operands."""
     if is_closed(program):
         return program, [*args]
     closed_program, witnesses = with_witnesses(program, sizes)
@@ -91,7 +91,7 @@ def closed_call(program: Program, sizes: Sizes, args: Sequence[Value]) -> tuple[
 
 
 def evaluated(program: Program, args: Sequence[Value]) -> list[Value]:
-    """The results of a program as users may have them: a number that stands in it is an array.
+    """The results of a program, ready for users: a constant number in it becomes an array.
 
     As a NumPy array it would take a canonical dtype where it is used next.
     """
@@ -149,7 +149,7 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
     """batch: call the program of all lanes."""
 
     def batch(batched: Sequence[bool], size: Size, *args: Value, program: Program, **params: object) -> Any:
-        # A symbolic size of its own, so that one rewritten program serves every number of lanes.
+        # A new symbolic size, so that one rewritten program serves every number of lanes.
         rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
         return bind_call(itself(), params, rewritten, {}, args), out_batched
 
@@ -157,13 +157,13 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
 
 
 def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
-    """The equation with a program of the wanted results alone, and the operands that this takes."""
+    """The equation with a program of only the wanted results, and the operands that it takes."""
     smaller, used_inputs = of_results(equation.params["program"], tuple(used_results))
     return narrowed(equation, used_inputs, used_results, program=smaller)
 
 
 @per_program
 def of_results(program: Program, used_outputs: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
-    """The program of the wanted results alone, and which inputs it needs."""
+    """The program of only the wanted results, and which inputs it needs."""
     pruned, used_inputs = needed_inputs(program, used_outputs)
     return with_inputs_picked(pruned, used_inputs), used_inputs

@@ -1,4 +1,4 @@
-"""Programs and open programs on a user's values: JAX's eval_jaxpr and jaxpr_as_fun."""
+"""Closed and open programs applied to users' values: JAX's eval_jaxpr and jaxpr_as_fun."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def eval_jaxpr(
     """The outputs of an open program for these constants and arguments, in the current context.
 
     propagate_source_info: errors name the lines that the program came from, always.
-    Errors: ArgumentError if it is not a program, if the number of constants or arguments is not its
-            own, or if an argument is not an array.
+    Errors: ArgumentError if it is not a program, for the wrong number of constants or arguments, or
+            if an argument is not an array.
 
     >>> import rune, rune.numpy as rnp
     >>> program = rune.make_jaxpr(lambda x: x * rnp.arange(2.0))(3.0)

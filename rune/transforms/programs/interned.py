@@ -1,4 +1,4 @@
-"""Programs that are written alike, line by line, as one: with one set of derivatives and code."""
+"""Programs with identical text share one object, with one set of derivatives and code."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _alive: WeakValueDictionary[tuple[Hashable, ...], Program] = WeakValueDictionary
 
 
 def interned(program: Program) -> Program:
-    """The first program that is alive and is written like this one."""
+    """The first live program with the same text as this one."""
     first = _alive.setdefault(program_key(program), program)
-    # A jitted program holds those within it. In eager code nothing would until the next call.
+    # A jitted program keeps those within it alive. In eager code nothing would until the next call.
     return first if is_kept() else held(first)
 
 

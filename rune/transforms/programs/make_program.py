@@ -1,4 +1,4 @@
-"""Programs to inspect or to evaluate, from a function or from text."""
+"""Programs to inspect or evaluate, from a function or from text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_program(
     reference stands for its value, an input, and if it is written, its last value is an output.
 
     static_argnums: positional arguments that are Python values, by number from either end.
-    axis_env:       names and sizes of axes that collectives in `function` may speak of.
+    axis_env:       names and sizes of axes that collectives in `function` may mention.
     return_shape:   give (program, tree of the results as ShapeDtypeStructs).
     Errors: ArgumentError if an argument is not an array; TransformError if `function` is not a
             function.
@@ -111,7 +111,7 @@ def program_maker(
 
 
 class NamedAxes(Interpreter):
-    """Names axes, and leaves all operations to the interpreter around."""
+    """Names axes, and leaves all operations to the enclosing interpreter."""
 
     __slots__ = ("named",)
 
@@ -130,10 +130,10 @@ def parse_program(
     records: Mapping[str, type] = RECORDS,
     functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> Program:
-    """The program whose text this is, made of these primitives.
+    """The program with this text, made of these primitives.
 
-    functions:  the Python functions that the text only names: "<rule of f>". One that is missing
-                prints, but cannot be called: the program runs as long as nothing calls it.
+    functions:  the Python functions that the text only names: "<rule of f>". A missing one can be
+                printed but not called: the program runs as long as nothing calls it.
     `rune.control.parse_program` also knows the primitives of control flow.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 

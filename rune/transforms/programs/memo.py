@@ -1,7 +1,7 @@
 """Memos of rewritten programs, which live as long as the program does (decision 0004).
 
-The result of rewriting a program depends on the program and a hashable key alone, so a second
-`grad(jit(f))` gets the same rewritten programs, and with them their compiled code.
+The result of rewriting a program depends only on the program and a hashable key, so a second
+`grad(jit(f))` gets the same rewritten programs, and their compiled code with them.
 """
 
 from __future__ import annotations

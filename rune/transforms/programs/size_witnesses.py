@@ -4,7 +4,7 @@ The transpose of a sum over f32[n] takes a scalar and returns f32[n]: no input h
 For one compiled program to serve every n, the size comes in as the shape of one more input,
 bool[n,0]. So does a size that a jitted function closes over.
 
-Invariant: every size that a program in an equation mentions can be read off its inputs' shapes.
+Invariant: every size that a program in an equation mentions can be read from its inputs' shapes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _witness(size: Size) -> Value:
 
 
 def own_size(size: Size, *programs: Program) -> Size:
-    """A size from outside as a new size of the programs, under a name that none of them uses.
+    """An outer size as a new size of the programs, under a name that none of them uses.
 
-    Sizes of the programs and sizes around them may have equal names and different values.
-    If the programs have sizes, a number becomes a size too: they serve every number of lanes.
+    Sizes of the programs and outer sizes may have equal names and different values. If the programs
+    have sizes, a number becomes a size too, so that they serve every number of lanes.
     """
     used_names, name = {n for p in programs for n in mentioned_sizes(p)}, "lanes"
     if size == 0 or (isinstance(size, int) and not used_names):

@@ -1,7 +1,7 @@
-"""A program as a straight line of NumPy's functions: what eager evaluation computes.
+"""A program as a straight line of NumPy functions: what eager evaluation computes.
 
-Eager evaluation promotes, indexes and types each operation anew, which takes most of the time of
-small arrays. A line has the same functions on the same operands, and so the same bits.
+Eager evaluation promotes, indexes and types each operation anew, which takes most of the time for
+small arrays. A line calls the same functions on the same operands, and so gives the same bits.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 
 Line: TypeAlias = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 _Function: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
-# What takes a function's operands from all values so far.
+# Takes a function's operands from all values so far.
 _Operands: TypeAlias = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
-_Dtypes: TypeAlias = Sequence[np.dtype] | None  # of several results; None of one
+_Dtypes: TypeAlias = Sequence[np.dtype] | None  # for several results; None for one
 
 
 def straight_line(program: Program) -> Line | None:
@@ -45,7 +45,7 @@ def _run(
     outputs: Sequence[int],
     args: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
-    """Constants, arguments and the steps' results, one after the other; of these the outputs."""
+    """Constants, arguments and results of steps, in that order; they include the outputs."""
     values = [*constants, *args]
     settings = float_errors.ignore()
     try:
@@ -61,7 +61,7 @@ def _run(
 
 
 def _taking(places: Sequence[int]) -> _Operands:
-    """What takes the values at these places."""
+    """A function that takes the values at these places."""
     if len(places) == 1:
         return itemgetter(slice(places[0], places[0] + 1))
     return itemgetter(*places) if places else lambda values: ()
@@ -77,7 +77,7 @@ class _Step(NamedTuple):
 
 
 class LineWriter:
-    """The steps so far, the values there are before the first, and the numbers of variables."""
+    """The steps so far, the values before the first step, and the numbers of variables."""
 
     def __init__(self) -> None:
         self.steps: list[_Step] = []
@@ -94,7 +94,7 @@ class LineWriter:
         return self._slots.setdefault(atom, next(self._numbers))
 
     def add(self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: _Dtypes) -> None:
-        """One more step; of constants it is taken now. dtypes: of several results, None for one."""
+        """Add a step; one on constants is run now. dtypes: for several results, None for one."""
         step = _Step(function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes)
         if self.start.keys() >= {*step.operands}:
             values = [self.start[number] for number in step.operands]
@@ -130,7 +130,7 @@ class LineWriter:
         return partial(_run, steps, [*self.start.values()], [places[number] for number in results])
 
     def _result(self, atom: Atom) -> int:
-        """The number of an output: constants are copied, for they are the next call's, too."""
+        """The number of an output: constants are copied, since the next call needs them, too."""
         number = self.slot(atom)
         if number not in self.start:
             return number
@@ -139,10 +139,10 @@ class LineWriter:
         return copy
 
 
-INLINED = ("custom_jvp", "custom_vjp")  # whose first program eager evaluation runs one by one
+INLINED = ("custom_jvp", "custom_vjp")  # whose first program eager evaluation runs operation by operation
 
 
 def _is_plain(primitive: Primitive) -> bool:
-    """Whether eager evaluation runs what the primitive means in NumPy."""
+    """Whether eager evaluation runs the primitive's NumPy meaning."""
     runs_otherwise = isinstance(primitive, Direct) and primitive.run is not None
     return not runs_otherwise and primitive.family != EXTENSION and primitive.effect is None

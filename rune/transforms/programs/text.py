@@ -1,6 +1,6 @@
-"""The primitives of this room, which hold programs or Python functions, and the records they use.
+"""The primitives of this room, which hold programs or Python functions, and their records.
 
-A Python function in a parameter, like a custom rule, prints as its name in angle brackets.
+A Python function in a parameter, such as a custom rule, prints as its name in angle brackets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The programs of a typed body: for operands that vary so, and without variation, to be run."""
+"""The programs of a typed body: for operands that vary in given ways, and, to be run, without."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rune.transforms.programs.memo import per_program
 
 
 def axes_of(atoms: Sequence[Atom]) -> tuple[Axes, ...]:
-    """Along which axes each varies."""
+    """The axes along which each varies."""
     return tuple(a.type.varying for a in atoms)
 
 
 @per_program
 def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] = ()) -> Program:
-    """The program for inputs that vary so; itself if it is that already.
+    """The program for inputs that vary in these ways; itself if they already do.
 
-    outputs: along which axes the results vary at least; none by default.
+    outputs: axes along which the results must vary; none by default.
     """
     variables = {v: _along(v, axes) for v, axes in zip(program.inputs, inputs, strict=True)}
 
@@ -54,7 +54,7 @@ def _along(variable: Var, axes: Axes) -> Var:
 
 
 def _changed(equation: Equation, operands: tuple[Atom, ...], params: Params, results: Any) -> Equation:
-    """The equation; itself if nothing differs."""
+    """The equation, unchanged if nothing differs."""
     same_params = params is equation.params or all(params[k] is v for k, v in equation.params.items())
     if same_params and all(map(_is, operands, equation.operands)) and all(map(_is, results, equation.results)):
         return equation
@@ -74,7 +74,7 @@ def _raised(atoms: Sequence[Atom], target_axes: Sequence[Axes], equations: list[
 
 
 def loop_of(body: Program, consts: Sequence[Axes], carry: Sequence[Axes], rows: Sequence[Axes] = ()) -> Program:
-    """The body of a loop whose carry varies as much as it starts and as it comes out."""
+    """The body of a loop whose carry varies at least as much as its start and its results."""
     carry, count = tuple(carry), len(carry)
     while True:
         program = typed(body, (*consts, *carry, *rows))
@@ -105,7 +105,7 @@ def _sums_devices(equation: Equation) -> bool:
 
 @per_program
 def untyped(program: Program) -> Program:
-    """The program as devices run it, whose types say nothing of variation."""
+    """The program as devices run it, with types that say nothing about variation."""
     atoms: dict[Var, Atom] = {v: _along(v, NONE) for v in program.inputs}
 
     def resolve(atom: Atom) -> Atom:

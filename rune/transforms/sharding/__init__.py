@@ -1,16 +1,16 @@
-"""Programs on several devices: shard_map, what its equations mean, and how a mesh runs them.
+"""Programs on several devices: shard_map, the meaning of its equations, and how a mesh runs them.
 
 shard_map.py    the transformation             primitive.py   its equations, with their rules
 varying.py      what differs between devices   blocks.py      which block is whose
 localize.py     from a program on sharded arrays to that of each device, by
 letters.py      the axes that operands and results share,
-cuts.py         those of them that are cut,
+cuts.py         those of them that are split,
 loops.py        layouts of carries,             branches.py    layouts of results,
 later_sums.py   sums over steps and devices,    scattered_sums.py    sums of which parts are read,
-agreement.py    what decides which way devices go, and
+agreement.py    decisions on which all devices agree, and
 reshard.py      the collectives from one layout to another
-block.py        what a device has of an array while its program is written
-constraint.py   a value laid out so            laid_out.py    arguments and results laid out so
-assemble.py     arrays made of their blocks
+block.py        a device's part of an array while its program is written
+constraint.py   the layout of a value           laid_out.py    the layout of arguments and results
+assemble.py     arrays made from their blocks
 run.py          a program on all devices       workers.py     a thread for each of them
 """

@@ -1,8 +1,8 @@
 """Agreement: all devices of a mesh take the same steps and the same branches.
 
-What decides is a whole value, which each device computes alike, to the last bit if it is an integer
-or the devices are. Floats of several makers may differ there, and then devices would wait for
-others in vain: so the largest that any of them has decides.
+The deciding value is unsplit, and every device computes the same one, to the last bit if it is an
+integer or the devices are identical. Floats on devices of different kinds may differ, and then
+devices would wait for each other for ever: so the largest value on any of them decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rune.transforms.sharding.blocks import Region
 
 
 def agreed(value: Value, region: Region) -> Value:
-    """A truth value or an integer as all devices of a region see it."""
+    """A truth value or an integer on which all devices of a region agree."""
     if len({(d.target.backend, d.target.description) for d in region.mesh.in_order}) == 1:
         return value
     largest: Value = convert(value, dtype=dtypes.i32)
@@ -27,6 +27,6 @@ def agreed(value: Value, region: Region) -> Value:
 
 
 def is_exact(program: Program) -> bool:
-    """Whether it computes with integers and truth values alone."""
+    """Whether it computes only with integers and truth values."""
     atoms = (a for e in program.equations for a in (*e.operands, *e.results))
     return not any(a.type.dtype in dtypes.INEXACT for a in atoms)

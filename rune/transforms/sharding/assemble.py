@@ -1,6 +1,6 @@
-"""Sharded arrays made of their blocks, under the names of JAX.
+"""Sharded arrays made from their blocks, under JAX's names.
 
-Of a mesh of several processes each gives the blocks of its own devices.
+On a mesh of several processes each process gives the blocks of its own devices.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def make_array_from_callback(
     data_callback: Callable[[tuple[slice, ...]], ArrayLike],
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """An array of blocks from a function, which is asked once for each block of this process.
+    """An array with blocks from a function, which is called once for each block of this process.
 
     data_callback: the slices of a block -> the block
-    dtype:         of the array; None for that of the blocks
+    dtype:         that of the array; None for that of the blocks
     Shapes:        -> `shape`.
     Errors:        ShapeError for a block of another shape.
 
@@ -54,10 +54,10 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: DTypeLike | None = None
 ) -> Array:
-    """The array whose blocks the devices have already; nothing is copied.
+    """The array whose blocks are already on the devices; nothing is copied.
 
     arrays: a block on each device of the sharding that belongs to this process, in any order
-    dtype:  that of the blocks, where somebody wants to be sure of it
+    dtype:  that of the blocks, as a check
     Shapes: each [*block] -> `shape`.
     Errors: ShapeError for a block of another shape, DeviceError for a device without one.
 
@@ -99,7 +99,7 @@ def _require_sharding(sharding: object) -> None:
 
 
 def _require_fit(sharding: Sharding, shape: Sequence[int]) -> None:
-    """Errors: ShapeError for an array that the sharding cannot cut."""
+    """Errors: ShapeError for an array that the sharding cannot split."""
     try:
         sharding.shard_shape(tuple(shape))
     except ShapeError as error:
@@ -108,7 +108,7 @@ def _require_fit(sharding: Sharding, shape: Sequence[int]) -> None:
 
 
 def _array(data: ArrayLike, dtype: DTypeLike | None) -> Array:
-    """The data as an array. One of rune keeps its dtype, of 64 bits too."""
+    """The data as an array. A rune array keeps its dtype, 64 bits too."""
     if dtype is not None:
         return as_array(data, np.dtype(dtype))
     return data if isinstance(data, Array) else as_array(data)
@@ -125,10 +125,10 @@ def make_array_from_process_local_data(
 ) -> Array:
     """An array from the part that this process has for its own devices.
 
-    local_data:   the blocks of this process, side by side; or all of an axis that is cut
-    global_shape: of the whole array; None, for it or for an axis, where the blocks say it
-    Shapes:       local_data [rows, *S] in each of n processes, cut along the first axis,
-                  -> [n rows, *S]; what all processes have whole keeps its size.
+    local_data:   the blocks of this process, side by side; or all of an axis that is split
+    global_shape: that of the whole array; None, for it or for an axis, to derive it from the blocks
+    Shapes:       local_data [rows, *S] in each of n processes, split along the first axis, -> [n
+                  rows, *S]; axes that all processes hold whole keep their size.
     Errors:       ShapeError if an axis of the data is neither whole nor the blocks of this process.
 
     >>> import rune
@@ -149,8 +149,8 @@ def make_array_from_process_local_data(
 class _LocalParts:
     """Which parts of an array the devices of a process have.
 
-    counts:  into how many parts each axis is cut
-    numbers: of the parts of this process, along each axis, in order
+    counts:  into how many parts each axis is split
+    numbers: those of the parts of this process, along each axis, in order
     """
 
     counts: tuple[int, ...]
@@ -171,7 +171,7 @@ class _LocalParts:
         return tuple(self._size(axis, *pair) for axis, pair in enumerate(zip(local, sizes, strict=True)))
 
     def _size(self, axis: int, local: int, declared: int | None) -> int:
-        """The size of an axis, from how much of it this process has."""
+        """The size of an axis, from the part of it that this process has."""
         count, local_blocks = self.counts[axis], len(self.numbers[axis])
         blocks = None if local % local_blocks else local // local_blocks * count
         size = blocks if declared is None else declared

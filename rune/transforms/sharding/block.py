@@ -1,4 +1,4 @@
-"""Block: what one device has of an array, while the program of that device is written."""
+"""Block: one device's part of an array, while the program of that device is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The operation that a block is the result of: parts of operands make a part of it."""
+    """The operation that computed a block: parts of its operands give a part of it."""
 
     primitive: Primitive
     args: Sequence[Value]
@@ -30,17 +30,17 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Where a loop has a block from: what is outside of it is laid out there, once."""
+    """The origin of a block that a loop reads: it is laid out outside the loop, once."""
 
     interpreter: Localize
     block: Block
 
 
 class Block(ValueTracer):
-    """What one device has of an array; the type is the array's.
+    """One device's part of an array; the type is the array's.
 
-    source: what blocks by other layouts are made of, if not of this one
-    copies: the blocks by other layouts that were asked for
+    source: what blocks in other layouts are made from, if not from this one
+    copies: the blocks in other layouts that were asked for
     """
 
     __slots__ = ("array_type", "copies", "layout", "source", "value")

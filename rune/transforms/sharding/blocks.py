@@ -1,4 +1,4 @@
-"""Blocks: what the devices of a mesh hold of an array that a spec cuts."""
+"""Blocks: the parts that the devices of a mesh hold of an array split by a spec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Specs = tuple[PartitionSpec, ...]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where a body runs device by device: a mesh, and those of its axes that are cut by hand.
+    """Where a body runs device by device: a mesh, and those of its axes that are split manually.
 
     is_typed: whether types say along which of these axes the values of the body vary
     """
@@ -26,7 +26,7 @@ class Region:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all axes of the mesh are cut by hand."""
+        """Whether all axes of the mesh are split manually."""
         return set(self.manual) == set(self.mesh.axis_names)
 
     def size(self, names: Sequence[Name]) -> int:
@@ -47,7 +47,7 @@ class Region:
         return block.along(block.varying | self.cut(spec))
 
     def cut(self, spec: PartitionSpec) -> Axes:
-        """The axes along which types say that the blocks of a spec vary."""
+        """The axes along which, by their types, the blocks of a spec vary."""
         return NONE.union(spec.all_names()).intersection(self.manual) if self.is_typed else NONE
 
     def whole(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:

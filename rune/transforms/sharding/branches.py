@@ -1,7 +1,8 @@
 """Branches whose operands and results keep their layouts.
 
-A result is cut as the branches cut theirs; what only some of them cut the others cut too, which
-costs nothing. What a branch needs laid out otherwise is laid out in it, and so only if it runs.
+A result is split as the branches split theirs; where only some of them split it, the others do so
+too, which costs nothing. Operands that a branch needs in another layout are converted inside it,
+and so only if it runs.
 
 Invariant: all devices take the same branch, since its number is a whole value.
 """
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
-    """The results of the branch that a number chooses, when each device runs its part."""
+    """The results of the branch chosen by a number, when each device runs its part."""
     number, *operands = args
     free = [_local(outside, b, operands, None) for b in branches]
     layouts = [functools.reduce(_joined, column) for column in zip(*(results for _, results in free), strict=True)]
@@ -43,16 +44,16 @@ def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Pr
 
 
 def _joined(a: Layout, b: Layout) -> Layout:
-    """The layout of a result of two branches, where these have it by a and b."""
+    """The layout of a result of two branches, which have it in layouts a and b."""
     return cut_less(cut_more(a, b), cut_more(b, a))
 
 
 def _local(
     outside: Localize, program: Program, operands: Sequence[Value], layouts: Sequence[Layout] | None
 ) -> tuple[Staged, list[Layout]]:
-    """A branch without inputs that yields blocks by these layouts, and how they come out.
+    """A branch without inputs that yields blocks in these layouts, and the layouts of its results.
 
-    layouts: None for those by which they come out.
+    layouts: None to keep the layouts that result.
     """
     results: list[Layout] = []
 
@@ -67,5 +68,5 @@ def _local(
 
 
 def _within(inside: Localize, value: Value) -> Value:
-    """An operand, as a branch has it."""
+    """An operand, as a branch sees it."""
     return Block(inside, value.value, value.type, value.layout) if isinstance(value, Block) else value

@@ -1,4 +1,4 @@
-"""sharding_constraint: a value as it is, laid out on the devices of a mesh as a sharding says.
+"""sharding_constraint: an unchanged value, laid out on the devices of a mesh by a sharding.
 
 %1: f32[8] = sharding_constraint %0 {sharding=NamedSharding(Mesh('data': 4), P('data'))}
 """

@@ -1,4 +1,4 @@
-"""Cuts: along which axes the devices cut an operation, and what its parameters are for a block."""
+"""Cuts: along which axes the devices split an operation, and its parameters for a block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 
 
 def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts:
-    """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
+    """The mesh axes that split each letter: those of the operand that is split most, first."""
     cuts: dict[Letter, tuple[Name, ...]] = {}
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
     for operand in order:
@@ -36,7 +36,7 @@ def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts
 
 
 def cuts_for(target: Layout, letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts | None:
-    """The cuts that make the result by a layout; None if operands would have to be exchanged."""
+    """The cuts that give the result in a layout; None if operands would have to be exchanged."""
     cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
     if None in cuts or any(_dividing(n, letters.parts.get(x, 0), region) != n for x, n in cuts.items()):  # type: ignore[arg-type]
         return None
@@ -47,18 +47,18 @@ def cuts_for(target: Layout, letters: Letters, layouts: Sequence[Layout], region
 
 
 def _dividing(names: tuple[Name, ...], length: int, region: Region) -> tuple[Name, ...]:
-    """As many of the mesh axes, from the first, as divide a length."""
+    """As many of the leading mesh axes as divide a length."""
     counts = range(len(names), 0, -1)
     return next((names[:n] for n in counts if length % region.size(names[:n]) == 0), ())
 
 
-# Parameters that repeat sizes of the result, which are those of a block where a device has one.
+# Parameters that repeat sizes of the result; on a device they are those of its block.
 _SIZES = {broadcast: "shape", reshape: "shape", iota: "shape", dynamic_slice: "sizes"}
 
 
 def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
     """The parameters for a result of this type."""
-    # An axis that is cut is one of which a slice or a window takes everything.
+    # An axis can be split only if a slice or a window takes all of it.
     if primitive in _SIZES:
         return {**params, _SIZES[primitive]: block.shape}
     if primitive is slice_:
@@ -70,14 +70,14 @@ def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Par
 
 
 def _limit(start: int, stride: int, size: Size) -> Size:
-    """Where a slice of this size ends. Of a symbolic one it is not known whether it is empty."""
+    """Where a slice of this size ends. Whether a symbolic one is empty is not known."""
     if stride == 1:
         return start + size
     return start + stride * (size - 1) + 1 if size else start
 
 
 def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:
-    """The sizes of windows of which axes that they span whole may be cut."""
+    """The sizes of windows; axes that they span completely may be split."""
     window = dims.window_axes(len(sizes))
     axes = dims.offset if primitive is gather else window
     lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}

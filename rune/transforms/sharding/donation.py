@@ -1,8 +1,8 @@
-"""Donation on a mesh: whose blocks the results of a call may be written to.
+"""Donation on a mesh: the blocks to which the results of a call may be written.
 
-An array lends the blocks of all its devices, or none. Replicas in the host's memory may be one
-block, and a block may be a view of the array that was laid out; neither is lent, as somebody else
-reads it. What a call computed has blocks of its own, so a loop of steps lends from the second on.
+An array lends the blocks of all its devices, or none. Replicas in host memory may share one block,
+and a block may be a view of the array that was laid out; neither is lent, since others read it.
+Results of a call have their own blocks, so a loop of steps lends from the second step on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rune.sharding.memory import Blocks, Spread
 
 
 def lendable(args: Sequence[Value], donated: Sequence[int]) -> tuple[int, ...]:
-    """Those of the donated arguments that are given once, and whose blocks nobody else reads."""
+    """The donated arguments that are given once, and whose blocks nobody else reads."""
     uses = Counter(map(id, args))
     return tuple(n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n]))
 

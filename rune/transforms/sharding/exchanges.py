@@ -21,10 +21,10 @@ from rune.transforms.programs.memo import per_program
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective of one device, or several that travel as one message.
+    """A collective of one device, or several sent as one message.
 
-    blocks: the types of what it puts in
-    steps:  how often it does so; None in a loop that tells only when it runs
+    blocks: the types of its inputs
+    steps:  how often it runs; None in a loop whose length is known only at run time
     frame:  the user's line
     """
 
@@ -71,8 +71,8 @@ def _bytes(type: ArrayType) -> Size:
 
 @per_program
 def exchanges(program: Program, mesh: Mesh) -> tuple[Exchange, ...]:
-    """What a device sends when it runs the program, in loops and branches too; of branches all."""
-    # Whoever computes an operation, it sends nothing.
+    """What a device sends when it runs the program, including loops and all branches."""
+    # A computation sends nothing, wherever it runs.
     return tuple(_exchanges(merge_all(decompose(live(program), frozenset({LIBRARY}))), mesh))
 
 

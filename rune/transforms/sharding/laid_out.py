@@ -1,4 +1,4 @@
-"""Functions whose arguments and results are laid out as shardings say: in_shardings of jit."""
+"""Functions whose arguments and results are laid out by shardings: in_shardings of jit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 def laid_out(
     function: Callable[..., R], in_shardings: object, out_shardings: object, marked: Marked
 ) -> Callable[..., R]:
-    """The function, with positional arguments and results on the devices that these name.
+    """The function, with positional arguments and results laid out by these shardings.
 
     in_shardings:  a tree prefix of the positional arguments that are not static; None leaves an
                    argument where it is

@@ -1,10 +1,10 @@
-"""Later sums: what a loop adds up over its steps is summed over the devices once, behind it.
+"""Later sums: a total over the steps of a loop is summed over the devices once, after the loop.
 
 Before   a step:  sum' = sum + transpose(psum(x))          the gradient of a weight that all have
 After    a step:  sum' = sum + transpose(x);  after the loop  sum = start + psum(last sum)
 
 So each device adds up its part, from zeros; the start counts once. This is done for a carry that
-nothing else reads, and to which only sums over the devices are added.
+nothing else reads, and to which only sums over devices are added.
 
 Invariant: the same sums, in another order.
 Cost:      linear in the number of equations.
@@ -27,13 +27,13 @@ from rune.transforms.programs.call_rules import Params
 
 @dataclass(frozen=True, slots=True)
 class LaterSums:
-    """The body of a loop, and for each carry the sums that are taken behind it, in order."""
+    """The body of a loop, and for each carry the sums taken after it, in order."""
 
     body: Program
     sums: tuple[tuple[Params, ...], ...]
 
     def united(self, first: Sequence[Value], last: Sequence[Value]) -> list[Value]:
-        """The carries behind the loop, whose first values these were."""
+        """The carries after the loop, given their first values."""
         totals = []
         for start, total, sums in zip(first, last, self.sums, strict=True):
             for params in sums:
@@ -43,7 +43,7 @@ class LaterSums:
 
 
 def later_sums(body: Program, carries: Sequence[Var], is_free: Sequence[bool]) -> LaterSums:
-    """The body without sums over devices of what it adds to carries, its first results.
+    """The body without the sums over devices in what it adds to carries, its first results.
 
     is_free: which carries the condition of the loop does not read.
     """
@@ -68,7 +68,7 @@ class _Summand:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Finds sums in a body, and writes what is added up instead behind its equations."""
+    """Finds sums in a body, and appends equations for what is added up instead."""
 
     makers: Mapping[Atom, Equation]
     readers: Counter[Atom]
@@ -81,7 +81,7 @@ class _Writer:
         return _Writer({v: e for e in body.equations for v in e.results}, Counter([*atoms, *body.outputs]), [])
 
     def summands(self, carry: Var, outcome: Atom) -> list[_Summand] | None:
-        """What is added to a carry; None if anything but sums over the same devices is."""
+        """What is added to a carry; None unless it is only sums over the same devices."""
         summands, pending, occurrences = [], [outcome], 0
         while pending:
             atom = pending.pop()

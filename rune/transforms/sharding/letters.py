@@ -1,10 +1,10 @@
-"""Letters: which axes of an operation's operands and result are one, as in `ij,jk->ik`.
+"""Letters: which axes of an operation's operands and result correspond, as in `ij,jk->ik`.
 
-An axis that operands and result share may be cut on all of them, and each device computes its
-part. One that the operation sums over may be cut, too: a sum over the devices follows. All that is
-read off how a primitive becomes kernel code (core/lower.py); of movement, off its index
-expressions: `transpose` takes index 0 of the result as index 1 of the operand. So is what gathers
-and scatters do with axes that indices do not decide on.
+An axis that operands and result share may be split on all of them, and each device computes its
+part. An axis that the operation sums over may be split too, followed by a sum over the devices. All
+this is derived from how a primitive becomes kernel code (core/lower.py), and for movement from its
+index expressions: `transpose` takes index 0 of the result as index 1 of the operand. The same goes
+for gathers and scatters along axes that indices do not affect.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from rune.ops.contraction import Numbers
 from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 
-Letter = int | None  # None: an axis that has to be whole
-# What the devices do with their parts of a reduction.
+Letter = int | None  # None: an axis that must not be split
+# How the devices combine their parts of a reduction.
 UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 
 
@@ -45,7 +45,7 @@ UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 class Letters:
     """A letter for each axis of the operands and of the results.
 
-    united: the letters that the operation reduces over, and what unites the devices' parts
+    united: the letters that the operation reduces over, and how the devices' parts are combined
     parts:  of letters that stand for the outer part of an axis, how long that is
     """
 
@@ -56,7 +56,7 @@ class Letters:
 
 
 def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """The letters of an operation; None if every axis has to be whole."""
+    """The letters of an operation; None if no axis may be split."""
     lower = primitive.lower
     match lower:
         case Scalar() | Convert() | Bitcast() | Parts():
@@ -90,7 +90,7 @@ def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, s
 
 
 def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
-    """What no index along an axis decides on is the same for all of them."""
+    """Whatever no index along an axis decides is the same for all of them."""
     indices = [_index(n, size) for n, size in enumerate(result.shape)]
     value = rule(tuple(indices), **params)
     decide = {n for n, x in enumerate(indices) if isinstance(x, Dim) and _mentions(value, _name(x))}
@@ -98,7 +98,7 @@ def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
 
 
 def _elementwise(types: Sequence[ArrayType]) -> Letters:
-    """Rank-0 operands stand beside those that have the shape of the result."""
+    """Rank-0 operands go with those that have the shape of the result."""
     result = tuple(range(max(t.ndim for t in types)))
     return Letters(tuple(result[: t.ndim] for t in types), (result,))
 
@@ -110,7 +110,7 @@ def _reduction(ndim: int, axes: Sequence[int], united: Collective | None) -> Let
 
 
 def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
-    """The result has the batch axes, then the free ones of the first operand and the second."""
+    """The result has the batch axes, then the free axes of the first and the second operand."""
     (contracted_a, contracted_b), (batch_a, batch_b) = numbers
     a, b = list(range(a_ndim)), list(range(a_ndim, a_ndim + b_ndim))
     for axis_a, axis_b in zip((*contracted_a, *batch_a), (*contracted_b, *batch_b), strict=True):
@@ -189,7 +189,7 @@ Read = tuple[int, tuple[Size, ...]]  # of which operand, and where
 
 
 def _reads(pieces: Sequence[Piece]) -> tuple[list[Read], list[Size]]:
-    """All that is read of operands, integers that decide where included, and the conditions."""
+    """All values read from operands, with integers that decide positions, and the conditions."""
     reads = [(p.operand, p.indices) for p in pieces]
     reads += [(e.operand, e.indices) for p in pieces for e in p.elements]
     return reads, [x for p in pieces for b in p.where for x in (b.index, b.low, b.high)]
@@ -205,7 +205,7 @@ def _shared_axes(
 ) -> dict[int, int] | None:
     """By operands, the axis along which one goes a step where the index goes `unit` further.
 
-    None if something is read in another way, too.
+    None if something is also read in another way.
     """
     if not isinstance(index, Dim) or any(_mentions(x, _name(index)) for x in conditions):
         return None
@@ -229,7 +229,7 @@ def _spans(length: Size, step: int | None, size: Size, unit: int) -> bool:
 
 
 def _step(x: Size, index: Dim, unit: int) -> int | None:
-    """How much x grows for each `unit` that the index grows; None if that is not always as much."""
+    """How much x grows for each `unit` that the index grows; None if that is not constant."""
     name = _name(index)
     if not _mentions(x, name):
         return 0

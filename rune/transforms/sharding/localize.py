@@ -1,11 +1,11 @@
-"""Localize: from a program on arrays that a mesh has cut to the program that each device runs.
+"""Localize: from a program on arrays split over a mesh to the program that each device runs.
 
-Every value is the block that one device has, with the layout of the array that it is a block of.
-Where an equation holds a shard_map, its operands are laid out as it asks and its body runs in
-place. Other operations run on blocks of the axes that operands and results share (letters.py), in
-loops and branches too. Where a block is asked for by another layout, it is computed of parts of the
-operands, or exchanged. What shares no axis the devices gather, and each computes everything, which
-is always right.
+Every value is the block of one device, with the layout of the array that it belongs to. Where an
+equation holds a shard_map, its operands are laid out as requested and its body runs in place. Other
+operations run on blocks along the axes that operands and results share (letters.py), in loops and
+branches too. If a block is needed in another layout, it is computed from parts of the operands, or
+exchanged. Operands that share no axis are gathered, and each device computes everything, which is
+always right.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ORDERED = Effect.ORDERED
 
 
 class Localize(Interpreter):
-    """Binds in its parent, inside the axes of the mesh, what a device does with its blocks."""
+    """Binds in its parent, inside the axes of the mesh, the operations of a device on blocks."""
 
     __slots__ = ("region",)
 
@@ -61,17 +61,17 @@ class Localize(Interpreter):
         return Block(self, value, type, layout_of(spec, type.ndim))
 
     def split(self, value: Value) -> tuple[Value, Layout]:
-        """What the device has of a value, and the value's layout."""
+        """The device's part of a value, and the value's layout."""
         if self.owns(value):
             return value.value, value.layout
         return value, uncut(type_of(value).ndim)
 
     def within(self, parent: Interpreter) -> Localize:
-        """One for a program that an equation of this one holds."""
+        """An interpreter for a program that an equation of this one holds."""
         return Localize(parent, self.region)
 
     def at(self, value: Value, target: Layout) -> Value:
-        """What the device has of a value by another layout."""
+        """The device's part of a value in another layout."""
         if not self.owns(value):
             return resharded(value, self.region.mesh, uncut(type_of(value).ndim), target)
         pending = [(value, target)]
@@ -95,7 +95,7 @@ class Localize(Interpreter):
         return isinstance(value, Block) and value.interpreter is self
 
     def _cuts_back(self, block: Block, target: Layout) -> Cuts | None:
-        """The cuts by which a block by another layout is computed; None where it is not."""
+        """The cuts with which a block in another layout is computed; None if it is not."""
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
@@ -109,7 +109,7 @@ class Localize(Interpreter):
                 assert interpreter.parent is not None
                 with use(interpreter.parent):
                     return interpreter.at(outside, target)
-        # What was gathered once need not be gathered again.
+        # A value gathered once need not be gathered again.
         layout = next((at for at in block.copies if cuts_further(target, at)), block.layout)
         return resharded(block.copies[layout], self.region.mesh, layout, target)
 
@@ -118,7 +118,7 @@ class Localize(Interpreter):
         return self.at(value, uncut(type_of(value).ndim))
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
-        """What the device does for its part of the results."""
+        """The device's work for its part of the results."""
         assert self.parent is not None
         each = body_of(primitive, args, params)
         if each is not None:
@@ -161,7 +161,7 @@ class Localize(Interpreter):
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
 
     def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
-        """The results of a body that may speak of the mesh again: of the other axes."""
+        """The results of a body that may mention the mesh again, for the other axes."""
         assert self.parent is not None
         outer_names = tuple(name for name in self.region.manual if name not in region.manual)
         inner = Localize(self.parent, Region(region.mesh, outer_names))
@@ -188,7 +188,7 @@ class Localize(Interpreter):
         return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
 
     def _parts(self, operation: Computed, cuts: Cuts, results: Sequence[tuple[ArrayType, Layout]]) -> list[Value]:
-        """What a device computes of an operation that is cut so."""
+        """A device's part of an operation with these cuts."""
         primitive, letters = operation.primitive, operation.letters
         type, layout = results[0]
         params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
@@ -231,7 +231,7 @@ def localized(
 ) -> tuple[Program, Specs]:
     """What each device runs on its blocks of the inputs, and how the results are cut.
 
-    out_specs: how they have to be cut; None where any way will do.
+    out_specs: how they have to be split; None where any way will do.
     """
     layouts: list[Layout] = []
     types = [region.block(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
@@ -260,7 +260,7 @@ def body_of(primitive: Primitive, args: Sequence[object], params: Params) -> Pro
 
 @per_program
 def meshes_within(program: Program) -> tuple[Mesh, ...]:
-    """The meshes that a program speaks of, or a program within it; each once."""
+    """The meshes that a program, or a program within it, mentions; each once."""
     meshes: dict[Mesh, None] = {}
     for equation in program.equations:
         if body_of(equation.primitive, equation.operands, equation.params) is not None:
@@ -274,7 +274,7 @@ def meshes_within(program: Program) -> tuple[Mesh, ...]:
 
 @per_program
 def input_specs(program: Program, mesh: Mesh) -> Specs:
-    """How the program wants its inputs: as the one shard_map or constraint that reads one says.
+    """How the program wants its inputs: as the only shard_map or constraint that reads one says.
 
     An input that anything else reads is wanted whole on every device.
     """

@@ -2,13 +2,14 @@
 
     %2, %3 = loop %0, %1 {body: %0 of P('a'), carry of P()}   ->   a carry of P('a')
 
-A carry has one layout in all steps. It is found by rounds: the body is written for carries as they
-start, and what it yields says how they may be cut more, until nothing changes; a carry that
-then still comes out otherwise than it went in is cut less. What the loop only reads is laid out
-otherwise outside of it, once, and not in every step. Rows are taken and put by operations like any
-other, so the axis of the steps is one that has to be whole.
+A carry has one layout in all steps.
 
-Invariant: all devices take the same number of steps, since a condition is a whole value.
+It is found in rounds: the body is written for the carries' initial layouts, and its results say how
+they may be split further, until nothing changes; a carry that still leaves in another layout than
+it entered with is then split less. Values that the loop only reads are converted outside it, once,
+and not in every step. Rows are read and written by ordinary operations, so the axis of the steps
+must not be split.
+Invariant: all devices take the same number of steps, since a condition is an unsplit value.
 Cost:      a round writes the body once; there are few, at most twice the mesh axes of a carry.
 """
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 class _State:
     """What a loop carries from step to step, and the arrays that it fills.
 
-    fixed: the axes that other rounds have cut less, which are not cut more again
+    fixed: the axes that other rounds have split less, which are not split further again
     """
 
     types: tuple[ArrayType, ...]
@@ -51,7 +52,7 @@ class _State:
     fixed: tuple[frozenset[int], ...]
 
     def next(self, results: Sequence[Layout]) -> _State:
-        """The state of the next round, where the body has made these of it; itself at rest."""
+        """The state of the next round, given what the body made of it; itself at the fixpoint."""
         grown = tuple(map(cut_more, self.layouts, results, self.fixed))
         if grown != self.layouts:
             return replace(self, layouts=grown)
@@ -87,7 +88,7 @@ def local_loop(
 
 
 def _run(step: Staged, asks: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
-    """The state behind the loop of one device."""
+    """The state after the loop of one device."""
     later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(asks, len(first)))
     body = economical_stage(replace(step, program=later.body))
     start = [zeros_like(f) if sums else f for f, sums in zip(first, later.sums, strict=True)]
@@ -105,7 +106,7 @@ def _are_free(asks: Staged | None, carries: int) -> list[bool]:
 
 def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
     """The condition of the state's blocks, which all devices agree on."""
-    count = len(program.inputs) - 1 - len(shared)  # it knows nothing of the arrays
+    count = len(program.inputs) - 1 - len(shared)  # it does not know the arrays
     staged, _ = _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])
     if is_exact(program):
         return staged
@@ -125,9 +126,9 @@ def _local(
     layouts: Sequence[Layout],
     out_layouts: Sequence[Layout] | None = None,
 ) -> tuple[Staged, list[Layout]]:
-    """A program of (step, consts, values) for blocks of the values, and how its results come out.
+    """A program of (step, consts, values) for blocks of the values, and the layouts of its results.
 
-    out_layouts: of the results that the program yields; None for those of the values.
+    out_layouts: the required layouts of the results; None for those of the values.
     """
     results: list[Layout] = []
 
@@ -144,7 +145,7 @@ def _local(
 
 
 def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
-    """What a loop reads, as its body has it."""
+    """A value that a loop reads, as its body sees it."""
     if not isinstance(value, Block):
         return value
     return Block(inside, value.value, value.type, value.layout, Outside(outside, value))

@@ -1,4 +1,4 @@
-"""Moves of sharded arrays from one layout to another, where no process has all of the array."""
+"""Moving sharded arrays from one layout to another, where no process has all of the array."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _sent(array: Array, source: NamedSharding, place: Place) -> Array:
 
 
 def relaid(array: Array, target: NamedSharding) -> Array:
-    """A sharded array by another sharding of its mesh."""
+    """A sharded array in another sharding of its mesh."""
     source = array.sharding
     assert isinstance(source, NamedSharding)
     program = _program(array.type, source, target)
@@ -47,7 +47,7 @@ def relaid(array: Array, target: NamedSharding) -> Array:
 
 @functools.lru_cache(maxsize=1024)
 def _program(type: ArrayType, source: NamedSharding, target: NamedSharding) -> Program:
-    """What each device does: from its block by one layout to its block by the other."""
+    """The program of each device: from its block in one layout to its block in the other."""
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in source.mesh.shape.items()}
     layouts = layout_of(source.spec, type.ndim), layout_of(target.spec, type.ndim)
 

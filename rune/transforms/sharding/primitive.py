@@ -4,8 +4,8 @@
 
 Each rule rewrites the program of one device and binds shard_map again, so derivatives and batches
 run where the function does. Where the body's types say how values vary, they say which cotangents
-are summed. Without them, an input that is not cut along an axis is a copy on each device there,
-whose cotangent is the sum over them; and a result that is not cut along it counts once, so each
+are summed. Without them, an input that is not split along an axis is a copy on each device there,
+whose cotangent is the sum over them; and a result that is not split along it counts once, so each
 device's copy has a share of its cotangent.
 """
 
@@ -71,7 +71,7 @@ def _equation(
 ) -> tuple[Sequence[Value], Params]:
     """Operands and parameters of such an equation: constants and witnesses lead the operands."""
     if region.is_typed:
-        # A result that is cut is each device's own, even if the body makes the same on all.
+        # A split result is each device's own, even if the body computes the same on all.
         results = tuple(a | region.cut(s) for a, s in zip(axes_of(program.outputs), out_specs, strict=True))
         program = Inside(region).trace(typed, program, axes_of(program.inputs), results)
     closed_program, operands = call_rules.closed_call(program, {}, args)
@@ -99,7 +99,7 @@ def _calls(*args: object, program: Program, region: Region, **_: object) -> tupl
 
 
 def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> list[Array]:
-    # A program that speaks of the mesh again has to be made one that a single device can run.
+    # A program that mentions the mesh again must first become one that a single device can run.
     program = untyped(program)
     local = _localized(program, region, in_specs, out_specs) if meshes_within(program) else program
     if is_watching(config.current()):
@@ -145,7 +145,7 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
     outs = bind(
         region, known_part, known_specs, (*_chosen(out_specs, split.known_outputs), *residual_specs), known_args
     )
-    # A residual is a known argument, or a result of the known part behind its outputs.
+    # A residual is a known argument, or a result of the known part after its outputs.
     known_outs, computed = iter(outs), zip(outs[count:], residual_specs, strict=True)
     residuals = [
         next(computed) if source is None else (known_args[source], known_specs[source])

@@ -1,4 +1,4 @@
-"""Refusals: errors of shardings, said by the operation that was called, of its array.
+"""Refusals: errors of shardings, reported by the operation that was called, about its array.
 
 NamedSharding: cannot cut axis 0 of [6, 5] into 4 equal parts (...)
 jit: cannot cut axis 0 of f32[6,5] at argument[0] into 4 equal parts (...)
@@ -21,7 +21,7 @@ _OF_SHARDING = re.compile(r"NamedSharding: cannot cut (axis \d+ of )?(?:\[[^\]]*
 
 
 def restate(error: RuneError, name: str, call_text: str) -> None:
-    """Say an error of a sharding for an operation, of an array that is shown so; others stay."""
+    """Report an error of a sharding for an operation and an array; other errors are unchanged."""
     match = _OF_SHARDING.match(error.message)
     if match is not None:
         error.restate(f"{name}: cannot cut {match[1] or ''}{call_text} {match[2]}")
@@ -33,7 +33,7 @@ def at(type: object, place: str) -> str:
 
 
 def spread_prefix(name: str, role: str, prefix: object, values: object, leaves: Sequence[type]) -> list:
-    """For each leaf of `values` what a prefix says. `what` is the name of the argument that it is.
+    """For each leaf of `values` the leaf of a prefix. `role` is the name of the prefix argument.
 
     leaves: the classes of leaves; None is a leaf too
     Errors: ArgumentError if the prefix does not fit.
@@ -47,7 +47,7 @@ def spread_prefix(name: str, role: str, prefix: object, values: object, leaves: 
 
 
 def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
-    """Errors: DeviceError for an array that is committed to other devices than a mesh has."""
+    """Errors: DeviceError for an array that is committed to devices outside the mesh."""
     if not place.committed:
         return
     device = place.device or device_named("cpu:0")

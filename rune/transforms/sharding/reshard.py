@@ -1,9 +1,9 @@
-"""Reshard: from the block that a device has of an array to the block by another layout.
+"""Reshard: from a device's block of an array to its block in another layout.
 
-    P('a', None) -> P(None, None)     the devices of 'a' gather their blocks
-    P(None, None) -> P(None, 'a')     each device takes its part of what it has
+P('a', None) -> P(None, None)     the devices of 'a' gather their blocks
+P(None, None) -> P(None, 'a')     each device takes its part
 
-A layout is, for each axis of an array, the mesh axes that cut it, the first outermost.
+A layout is, for each axis of an array, the mesh axes that split it, the first outermost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def spec_of(layout: Layout) -> PartitionSpec:
 
 
 def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layout:
-    """The layout where other cuts axes further, but for the fixed ones: that needs no exchange."""
+    """The layout where other splits axes further, except fixed ones: that needs no exchange."""
     cuts = list(layout)
     for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
         names_used = {name for n, names_there in enumerate(cuts) if n != axis for name in names_there}
@@ -52,17 +52,17 @@ def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layou
 
 
 def cuts_further(layout: Layout, other: Layout) -> bool:
-    """Whether the first is the second cut further or not at all: a device has what it takes."""
+    """Whether the first splits the second further or not at all, so a device has what it needs."""
     return all(names[: len(start)] == start for names, start in zip(layout, other, strict=True))
 
 
 def cut_less(layout: Layout, other: Layout) -> Layout:
-    """The layout as far as both cut alike."""
+    """The common part of both layouts."""
     return tuple(a[: _common(a, b)] for a, b in zip(layout, other, strict=True))
 
 
 def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value:
-    """This device's block by the target's layout. Bound inside the mesh's axes."""
+    """This device's block in the target's layout. Bound inside the mesh's axes."""
     common = [_common(a, b) for a, b in zip(source, target, strict=True)]
     for axis, names in enumerate(source):
         for name in reversed(names[common[axis] :]):
@@ -74,7 +74,7 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
 
 
 def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
-    """How many names both begin with: along these nothing has to move."""
+    """The number of names in their common beginning, along which nothing has to move."""
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
@@ -86,7 +86,7 @@ def gathered(block: Value, axis: int, name: Name, devices: Size) -> Array:
 
 
 def part(block: Value, axis: int, name: Name, devices: Size) -> Array:
-    """What the device's place along a mesh axis says is its part of an axis."""
+    """The device's part of an axis, by its place along a mesh axis."""
     shape = type_of(block).shape
     size = shape[axis] // devices
     zero = np.zeros((), dtypes.i32)

@@ -1,8 +1,8 @@
-"""A program on all devices of a mesh at once: each runs it on blocks of its own.
+"""A program on all devices of a mesh at once: each runs it on its own blocks.
 
-Every device has its executable; those of the processor with one core each run the same code. Where
-the program has collectives, the devices meet at the table of the run (lowering/meetings.py). Of a
-mesh of several processes each runs the devices that are its own.
+Every device has its executable; CPU devices of one core each run the same code. For collectives,
+the devices meet at the table of the run (lowering/meetings.py). On a mesh of several processes each
+process runs its own devices.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from rune.transforms.sharding.donation import lendable
 from rune.transforms.sharding.exchanges import exchanges
 from rune.transforms.sharding.workers import run_each, turns
 
-Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of the results
+Buffers = Sequence[Buffer]  # for one device: its blocks of the operands, or of the results
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeshProgram:
     """What the devices of a mesh run, and where the operands and results are.
 
-    executables: of each device of this process, in the order of the mesh
-    block_types: of the results, on each device
-    in_turn:     whether the caller's thread runs one after another: each is over before a thread
-                 could have begun it, and they have nothing to tell each other
+    executables: for each device of this process, in the order of the mesh
+    block_types: those of the results, on each device
+    in_turn:     whether the caller's thread runs them one after another: each ends before another
+                 thread could have started it, and they do not communicate
     together:    runs them all without Python's threads, where they need no Python
     itinerary:   how they reach the devices of other processes; None if they need not
     """
@@ -69,7 +69,7 @@ class MeshProgram:
         with lending(args, lent):
             results = self._run(blocks, lent, crossing)
             if crossing is not None:
-                crossing.agree()  # where no collective was on the way, the others have to be heard still
+                crossing.agree()  # without a collective, results of the others still have to be awaited
         next(counts.runs)
         return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
 
@@ -85,7 +85,7 @@ class MeshProgram:
         devices = self.mesh.local_devices
         try:
             return run_each(devices, lambda n: table.run(numbers[n], self.executables[n], blocks[n], lent))
-        except CollectiveError as error:  # what others are told, when one has failed
+        except CollectiveError as error:  # what others are told when one has failed
             failure = table.failure or error
             if isinstance(failure, RuneError):
                 failure.locate()
@@ -146,7 +146,7 @@ def _twin(backend: Backend, executable: Executable) -> Executable | None:
 
 
 def _numbers_of_host(args: Sequence[Value]) -> list[object]:
-    """The numbers among the arguments that no device has yet: each process has its own."""
+    """The numbers among the arguments that are on no device yet: each process has its own."""
     arrays = (a.rank0() if type(a) is Array else np.asarray(a) for a in args)
     return [x.item() for x in arrays if x is not None and not x.ndim]
 

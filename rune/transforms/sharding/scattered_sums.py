@@ -1,11 +1,11 @@
-"""Scattered sums: a sum over devices that each take a part of it is sent as parts.
+"""Scattered sums: a sum of which each device takes only a part is sent as parts.
 
 Before   %1 = psum %0 {'d'};  %2 = mesh_part %1 {'d'}        a gradient of a weight that is cut
 After    %2 = psum_scatter %0 {'d'}                          half the bytes, and no other sum
 
-Sums over other axes that stand between are taken of the part.
+Sums over other axes in between are then taken of the part.
 
-Invariant: the same values, of the sums that nothing else reads.
+Invariant: the same values, for sums that nothing else reads.
 Cost:      linear in the number of equations.
 """
 
@@ -25,12 +25,12 @@ from rune.transforms.sharding.reshard import mesh_part
 
 
 def economical(program: Program) -> Program:
-    """The program without what nothing reads, whose sums are scattered where parts are taken."""
+    """The program without unused equations, with sums scattered where parts are taken."""
     return _live(_scattered(_live(program)))
 
 
 def economical_stage(staged: Staged) -> Staged:
-    """The same of a program that a loop or branch holds, and what it has to capture for that."""
+    """The same for a program that a loop or branch holds, and what it has to capture for that."""
     program = economical(staged.program)
     _, used_inputs = needed_inputs(program, [True] * len(program.outputs))
     inputs = zip(program.inputs, staged.captured, used_inputs, strict=False)

@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Options(TypedDict):
-    """The keywords of `shard_map`, which says what they mean."""
+    """The keywords of `shard_map`, which documents them."""
 
     mesh: NotRequired[Mesh | None]
     in_specs: object
@@ -53,18 +53,18 @@ def shard_map(
 ) -> Any:
     """`function`, run by each device of a mesh on its own block of every argument.
 
-    mesh:       the devices, in a grid whose axes collectives speak of (rune.lax.psum and its kin);
-                None for that of the shard_map around this one, or of `set_mesh`
+    mesh:       the devices, in a grid whose axes collectives (rune.lax.psum and the like) name;
+                None for that of the enclosing shard_map, or of `set_mesh`
     in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
-                each axis of an array is cut; along the others every device has the same block
+                each axis of an array is split; along the others every device has the same block
     out_specs:  the same for the results, put together from the blocks of all devices
     check_vma:  whether types say along which axes values differ between devices, as in
-                `f32[4]{data}`. A result that differs where its spec says that devices have the
-                same is an error then, and in the body the gradient of a value that all devices
-                have alike is the sum over them. Without, gradients are each device's own
-    axis_names: the axes of the mesh that the function speaks of, and by which its arguments are
-                cut; () for all but those of a shard_map around this one. Along the others every
-                device computes the same, or another shard_map in the body cuts further.
+                `f32[4]{data}`. A result that differs where its spec says that devices have the same
+                is then an error, and in the body the gradient of a value that all devices share is
+                the sum over them. Without it, gradients are each device's own
+    axis_names: the axes of the mesh that the function names, and along which its arguments are
+                split; () for all except those of an enclosing shard_map. Along the others every
+                device computes the same, or another shard_map in the body splits further.
     Shapes:     x [n, *S] under P("data") -> [n / size of "data", *S] on each device
     Errors:     ShapeError if the mesh does not divide an axis, ArgumentError for a spec that names
                 no axis of the mesh, CollectiveError if the devices do not run the same collectives.
@@ -89,7 +89,8 @@ def shard_map(
 def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> Region:
     """The region of a body, given where the function is called.
 
-    Errors: ArgumentError for axes that the mesh lacks, or that are cut already, and without a mesh.
+    Errors: ArgumentError for axes that the mesh lacks, or that are already split, and without a
+            mesh.
     """
     around = _region_around(current())
     if not isinstance(mesh, Mesh | None):
@@ -113,7 +114,7 @@ def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> 
 
 
 def _region_around(interpreter: Interpreter | None) -> Region | None:
-    """The region whose body calls, with the axes of those around it."""
+    """The region whose body makes the call, with the axes of enclosing ones."""
     manual: list[Name] = []
     mesh: Mesh | None = None
     while interpreter is not None:
@@ -169,7 +170,7 @@ def _sharded(
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What a device runs, and the operands: captured values, the arguments, answers to effects.
+    """The device program, and the operands: captured values, the arguments, answers to effects.
 
     needs: effects that the program answers itself, from operands
     """
@@ -207,7 +208,7 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
         return outs
 
     staged = trace_program(region_stage, recorded, types, function_name(function.function))
-    # What a body closes over, and the answers to its effects, every device has whole.
+    # Every device has captured values, and the answers to effects, whole.
     operands = [*staged.captured, *args, *recorders[-1].inputs.entered]
     leading, following = len(staged.captured), len(recorders[-1].inputs.entered)
     all_specs = (*(COPIES,) * leading, *specs, *(COPIES,) * following)
@@ -215,7 +216,7 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
 
 
 def _block_type(function: Flat, region: Region, number: int, type: ArrayType, spec: PartitionSpec) -> ArrayType:
-    """Errors: ShapeError or ArgumentError names the argument that cannot be cut so."""
+    """Errors: ShapeError or ArgumentError, naming the argument that cannot be split in this way."""
     try:
         return region.block(type, spec)
     except (ShapeError, ArgumentError) as error:

@@ -1,7 +1,7 @@
 """Threads that run the parts of a sharded program, one for each device.
 
-The caller's own thread runs the part of the first device, and a worker each of the others. A device
-takes part in one run at a time: the runs take their devices in one order, so that two callers
+The caller's own thread runs the part of the first device, and workers run the others. A device
+takes part in one run at a time; runs take their devices in a fixed order, so that two callers
 cannot wait for each other.
 """
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class _Worker:
-    """The turn of one device, and its thread, which begins with its first job."""
+    """The turn of one device, and its thread, which starts with its first job."""
 
     def __init__(self, device: Device):
         self.turn = locks.lock()
@@ -36,7 +36,7 @@ class _Worker:
             self._jobs.get()()
 
     def begin(self, job: Callable[[], None]) -> None:
-        """Run the job in the worker's thread; it raises nothing. The caller has the turn."""
+        """Run the job, which raises nothing, in the worker's thread. The caller has the turn."""
         if not self._thread.is_alive():
             self._thread.start()
         self._jobs.put(job)
@@ -91,7 +91,7 @@ def _worker_of(device: Device) -> _Worker:
 
 @contextmanager
 def turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
-    """The workers of the devices, which take part in no other run meanwhile."""
+    """The workers of the devices, reserved for this run."""
     if is_seated():
         raise DeviceError(
             f"shard_map: cannot run on {', '.join(d.name for d in devices)} from a callback of a sharded program",

@@ -1,1 +1,1 @@
-"""Schedules that are found by trying them: trials, the search, winners on disk, `rune.tune`."""
+"""Schedules found by trying them: trials, the search, winners on disk, `rune.tune`."""

@@ -1,8 +1,8 @@
-"""A kernel alone: the plan that runs nothing else, and arguments for it.
+"""A single kernel: the plan that runs nothing else, and arguments for it.
 
 Arguments are finite, positive and the same every time: random numbers from 0.25 to 1, whose sums do
-not cancel; integers that are in range wherever the kernel computes an index of them. So what a
-kernel is timed on costs what usual values cost, and two ways to compute it can be compared.
+not cancel; integers that are in range wherever the kernel computes an index from them. So kernels
+are timed on values that cost what usual values cost, and two ways to compute them can be compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rune.lowering.legalize.slot_types import kernel_types
 from rune.lowering.memory import plan_memory
 from rune.lowering.plan import Plan
 
-MOST_INDEX = 1 << 20  # of integers that index nothing, which may count something
+MOST_INDEX = 1 << 20  # of integers that index nothing, which may be counts
 DIGITS = 2  # of integers too small for an index
 LOW, HIGH = 0.25, 1.0  # of floats
 
@@ -31,7 +31,7 @@ LOW, HIGH = 0.25, 1.0  # of floats
 def plan_of(kernel: Kernel, code: KernelCode, target: str) -> Plan:
     """The plan that launches the kernel once.
 
-    Errors: DimensionError for a kernel whose sizes cannot be read off its inputs.
+    Errors: DimensionError for a kernel whose sizes cannot be read from its inputs.
     """
     inputs = tuple(Value(n, b.type) for n, b in enumerate(kernel.inputs))
     outputs = tuple(Value(len(inputs) + n, b.type) for n, b in enumerate(kernel.outputs))
@@ -73,7 +73,7 @@ def _index_limits(kernel: Kernel) -> dict[str, int]:
 
 
 def _lets(kernel: Kernel) -> Iterator[tuple[Let, set[str]]]:
-    """The scalars of a kernel, each with the inputs that it is computed of."""
+    """The scalars of a kernel, each with the inputs that it is computed from."""
     sources: dict[str, set[str]] = {}
     for statement in kernel.body:
         for let in (statement,) if isinstance(statement, Let) else inner_lets(statement):

@@ -1,4 +1,4 @@
-"""What a search for schedules says: how far it is, and what came of it."""
+"""Reports of a search for schedules: its progress, and its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATE = "out of time"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is: `tried` of `candidates` of the kernel `number` of `kernels`.
+    """The progress of a search: `tried` of `candidates` for the kernel `number` of `kernels`.
 
     ratio: of the fastest so far to the default, in a first look
     """
@@ -39,8 +39,8 @@ class TunedKernel:
 
     ratio:   of the winner's time to the default's, the median of rounds that ran both
     seconds, default_seconds: of one run; 0 where nothing ran
-    losers:  what was tried and not taken, each with the reason
-    note:    why it was not searched, or not to the end; or nothing
+    losers:  the rejected schedules, each with the reason
+    note:    why it was not searched, or not completely; or nothing
     """
 
     name: str
@@ -56,14 +56,14 @@ class TunedKernel:
 
     @classmethod
     def of(cls, name: str, o: Outcome) -> TunedKernel:
-        """What a search ended with."""
+        """The result of a search."""
         note = "" if o.is_complete else LATE
         names = str(o.default), str(o.winner)
         return cls(name, *names, o.ratio, o.seconds, o.default_seconds, o.candidates, o.tried, o.losers, note)
 
     @classmethod
     def known(cls, name: str, default: Schedule, winner: Winner) -> TunedKernel:
-        """What an earlier search has found."""
+        """The result of an earlier search."""
         schedule = str(default) if winner.ratio >= 1 else winner.schedule
         return cls(name, str(default), schedule, winner.ratio, note=KNOWN)
 
@@ -74,7 +74,7 @@ class TunedKernel:
 
     @property
     def dropped(self) -> Counter[str]:
-        """How many schedules were not taken for which reason."""
+        """The number of rejected schedules for each reason."""
         return reasons(self.losers)
 
     def _lines(self) -> Iterator[str]:

@@ -1,13 +1,14 @@
 """Search: the fastest schedule of a kernel among many, by trying them.
 
-    beam     neighbours of the default and of the fastest few, as long as there are any
-    sample   then all others in an order by chance, which a seed says
-    halving  the fastest few beside the default, in twice as many rounds each time, the better half
-    verdict  the last one beside the default, in rounds of its own: clearly faster, or it goes
+beam     neighbours of the default and of the fastest few, as long as there are any
+sample   then all others in random order, from a seed
+halving  the fastest few against the default, in twice as many rounds each time, keeping the
+         better half
+verdict  the last one against the default, in separate rounds: clearly faster, or rejected
 
 Whatever is compared runs in turns with the default, so that a machine that slows down meanwhile
-slows both, and medians drop the rounds that something else disturbed. How a schedule is run, and
-which time it is, comes from outside: nothing here touches a device or a clock.
+slows both, and medians discard disturbed rounds. Running a schedule and reading the clock are
+passed in: nothing here touches a device or a clock.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rune.lowering.build.schedule import Schedule
 from rune.lowering.build.space import difference
 from rune.records import dataclass
 
-Run = Callable[[], float]  # runs the kernel, and tells the seconds of one run
+Run = Callable[[], float]  # runs the kernel, and returns the seconds of one run
 Prepare = Callable[[Schedule], Run]  # Errors: Dropped
 
 BEAM, BATCH = 4, 6  # schedules whose neighbours are tried next, and how many of these
@@ -38,12 +39,12 @@ EXPLORING = 0.7  # of the budget, before the halving
 
 
 class Dropped(Exception):
-    """Why a schedule is out of the race."""
+    """Why a schedule was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long a search may take, by which clock; infinite: until everything was tried."""
+    """How long a search may take, by which clock; infinite: until everything has been tried."""
 
     seconds: float
     clock: Callable[[], float]
@@ -51,7 +52,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Loser:
-    """A schedule that was tried and not taken, and why."""
+    """A schedule that was tried and rejected, and why."""
 
     schedule: Schedule
     why: str
@@ -59,7 +60,7 @@ class Loser:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a search ends with. `ratio`: of the winner's time to the default's, 1 for the default.
+    """The result of a search. `ratio`: the winner's time over the default's, 1 for the default.
 
     seconds, default_seconds: of one run
     is_complete: whether everything was tried, and the verdict had all its rounds
@@ -78,7 +79,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """A schedule that runs, and its times beside the default's, pair by pair."""
+    """A schedule that runs, and its times and the default's, in pairs."""
 
     schedule: Schedule
     run: Run
@@ -91,7 +92,7 @@ class Duel:
 
     @property
     def estimate(self) -> float:
-        """The least time over the default's: of few rounds, which others can only slow."""
+        """The least time over the default's: for few rounds, as disturbances only slow them."""
         times, defaults = zip(*self.pairs, strict=True)
         return min(times) / min(defaults)
 
@@ -115,7 +116,7 @@ def search(
 ) -> Outcome:
     """The fastest schedule of the space, or the default.
 
-    first: schedules that are tried before all others, as the winner of an earlier search
+    first: schedules that are tried before all others, such as the winner of an earlier search
     Errors: Dropped where not even the default runs.
     """
     start = budget.clock()
@@ -154,7 +155,7 @@ def search(
 def _in_turn(
     default: Schedule, candidates: Sequence[Schedule], duels: Sequence[Duel], seed: int, first: Sequence[Schedule]
 ) -> Iterator[Schedule]:
-    """The others: the first, neighbours of the best so far and of the default, all by chance."""
+    """The others: the first, neighbours of the best so far and the default, the rest at random."""
     untried = dict.fromkeys(candidates)
     for schedule in first:
         if schedule in untried:
@@ -191,7 +192,7 @@ def _batch(untried: Iterable[Schedule], beam: Sequence[Schedule]) -> list[Schedu
 def _try(schedule: Schedule, prepare: Prepare, baseline: Run, duels: list[Duel], losers: list[Loser]) -> None:
     """A first look at a schedule, which joins those that run, or the losers.
 
-    Only the finalists stay in memory: beyond them the slowest goes.
+    Only the finalists stay in memory: beyond that the slowest is dropped.
     """
     try:
         run = prepare(schedule)
@@ -227,7 +228,7 @@ def _halved(
 def _rounds(
     duel: Duel, baseline: Run, rounds: int, clock: Callable[[], float] = float, until: float = math.inf
 ) -> Duel:
-    """The duel after some more rounds, who is first changing; none begins when the time is over."""
+    """The duel after some more rounds, alternating who is first; none begins when time is up."""
     pairs = list(duel.pairs)
     for number in range(rounds):
         if clock() >= until:

@@ -1,12 +1,12 @@
 """Trials: a kernel by one schedule after another on its device, on the same arguments.
 
 A schedule runs as a user's program does: compiled by the backend as a plan of this one kernel, on
-arrays in the device's memory, warm. The first schedule, the default, says what the values are;
-every other has to agree, integers bit by bit, floats within the square root of their precision,
-because the order of sums differs. A short kernel is run several times for one time, and small
-arguments lie at several places in turn: where arrays begin decides which of their parts share a
-place in a cache, a third of some kernels' time. A device with a clock of its own tells how long its
-kernels took; else the host's clock says how long a run took until it was waited for.
+arrays in the device's memory, warm. The first schedule, the default, defines the values; every
+other has to agree, integers bit by bit, floats within the square root of their precision, because
+the order of sums differs. A short kernel is run several times per measurement, and small arguments
+are placed at several addresses in turn: where arrays begin decides which parts of them share cache
+sets, a third of some kernels' time. A device with its own clock reports how long its kernels took;
+otherwise the host's clock measures a run until it has been waited for.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from rune.records import dataclass
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.search import Dropped, Run
 
-BURST_S = 5e-4  # for one time; a shorter kernel runs several times
-MOST_RUNS = 200  # for one time
+BURST_S = 5e-4  # per measurement; a shorter kernel runs several times
+MOST_RUNS = 200  # per measurement
 PLACES, SMALL_BYTES = 4, 1 << 22  # of arguments that small altogether
 WARM = 2  # runs before the times
 DEADLINE = 10  # times the default's warm run, and DEADLINE_S: slower ones get no other run
@@ -46,7 +46,7 @@ MOST_STATEMENTS = 3_000  # more take long to compile
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What runs, and the clock that goes while it does. Units: s."""
+    """What runs, and the clock for it. Units: s."""
 
     executable: Executable
     clock: Callable[[], float]
@@ -62,8 +62,10 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The default's results on the arguments of all trials, the seconds of its warm run, and how
-    many runs make one time: of all schedules, as each time has a start and an end to wait for."""
+    """The default's results on the arguments of all trials, the seconds of its warm run, and the
+    runs per measurement, for all schedules alike, since each measurement includes a start and an
+    end.
+    """
 
     results: tuple[np.ndarray, ...]
     seconds: float
@@ -82,7 +84,7 @@ class Trials:
         self.sample: Sample | None = None
 
     def prepare(self, schedule: Schedule) -> Run:
-        """What times the kernel by a schedule. Errors: Dropped with the reason."""
+        """A timer of the kernel with a schedule. Errors: Dropped with the reason."""
         try:
             return self._prepared(schedule)
         except MemoryError as error:
@@ -139,7 +141,7 @@ class Trials:
 
 
 def agrees(expected: np.ndarray, actual: np.ndarray) -> bool:
-    """Whether two results are the same but for the order of sums.
+    """Whether two results are the same except for the order of sums.
 
     >>> a, b = np.float32([1, np.inf]), np.float32([1.00001, np.inf])
     >>> agrees(a, b), agrees(np.int32([1]), np.int32([2]))

@@ -1,11 +1,11 @@
-"""tune: search the schedules of a function's kernels, and say what came of it.
+"""tune: search the schedules of a function's kernels, and report the result.
 
     trace, lower by defaults -> each kernel: trials on its device (trials.py), search (search.py)
                              -> winners, in memory and on disk (winners.py) -> a report (report.py)
 
 One search runs at a time in a process, so that none disturbs another's times. A kernel whose winner
-is known, by a search that had as much time, is not searched again. A search that runs out of memory
-leaves the default, and out of time the default or what has won until then.
+is known from a search that had as much time is not searched again. A search that runs out of memory
+leaves the default; one that runs out of time leaves the default or the best so far.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ def tune(
     again: bool = False,
     progress: Listener | None = None,
 ) -> Callable[..., Tuned]:
-    """A function from arguments to what a search for the fastest loops of `function` has found.
+    """A function from arguments to the result of a search for the fastest loops of `function`.
 
-    Every kernel that a call compiles to is run by one schedule after another, on arguments of the
-    call's sizes with contents by chance, beside its default; `function` itself is not run.
-    Winners are kept where compiled code is: from now on this function, and whatever else has the
-    same kernels, is compiled by them, in later processes as well (`rune.configure(search="off")`
-    has defaults alone). Values stay, but for the order in which floats are summed up. A
-    kernel with symbolic sizes is timed at those of the call.
+    Every kernel that a call compiles to is run with one schedule after another, on random arguments
+    of the call's sizes, against its default; `function` itself is not run. Winners are stored with
+    compiled code: from then on this function, and anything else with the same kernels, is compiled
+    with them, in later processes as well (`rune.configure(search="off")` uses only defaults).
+    Values do not change, except by the order in which floats are summed. A kernel with symbolic
+    sizes is timed at those of the call.
 
     device:   where; by default where calls run
-    search:   seconds for each kernel; "full": until everything was tried, which may take hours
-    again:    whether to search what was searched already
+    search:   seconds for each kernel; "full": until everything has been tried, which may take hours
+    again:    whether to repeat earlier searches
     progress: is called with a `Progress` as the search goes on; by default a terminal has a line
     Errors:   ArgumentError for another `search`, and for a function that runs on several devices;
               TransformError if `function` is not a function.
@@ -93,7 +93,7 @@ def tune(
         where = device_for((committed_to(on(name)) if name else default_place()).device)
         shapes = [type_of(x).shape for x in inputs]
         tuned = search_program(traced.program, shapes, where, jitted.schedules, budget, again, progress or _line())
-        # What was compiled by defaults is compiled again.
+        # Code compiled with defaults is compiled again.
         jitted.clear_cache()
         return tuned
 
@@ -101,7 +101,7 @@ def tune(
 
 
 def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: Device, schedules: Schedules) -> None:
-    """Search the kernels of a program that is about to be compiled, as the settings ask for it."""
+    """Search the kernels of a program that is about to be compiled, if the settings ask for it."""
     search = config.current().search
     known = program.derived.setdefault(search_first, {})
     if (device, search) not in known:
@@ -119,7 +119,7 @@ def search_program(
     again: bool,
     progress: Listener,
 ) -> Tuned:
-    """Search all kernels of a program but those whose schedules the user says."""
+    """Search all kernels of a program except those whose schedules the user gives."""
     lowered = stages(program, device.target, reproducible=config.current().reproducible)
     types = [*shapes, *(v.type.shape for v, _ in program.constants)]
     sizes = size_values(lowered.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
@@ -149,7 +149,7 @@ def _tuned(
     budget: float,
     tell: Callable[[int, int, float], None],
 ) -> TunedKernel:
-    """The search for one kernel, which begins with the winner known; its winner is kept."""
+    """The search for one kernel, starting with the known winner; its winner is stored."""
     next(counts.searches)
     space = list(candidates(kernel, device.target))
     first = [s for s in space if known is not None and str(s) == known.schedule]
@@ -185,7 +185,7 @@ def _tell(progress: Listener, kernel: str, number: int, kernels: int, space: int
 
 
 def _line() -> Listener:
-    """One line of a terminal, written again and again; nothing elsewhere."""
+    """One line of a terminal, rewritten again and again; nothing elsewhere."""
     return _write if sys.stderr.isatty() else _be_silent
 
 

@@ -1,9 +1,9 @@
 """Winners of searches, in memory and on disk: from a kernel on a device to its schedule.
 
-The key is the kernel's text under a name that all have, what the target says of the device, its
-driver and how many cores it has, and the version of rune. So a kernel that occurs in several
-programs is searched once. What is not there, is damaged, or names a schedule that the kernel cannot
-have, is a miss. It does not include symbolic sizes: a winner is that of the sizes it was timed at.
+The key is the kernel's text under a common name, the target's description of the device, its driver
+and number of cores, and the version of rune. So a kernel that occurs in several programs is
+searched once. An entry that is absent, damaged, or names a schedule that the kernel cannot have is
+a miss. The key does not include symbolic sizes: a winner is that of the sizes it was timed at.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _known: Bounded[bytes, Winner | None] = Bounded(MOST)
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """What a search ended with. `ratio`: of its time to the default's, 1 for the default itself.
+    """The result of a search. `ratio`: its time over the default's, 1 for the default itself.
 
-    budget: seconds that the search had; infinite where it has tried everything
-    note:   why it has not tried everything; empty if it has
+    budget: seconds that the search had; infinite if it has tried everything
+    note:   why it has not; or nothing
     """
 
     schedule: str
@@ -44,13 +44,13 @@ class Winner:
 
 
 def key_of(kernel: Kernel, target: Target) -> bytes:
-    """What a winner is found by."""
+    """The key of a winner."""
     parts = (target.backend, target.language, target.description, target.driver, target.cores, target.vector_bytes)
     return disk_cache.key_of("schedule", to_text(replace(kernel, name="kernel")), *map(str, parts))
 
 
 def store(kernel: Kernel, target: Target, winner: Winner) -> None:
-    """Keep a winner, in place of an earlier one."""
+    """Store a winner, in place of an earlier one."""
     key = key_of(kernel, target)
     _known.pop(key, None)
     _known.keep(key, winner)
@@ -74,12 +74,12 @@ def load(kernel: Kernel, target: Target) -> Winner | None:
 
 
 def stored(target: Target) -> Stored:
-    """How kernels get their loops under the settings in force: by a winner, or by none."""
+    """How kernels get their loops under the current settings: from winners, or not."""
     return _none if config.current().search == "off" else partial(_built, target)
 
 
 def forget() -> None:
-    """Forget what this process has searched or read; what is on disk stays."""
+    """Forget what this process has searched or read; entries on disk stay."""
     _known.clear()
 
 
@@ -88,7 +88,7 @@ def _none(kernel: Kernel) -> tuple[Built | None, str]:
 
 
 def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
-    """The loops by a winner that is not the default; none where there is none that is legal."""
+    """The loops of a winner other than the default; none if there is no legal one."""
     winner = load(kernel, target)
     if winner is None:
         return None, DEFAULT
@@ -97,18 +97,18 @@ def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
     try:
         schedule = parse(winner.schedule)
         return Built(schedule, build(kernel, schedule, target)), STORED
-    except ArgumentError:  # of another rune under the same version
+    except ArgumentError:  # from another rune with the same version
         return None, DEFAULT
 
 
 def _text(winner: Winner) -> bytes:
-    import json  # a millisecond of every first call, and few programs have winners
+    import json  # saves a millisecond of every first call: few programs have winners
 
     return json.dumps(asdict(winner)).encode()
 
 
 def _parsed(text: bytes | None) -> Winner | None:
-    """The winner that a text says; None if it says none."""
+    """The winner in a text; None if there is none."""
     import json  # likewise
 
     try:

@@ -102,8 +102,8 @@ def test_a_missing_name_says_what_to_use(dotted: str):
 
 
 INTRODUCTION = """\
-What jax 0.10.2 has and `import rune.as_jax` does not give, module by module and object by object,
-name by name. What `import rune as jax` lacks besides stands in [the chapter on JAX](#jax)."""
+What jax 0.10.2 has and `import rune.as_jax` does not provide, module by module and object by object,
+name by name. What `import rune as jax` lacks as well is in [the chapter on JAX](#jax)."""
 
 
 def shown_parameters() -> str:

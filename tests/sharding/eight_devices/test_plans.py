@@ -79,7 +79,7 @@ def test_one_device_is_best_where_devices_would_talk_for_longer_than_they_comput
         plan = rune.plan_sharding(step, weights(8, 8, 2), *batch(16, 8, 2), devices=FOUR)
 
     assert plan.mesh.size == 1
-    assert "to meet and to send" in plan.reason
+    assert "to synchronise and send" in plan.reason
 
 
 def test_slow_devices_are_left_out_and_the_reason_says_what_share_each_should_have(tmp_path: Path):
