@@ -189,8 +189,8 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     split = split_program(program, unknown)
     forward, recomputation, saved_values = split_kept(split.known, lambda e: _is_saved(e, policy))
     count, inputs = sum(split.known_outputs), recomputation.inputs[: len(forward.inputs)]
-    # The residuals of the unknown part: known inputs, or values that `recomputation` computes from these
-    # and from saved values. Only what that computation reads is an operand.
+    # The residuals of the unknown part: known inputs, or values that `recomputation` computes from
+    # these and from saved values. Only what that computation reads is an operand.
     computed = iter(recomputation.outputs[count:])
     residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
     recomputation, read = prune(replace(recomputation, outputs=tuple(residuals)), [True] * len(residuals))
