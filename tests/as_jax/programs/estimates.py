@@ -75,10 +75,10 @@ def waves_that_break():
 
     def change(u):
         slope = minmod(jnp.roll(u, -1) - u, u - jnp.roll(u, 1))
-        left, right = u + slope / 2, jnp.roll(u - slope / 2, -1)
-        shock = jnp.maximum(left**2, right**2) / 2
-        fan = jnp.where(left > 0, left**2 / 2, jnp.where(right < 0, right**2 / 2, 0.0))
-        flux = jnp.where(left > right, shock, fan)
+        lower, upper = u + slope / 2, jnp.roll(u - slope / 2, -1)
+        shock = jnp.maximum(lower**2, upper**2) / 2
+        fan = jnp.where(lower > 0, lower**2 / 2, jnp.where(upper < 0, upper**2 / 2, 0.0))
+        flux = jnp.where(lower > upper, shock, fan)
         return jnp.roll(flux, 1) - flux
 
     @jax.jit
