@@ -189,7 +189,7 @@ class Stream(effects.Handler):
         return self.draws
 
 
-def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: int) -> tuple[Array | Origin | None, Taken]:
+def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: int) -> tuple[Key | Origin | None, Taken]:
     """The answer of a stream that has made `count` draws from its origin, and what that takes."""
     match effect:
         case Draw(name=None):
