@@ -5,6 +5,10 @@ times as long as all that it does with a small kernel. A macro that the header d
 it out, and what rune's kernels use is declared here, in 140 lines. The attributes are those of the
 header, and so the compiler makes the same of a kernel.
 
+What takes one instruction is defined by the compiler's own function instead. PoCL's library is
+built for a few processors, and on others its functions are not inlined: on AMD's Zen, `fabs` was a
+call for each element, so no loop over work items was vectorised.
+
 A program of TRIAL calls whatever is declared. If it does not build, PoCL's own header is read:
 nothing promises that this macro stays.
 Not here: what users write, which may call anything.
@@ -30,10 +34,18 @@ class _Function:
     name: str
     operands: tuple[str, ...]
     attribute: str = "const"  # besides `overloadable`
+    code: str = ""  # what it does to a0, a1, ...; "" where the library's is called
 
     def declaration(self) -> str:
-        attributes = ", ".join(filter(None, ("overloadable", self.attribute)))
-        return f"{self.result} __attribute__(({attributes})) {self.name}({', '.join(self.operands)});"
+        """The library's function, or the definition of one that is inlined."""
+        if not self.code:
+            return f"{self._head('overloadable')}({', '.join(self.operands)});"
+        operands = ", ".join(f"{type_} a{k}" for k, type_ in enumerate(self.operands))
+        return f"static {self._head('overloadable, always_inline')}({operands}) {{ {self.code}; }}"
+
+    def _head(self, attributes: str) -> str:
+        attributes = f"{attributes}, {self.attribute}" if self.attribute else attributes
+        return f"{self.result} __attribute__(({attributes})) {self.name}"
 
     def call(self, number: int) -> str:
         """A function that calls it."""
@@ -51,21 +63,33 @@ _PIECES = tuple((base, n) for base, most in OPENCL_C.pieces.values() for n in (2
 
 
 def _of_floats(type_: str) -> list[_Function]:
-    unary = ("floor", "ceil", "trunc", "sqrt", "fabs", "rint")
-    binary = ("nextafter", "copysign", "fmod")
+    suffix = "f" if type_ == "float" else ""
+
+    def inlined(name: str, count: int) -> _Function:
+        call = f"__builtin_{name}{suffix}({', '.join(f'a{k}' for k in range(count))})"
+        return _Function(type_, name, (type_,) * count, code=f"return {call}")
+
     return [
-        *(_Function(type_, name, (type_,)) for name in unary),
-        *(_Function(type_, name, (type_, type_)) for name in binary),
-        _Function(type_, "fma", (type_, type_, type_)),
-        _Function("int", "isfinite", (type_,)),
+        *(inlined(name, 1) for name in ("floor", "ceil", "trunc", "sqrt", "fabs", "rint")),
+        inlined("copysign", 2),
+        inlined("fma", 3),
+        *(_Function(type_, name, (type_, type_)) for name in ("nextafter", "fmod")),
+        _Function("int", "isfinite", (type_,), code="return __builtin_isfinite(a0)"),
         _Function("void", "vstore_half_rte", (type_, "size_t", "__private half*"), ""),
     ]
 
 
 def _of_pieces(base: str, count: int) -> list[_Function]:
-    piece = f"{base}{count}"
-    loads = [_Function(piece, f"vload{count}", ("size_t", f"const {s} {base}*"), "pure") for s in _SPACES]
-    return loads + [_Function("void", f"vstore{count}", (piece, "size_t", f"{s} {base}*"), "") for s in _SPACES]
+    """Neighbours, which lie at any element."""
+    piece, anywhere = f"{base}{count}", f"{base}{count}_anywhere"
+    load, store = f"return *(const {{}} {anywhere}*)(a1 + {count} * a0)", f"*({{}} {anywhere}*)(a2 + {count} * a1) = a0"
+    loads = [
+        _Function(piece, f"vload{count}", ("size_t", f"const {s} {base}*"), "pure", load.format(s)) for s in _SPACES
+    ]
+    stores = [
+        _Function("void", f"vstore{count}", (piece, "size_t", f"{s} {base}*"), "", store.format(s)) for s in _SPACES
+    ]
+    return loads + stores
 
 
 def _atomics() -> list[_Function]:
@@ -103,6 +127,7 @@ _DECLARATIONS = "\n".join(
         *_UNSIGNED,
         "typedef __SIZE_TYPE__ size_t;",
         *(f"typedef {base} {base}{n} __attribute__((ext_vector_type({n})));" for base, n in _PIECES),
+        *(f"typedef {base}{n} {base}{n}_anywhere __attribute__((aligned(sizeof({base}))));" for base, n in _PIECES),
         *(f"#define as_{t}(x) __builtin_astype((x), {t})" for t in ("uint", "ulong", "float", "double")),
         "#define CLK_LOCAL_MEM_FENCE 1",
         "#define CLK_GLOBAL_MEM_FENCE 2",

@@ -59,6 +59,18 @@ def test_what_rounds_exactly_is_declared_for_both_floats():
     assert {name for name, count in Counter(declared).items() if count == 2} >= names
 
 
+ONE_INSTRUCTION = "floor ceil trunc sqrt fabs rint copysign fma vload4 vstore4".split()
+
+
+@pytest.mark.parametrize("name", ONE_INSTRUCTION)
+def test_what_takes_one_instruction_is_defined_and_calls_no_library(name: str):
+    """PoCL's library is inlined only on the processors that it was built for."""
+    lines = [line for line in DECLARED.text.splitlines() if f" {name}(" in line]
+
+    assert len(lines) >= 2
+    assert all(line.startswith("static ") and "always_inline" in line for line in lines)
+
+
 def test_an_error_counts_the_lines_of_the_program_alone(backend):
     with pytest.raises(CompileError, match=r"line 3, column 1"):
         backend.build("\n\nundeclared f(int x) {}\n", "f", backend.header)
