@@ -1,8 +1,7 @@
-"""Collectives under JAX's names:
+"""Collectives under JAX's names: how the lanes of a named axis exchange values.
 
-how the lanes of a named axis exchange values. `axis_name` is the axis name given to `vmap` or
-`pmap`, or a tuple of such names; trees of arrays are handled leaf by leaf. In the examples three
-lanes hold 0, 1 and 2.
+`axis_name` is the axis name given to `vmap` or `pmap`, or a tuple of such names; trees of arrays
+are handled leaf by leaf. In the examples three lanes hold 0, 1 and 2.
 
 Semantics: https://docs.jax.dev/en/latest/jax.lax.html#parallel-operators.
 """

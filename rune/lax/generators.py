@@ -1,8 +1,9 @@
-"""Bits from a generator whose state is an array:
+"""Bits from a generator whose state is an array: rng_bit_generator.
 
-rng_bit_generator. The words are XLA's: the blocks of ThreeFry and Philox at a counter, in order.
-The state is a key of two words and a counter of two, which grows by the number of blocks.
-`rune.random` draws with keys, which cannot be used twice by mistake.
+The words are XLA's: the blocks of ThreeFry and Philox at a counter, in order. The state is a key
+of two words and a counter of two, which grows by the number of blocks. `rune.random` draws with
+keys, which cannot be used twice by mistake.
+
 Source: Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11; XLA
 operation semantics, RngBitGenerator.
 """

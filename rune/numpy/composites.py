@@ -3,6 +3,7 @@
 Operation by operation, hypot is twenty passes through memory. A call with LARGE elements or more is
 compiled once for its types, as under jit, and runs on all cores in one pass. The values are those
 of jit, which for functions like sin may be a few ulps from NumPy's (docs/accuracy.md).
+
 Not done: calls that check for NaN or bounds, and operands on devices; those run operation by
 operation.
 """

@@ -8,6 +8,7 @@ arrays that are there, and of free CPU arrays that have a copy there.
 Calls that cannot be described are made as before: trees of registered classes, donations on a
 device, traces with hidden inputs, complex Python numbers, static values that may change, host data
 for a device.
+
 Invariant: a description never fits a call for which the trace would not be found. It contains every
            part of the trace's key, with types and static values by identity, which is stricter than
            equality for objects with a constant hash.

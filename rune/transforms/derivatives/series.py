@@ -11,6 +11,7 @@ A series is c0 + c1 t + c2 t² + …. Operations have no rules for it: their rec
 The last looks circular where a rule mentions the result (exp: v' = v u') or another function of
 the same operand (sin and cos), but is not: coefficients are computed on demand, lowest first, and
 need only lower ones. So the textbook recurrences follow from the jvp rules.
+
 Cost: order k costs O(k²) operations for each operation of the function; where each derivative is
       another function (gamma, digamma, …; real powers; implicit functions) O(k³).
 Source: Griewank & Walther, Evaluating Derivatives, 2nd edition, chapter 13.

@@ -9,6 +9,7 @@ they may be split further, until nothing changes; a carry that still leaves in a
 it entered with is then split less. Values that the loop only reads are converted outside it, once,
 and not in every step. Rows are read and written by ordinary operations, so the axis of the steps
 must not be split.
+
 Invariant: all devices take the same number of steps, since a condition is an unsplit value.
 Cost:      a round writes the body once; there are few, at most twice the mesh axes of a carry.
 """
