@@ -45,8 +45,10 @@ def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLik
 def _initial_as(name: str, initial: ArrayLike, dtype: np.dtype) -> ArrayLike:
     """The initial value in the dtype of the result, of which it makes nothing weak."""
     initial = unrounded(name, initial)
-    is_scalar = dtypes.scalar_type(initial) is not None
-    return as_array(initial, dtype) if is_scalar else c.astype(as_type(initial, dtype), dtype)
+    if dtypes.scalar_type(initial) is not None:
+        return as_array(initial, dtype)
+    typed = as_type(initial, dtype)
+    return ops.convert(typed, dtype=dtype) if type_of(typed).weak else typed
 
 
 def _total(

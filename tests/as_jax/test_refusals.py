@@ -12,10 +12,10 @@ from jax.interpreters import mlir
 from rune.errors import ArgumentError
 
 MODULES = {
-    "jax.experimental.mosaic": "rune writes the kernels of what is said in jax.numpy",
+    "jax.experimental.mosaic": "rune generates kernels from code in jax.numpy",
     "jax.experimental.jax2tf": "Programs for TensorFlow",
     "jax.experimental.host_callback": "use jax.pure_callback",
-    "jax.experimental.topologies": "builds, reads or tunes programs of XLA",
+    "jax.experimental.topologies": "build, read or tune XLA programs",
     "jax.extend.mlir": "It belongs to MLIR",
     "jax.ffi": "jax.pure_callback calls Python",
 }
@@ -35,11 +35,11 @@ def test_a_module_that_nobody_has_is_named_as_ever():
 
 
 IMPORTED_AND_REFUSED = {
-    "jax.experimental.pallas.tpu": "Kernels written for GPUs and TPUs by Pallas",
-    "jax.experimental.pallas.ops.tpu.splash_attention": "Kernels written for GPUs and TPUs by Pallas",
+    "jax.experimental.pallas.tpu": "Kernels for GPUs and TPUs written in Pallas",
+    "jax.experimental.pallas.ops.tpu.splash_attention": "Kernels for GPUs and TPUs written in Pallas",
     "jax.experimental.colocated_python.serialization": "Written for processes that share arrays",
     "jax.experimental.array_serialization.serialization": "Written for processes that share arrays",
-    "jax.extend.ifrt_programs": "builds, reads or tunes programs of XLA",
+    "jax.extend.ifrt_programs": "build, read or tune XLA programs",
 }
 
 
@@ -58,7 +58,7 @@ def test_what_a_module_of_accelerators_has_says_why_when_it_is_called(name: str)
 def test_a_name_of_pallas_says_that_rune_writes_kernels(name: str):
     pallas = import_module("jax.experimental.pallas")
 
-    with pytest.raises(AttributeError, match=r"Kernels written for GPUs and TPUs by Pallas"):
+    with pytest.raises(AttributeError, match=r"Kernels for GPUs and TPUs written in Pallas"):
         getattr(pallas, name)
 
 

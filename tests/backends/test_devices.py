@@ -362,7 +362,7 @@ def test_a_missing_driver_is_a_reason_and_no_error(
     file: Any = import_module(f"rune.backends.{name}")
     monkeypatch.setattr(file, driver, absent)
     if name == "cuda":
-        monkeypatch.setattr(file, "_why_not", lambda: None)
+        monkeypatch.setattr(file, "missing", lambda: None)
         monkeypatch.setattr(file, "version", lambda: (13, 5))
 
     targets, why = file.probe()

@@ -199,7 +199,7 @@ def test_signatures_are_shown():
     assert "minval" in str(random.uniform.__signature__)
     assert "name=None" in str(random.uniform.__signature__)
     assert repr(random.uniform) == "rune.random.uniform"
-    assert (random.uniform.__doc__ or "").startswith("Numbers of [minval, maxval)")
+    assert (random.uniform.__doc__ or "").startswith("Uniformly distributed numbers in [minval, maxval)")
 
 
 # --- derivatives ------------------------------------------------------------------------------

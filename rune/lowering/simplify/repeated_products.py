@@ -146,7 +146,9 @@ def _of_transpose(equation: Equation, along: Axes) -> Axes:
 
 def _of_pad(equation: Equation, along: Axes) -> Axes:
     widths = (equation.params[name] for name in ("low", "high", "interior"))
-    return frozenset(k for k, each in enumerate(zip(*widths, strict=True)) if k in along and not any(each))
+    return frozenset(
+        k for k, each in enumerate(zip(*widths, strict=True)) if k in along and all(width == 0 for width in each)
+    )
 
 
 def _of_shear(equation: Equation, along: Axes) -> Axes:

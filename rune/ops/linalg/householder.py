@@ -228,6 +228,8 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
     *lead, count = type_of(taus).shape
+    if count == 0:
+        return dense_product(packed, taus, width=width, parts=1)
     first = first_not_finite(reshape(taus, shape=(*lead, count, 1)))
     finite = [_before(first, x) for x in (packed, reshape(taus, shape=(*lead, 1, count)))]
     q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
