@@ -97,6 +97,9 @@ class Linked(Protocol):
         ...
 
 
+LASTING: list[Code] = []  # what is never freed
+
+
 @dataclass(slots=True)
 class Code:
     """Machine code of one module, alive as long as this object."""
@@ -152,6 +155,19 @@ def compile_routine(
     code = _made(name, *_with_symbols(f"{write()}\n\n{attributes()}\n"), effort)
     known = {address: name for name, address in outside.items()}
     disk_cache.store(key, marshal.dumps(([known[address] for address in code.addresses], code.stored)))
+    return code
+
+
+def lasting_routine(
+    name: str, words: Sequence[object], outside: Mapping[str, int], write: Callable[[], str], effort: int
+) -> Code:
+    """As `compile_routine`, for code whose address outlives the object: it is never freed.
+
+    A cache does not suffice. Where two threads make the same code at once it keeps one of them, and
+    the other's address may have been passed on already.
+    """
+    code = compile_routine(name, words, outside, write, effort)
+    LASTING.append(code)
     return code
 
 

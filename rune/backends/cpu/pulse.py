@@ -55,7 +55,7 @@ def _code() -> compiler.Code:
     def write() -> str:
         return _text().text(outside, OVER)
 
-    return compiler.compile_routine("pulse", (), outside, write, conventions.HURRY)
+    return compiler.lasting_routine("pulse", (), outside, write, conventions.HURRY)
 
 
 def address() -> int:

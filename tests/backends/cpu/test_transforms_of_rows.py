@@ -5,6 +5,7 @@ The truth is NumPy's transform of doubles.
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.backends.cpu import meanings
+from rune.backends.cpu import compiler, meanings
 from rune.backends.cpu.fft import rows
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
@@ -107,3 +108,27 @@ def test_an_eager_gradient_through_a_transform_is_its_transposition():
     (cotangent,) = pull(exact(weights))
 
     assert distance(cotangent, np.fft.fft(weights)) < 2e-15
+
+
+def test_code_that_two_threads_make_at_once_is_kept_for_both():
+    """A cache remembers one of them; the address of the other is among the words of a length."""
+    first, second = (rows._stage_code.__wrapped__(np.dtype(np.float32), 4, False) for _ in range(2))
+
+    assert first is not second
+    assert all(any(code is lasting for lasting in compiler.LASTING) for code in (first, second))
+
+
+def test_threads_that_begin_together_transform_lengths_that_none_has_met():
+    xs = [drawn((n,), np.complex64) for n in (1024, 1125, 2187, 3125, 6000, 16_384)]
+    for cached in (rows._stage_code, rows.length_of, rows._entry, rows._code):
+        cached.cache_clear()
+    start = threading.Barrier(6)
+
+    def transformed(_: int) -> list[np.ndarray]:
+        start.wait()
+        return [np.asarray(rnp.fft.fft(exact(x))) for x in xs]
+
+    with ThreadPoolExecutor(6) as pool:
+        for results in pool.map(transformed, range(6)):
+            for x, result in zip(xs, results, strict=True):
+                assert distance(result, np.fft.fft(x.astype(np.complex128))) < 2 * ERRORS[np.complex64]

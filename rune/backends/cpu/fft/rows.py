@@ -110,13 +110,13 @@ def _stage(dtype: np.dtype, radix: int, last: bool) -> int:
 
 @functools.cache
 def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
-    """The stage; it lives as long as the process."""
+    """The stage, whose address stands among the words of lengths."""
     shape = shape_of(dtype)
 
     def write() -> str:
         return f"{declarations(shape)}\n\n{_public(stage_function(shape, radix, turns=not last))}"
 
-    return compiler.compile_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
+    return compiler.lasting_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
 
 
 @functools.cache
@@ -128,7 +128,7 @@ def _code(dtype: np.dtype) -> compiler.Code:
         texts = [declarations(shape), *(move(shape) for move in moves), _public(rows_function(shape))]
         return "\n\n".join(texts)
 
-    return compiler.compile_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
+    return compiler.lasting_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
 
 
 def _public(text: str) -> str:
