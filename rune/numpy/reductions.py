@@ -43,7 +43,7 @@ def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLik
 
 
 def _initial_as(name: str, initial: ArrayLike, dtype: np.dtype) -> ArrayLike:
-    """The initial value in the dtype of the result, of which it makes nothing weak."""
+    """The initial value in the dtype of the result, and never weak."""
     initial = unrounded(name, initial)
     if dtypes.scalar_type(initial) is not None:
         return as_array(initial, dtype)

@@ -77,7 +77,7 @@ def test_every_module_says_what_it_is():
 
 def test_no_todo_stands_without_the_number_of_its_issue():
     loose = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(#\d+\))")
-    suspects = [s for s in EVERYTHING if loose.search(s.text)]  # what has none in its text has none in a comment
+    suspects = [s for s in EVERYTHING if loose.search(s.text)]  # a file without one has none in a comment
 
     assert not [(str(s), c) for s in suspects for c in comments(s) if loose.search(c)]
 

@@ -79,7 +79,7 @@ def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
     ("function", "types", "schedule"),
     [
         (dot(AB), (f32(512, 512), f32(512, 512)), "tile(i0=32, i1=4)"),
-        # 132 points are no whole subgroups, which read rows together; 28 rows leave none over.
+        # 132 points do not fill subgroups, which read rows together; 28 divides the rows evenly.
         (dot(AB), (f32(784, 64), f32(64, 528)), "tile(i0=28, i1=2)"),
         # An inner loop of three rounds.
         (lambda x, w: lax.conv(x, w, (1, 1), "VALID"), (f32(8, 32, 30, 30), f32(32, 32, 3, 3)), "tile(i1=16, i3=2)"),

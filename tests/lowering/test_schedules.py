@@ -358,7 +358,7 @@ def schedules(kernel: Kernel, device: Target) -> list[Schedule]:
     return [*ways, *shared(flat_kernel(kernel), ways, device)]
 
 
-# Of a case on a target; which ones they are differs between cases, of which there are 44.
+# Tried for each case on a target; the 44 cases try different ones.
 KINDS = 16 if IS_WHOLE else 5
 
 

@@ -11,7 +11,8 @@ Transactions on Software Engineering 30, 2004).
 OpenCL, Vulkan and wgpu on a processor share the kernels of groups of threads, and differ by the
 language that rune writes and the driver that compiles it, which is where their seconds go. What the
 size of an array changes is the kernels: where a test says so, each of the three has every third
-size, and all dtypes and all ways of computing. Of fewer values than executors each has one.
+size, and all dtypes and all ways of computing. With fewer values than executors, each executor has
+one.
 """
 
 from __future__ import annotations

@@ -91,10 +91,10 @@ def _dot(gemm: Gemm, real: str, code: Code, a: Value, b: Value, c: Value, batch:
 
 @functools.cache
 def dot_address(gemm: Gemm, dtype: np.dtype) -> int:
-    """The address of @dot, compiled once; the code lives as long as the process."""
+    """The address of @dot, compiled once."""
     return _compiled(gemm, dtype).address("dot")
 
 
-@functools.cache
+@compiler.lasting
 def _compiled(gemm: Gemm, dtype: np.dtype) -> compiler.Code:
     return compiler.compile_module("blas", dot_text(gemm, dtype))

@@ -19,7 +19,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Protocol
+from typing import ParamSpec, Protocol
 
 from rune import locks
 from rune.backends.cpu import processor
@@ -97,7 +97,8 @@ class Linked(Protocol):
         ...
 
 
-LASTING: list[Code] = []  # what is never freed
+P = ParamSpec("P")
+LASTING: list[Code] = []  # code that is never freed
 
 
 @dataclass(slots=True)
@@ -158,17 +159,20 @@ def compile_routine(
     return code
 
 
-def lasting_routine(
-    name: str, words: Sequence[object], outside: Mapping[str, int], write: Callable[[], str], effort: int
-) -> Code:
-    """As `compile_routine`, for code whose address outlives the object: it is never freed.
+def lasting(make: Callable[P, Code]) -> functools._lru_cache_wrapper[Code]:
+    """A function of code whose addresses are passed on: remembered by its arguments, never freed.
 
-    A cache does not suffice. Where two threads make the same code at once it keeps one of them, and
-    the other's address may have been passed on already.
+    `functools.cache` does not suffice. Where two threads make the same code at once it keeps one of
+    them, and an address of the other may be in use already.
     """
-    code = compile_routine(name, words, outside, write, effort)
-    LASTING.append(code)
-    return code
+
+    @functools.wraps(make)
+    def made_to_last(*args: P.args, **kwargs: P.kwargs) -> Code:
+        code = make(*args, **kwargs)
+        LASTING.append(code)
+        return code
+
+    return functools.cache(made_to_last)
 
 
 def _made(name: str, text: str, addresses: Sequence[int], effort: int) -> Code:

@@ -46,7 +46,7 @@ def _text() -> ModuleType:
     return locks.load("rune.backends.cpu.pulse_code")
 
 
-@functools.cache
+@compiler.lasting
 def _code() -> compiler.Code:
     api = ctypes.pythonapi
     outside = {name: address_of(getattr(api, name)) for name in FUNCTIONS}
@@ -55,7 +55,7 @@ def _code() -> compiler.Code:
     def write() -> str:
         return _text().text(outside, OVER)
 
-    return compiler.lasting_routine("pulse", (), outside, write, conventions.HURRY)
+    return compiler.compile_routine("pulse", (), outside, write, conventions.HURRY)
 
 
 def address() -> int:

@@ -11,7 +11,6 @@ handler of signals may raise before the first line of any function has run.
 from __future__ import annotations
 
 import ctypes
-import functools
 
 from rune.backends.cpu import compiler
 from rune.backends.cpu.host_abi import address_of
@@ -19,7 +18,7 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
-@functools.cache
+@compiler.lasting
 def _code() -> compiler.Code:
     return compiler.compile_module("python_call", define(("i1", "call", "ptr function, ptr words"), _call, ""))
 

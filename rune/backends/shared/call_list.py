@@ -146,8 +146,13 @@ class Helpers:
 @functools.cache
 def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
-    code = compiler.compile_module("call list", _text(), conventions.LITTLE)
+    code = _code()
     return Helpers(code.address("renew"), code.address("fill"), code.address("play"), code)
+
+
+@compiler.lasting
+def _code() -> compiler.Code:
+    return compiler.compile_module("call list", _text(), conventions.LITTLE)
 
 
 # --- the machine code ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Reads of a subgroup: what all of its threads read alike, each of them reads a piece of.
+"""Reads of a subgroup: each thread reads one piece of the data that all of its threads need.
 
     a: f32 = x[16*k]            p = two elements at x[16*k + 2 * lane]
     b: f32 = x[16*k + 1]   ->   a = low half of p in lane 0;  b = its high half

@@ -2,6 +2,6 @@
 
 choose    which loops              width       how many lanes there are
 access    steps in memory          rounds      sums, masks and the end of a loop in lanes
-division  what cores share         transposed  what goes by tiles
+division  what cores share         transposed  axes done in tiles
 layout    all of this for a kernel, before it is rendered
 """

@@ -1,6 +1,6 @@
 """How far apart the elements lie that neighbouring lanes access, and what that costs.
 
-x[n]     0: all lanes have the same element          x[2*i]     2: whole vectors, of which they pick
+x[n]     0: all lanes have the same element          x[2*i]     2: whole vectors, lanes pick from
 x[i]     1: neighbours, one vector                   x[p]       None: scattered, each by itself
 """
 

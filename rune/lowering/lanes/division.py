@@ -1,4 +1,4 @@
-"""What of a kernel's grid is counted, so that cores can share it: points, rows of them, or tiles.
+"""How cores share a kernel's grid: by points, rows of points, or tiles.
 
 for i in 64 { for j in 100 { ... } }     64 rows: the last axis is short
 for i in 3 { for j in 10**6 { ... } }    points, in multiples of the lanes, where borders should be

@@ -9,11 +9,11 @@ After    for j in 256 serial {
          }
          s add= x[514*i + 512] * t
 
-For devices whose compiler neither joins rounds nor accesses: Mesa's for processors makes eight
-accesses of one by a subgroup, one lane after the other, and keeps what an inner loop changes apart
-for lanes that have left it. Two neighbours that stand side by side are one access there
-(codegen/runs.py). What is added to one sum stands side by side, too: where there are more sums than
-registers, one is fetched and stored once in such a round.
+For devices whose compiler joins neither rounds nor accesses: Mesa's for processors turns one access
+of a subgroup into eight, lane after lane, and copies what an inner loop changes, for
+lanes that have left it. Two neighbours that stand side by side are one access there
+(codegen/runs.py). Additions to one sum stand side by side, too: where there are more sums than
+registers, each is fetched and stored once in such a round.
 
 Invariant: the same statements run in the same order; only reads come earlier, and writes later.
 Cost:      linear in the code that comes out.

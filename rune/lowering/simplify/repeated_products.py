@@ -5,11 +5,11 @@ After    %3: f32[1,9] = broadcast %0 {axes=(1,)};   %4: f32[1,5] = dot_general %
          %2: f32[64,5] = broadcast %4 {axes=(0, 1)}
 
 An operand repeats along an axis that a broadcast has added, also behind movements that leave the
-axis alone. Where that axis is free in the product, or a batch that both operands repeat, so does
-the result. The cotangent of a sum is one number everywhere: so the gradients of a convolution or a
-layer below a sum are those of one image and one feature.
+axis alone. If the axis is free in the product, or a batch axis along which both operands repeat,
+the result repeats along it too. The cotangent of a sum is one number everywhere: so the gradients
+of a convolution or a layer below a sum are those of one image and one feature.
 
-Not done: contracted axes, whose sum would be another.
+Not done: contracted axes, whose sums would round otherwise.
 Invariant: every value is a sum of the same products.  Cost: linear in the number of equations.
 """
 

@@ -348,7 +348,7 @@ def test_least_squares_are_those_of_numpy_also_where_columns_depend(rank: int, d
 def test_least_squares_decompose_their_matrix_once():
     called = routines(lambda a, b: tuple(rnp.linalg.lstsq(a, b)), drawn((90, 12), np.float32), drawn((90,), np.float32))
 
-    assert sorted(called) == ["callback", "geqrf", "reflections_product"]
+    assert called == ["geqrf", "callback", "reflections_product"]
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)], ids=str)

@@ -98,7 +98,7 @@ on_each = pytest.mark.parametrize(("device", "dtype"), PAIRS, ids=label)
 
 
 def crossed(test: Any) -> Any:
-    """The same pairs by two parameters, of which executors that share kernels take turns."""
+    """The same pairs by two parameters, which executors that share kernels take in turn."""
     is_missing = without(lambda device, dtype: dtype not in device.target.program_dtypes)
     by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=label)
     return in_turn("dtype")(is_missing(pytest.mark.parametrize("device", DEVICES, ids=label)(by_dtype(test))))

@@ -9,7 +9,6 @@ whole arrays, to the bit, zeros and NaN included.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -39,7 +38,7 @@ def function(kind: str, dtype: np.dtype, count: int) -> int:
     return _code(f"{kind}{suffix}", scalar, count).address("combine")
 
 
-@functools.cache
+@compiler.lasting
 def _code(kind: str, scalar: str, count: int) -> compiler.Code:
     signature = ("void", "combine", "ptr operands, i64 origin, ptr target, i64 bytes")
     return compiler.compile_module("combine", define(signature, partial(_combine, kind, scalar, count), ""))

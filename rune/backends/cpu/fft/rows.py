@@ -2,7 +2,7 @@
 
 A row is split in two, n = a·b, as in forms.py. What depends on n are words and tables, which the
 routine reads: so one module serves all lengths, and a function for each radix that they need. They
-are compiled in a hurry: vectors are in registers as they are written; more effort gains nothing.
+are compiled with little effort: more would gain nothing, as vectors are in registers as written.
 
 Source: as forms.py and stages.py.
 """
@@ -108,7 +108,7 @@ def _stage(dtype: np.dtype, radix: int, last: bool) -> int:
     return _stage_code(dtype, radix, last).address(piece_of(radix, last))
 
 
-@functools.cache
+@compiler.lasting
 def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
     """The stage, whose address stands among the words of lengths."""
     shape = shape_of(dtype)
@@ -116,10 +116,10 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
     def write() -> str:
         return f"{declarations(shape)}\n\n{_public(stage_function(shape, radix, turns=not last))}"
 
-    return compiler.lasting_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
+    return compiler.compile_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
 
 
-@functools.cache
+@compiler.lasting
 def _code(dtype: np.dtype) -> compiler.Code:
     shape = shape_of(dtype)
     moves = take_apart_function, put_together_function, turned_squares_function, stages_function
@@ -128,7 +128,7 @@ def _code(dtype: np.dtype) -> compiler.Code:
         texts = [declarations(shape), *(move(shape) for move in moves), _public(rows_function(shape))]
         return "\n\n".join(texts)
 
-    return compiler.lasting_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
+    return compiler.compile_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
 
 
 def _public(text: str) -> str:
@@ -145,7 +145,7 @@ def _entry(dtype: np.dtype) -> Callable[..., None]:
 def stages_function(shape: Shape) -> str:
     """The transform of a vector of lines, by stages that words list; work memory has two rooms.
 
-    What is read may be the second room.
+    The source may be the second room.
     """
     make = maker(shape)
     writer, (listed, fr, fi, tr, ti, work) = make.writer, make.pointers("listed fr fi tr ti work")

@@ -221,9 +221,9 @@ def lanes_of(dtype: np.dtype) -> int:
     return shape.lanes * shape.bytes // dtype.itemsize
 
 
-@functools.cache
+@compiler.lasting
 def code(routine: str, dtype: np.dtype) -> compiler.Code:
-    """The function of this process for matrices of a dtype; it lives as long as the process."""
+    """The function of this process for matrices of a dtype."""
     shape = shape_of(dtype)
     numbers = Complexes() if dtype in dtypes.COMPLEX else Reals()
     texts = [

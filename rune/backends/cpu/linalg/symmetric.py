@@ -81,9 +81,9 @@ def shape_of(dtype: np.dtype) -> Shape:
     return shape_for(compiler.machine(), SCALARS[dtype])
 
 
-@functools.cache
+@compiler.lasting
 def code(dtype: np.dtype, effort: int = conventions.EFFORT) -> compiler.Code:
-    """The function of this process for matrices of a dtype; it lives as long as the process."""
+    """The function of this process for matrices of a dtype."""
     shape, narrow, numbers = shape_of(dtype), lapack.shape_of(dtype), Reals()
     texts = [
         moves.transposed_function(narrow, numbers, "transposed", lambda row: row, moves.by_parts),

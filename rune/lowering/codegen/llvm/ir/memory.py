@@ -42,7 +42,7 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A mutable scalar on the stack, of which LLVM makes a register, or one for each lane."""
+    """A mutable scalar on the stack, or one per lane; LLVM turns it into a register."""
 
     pointer: Value
     type: str

@@ -58,7 +58,7 @@ def memory_type(dtype: np.dtype) -> str:
 
 
 def constant(writer: Writer, dtype: np.dtype, bits: bytes) -> Value:
-    """A literal by its bits, of which a NaN keeps all."""
+    """A literal given by its bits, so that a NaN keeps its payload."""
     type, value = register_type(dtype), np.frombuffer(bits, dtype)[0]
     if dtype not in dtypes.FLOATING:
         return writer.constant(type, int(value))
