@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "build")
+LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache")
 
 # Imported by every Python of the run; a note is a line in a file of the process.
 CUSTOMIZE = """
