@@ -156,8 +156,13 @@ def shards(array: Array | Sequence[int], sharding: Sharding | None = None) -> Pi
     >>> rune.viz.shards((6, 4), halves)  # doctest: +ELLIPSIS
     Picture([6, 4] by ...; shown in a notebook, or by .save("picture.svg"))
     """
-    if isinstance(array, Array):
+    if type(array) is Array:
         shape, sharding = tuple(array.buffer.shape), array.sharding
+    elif isinstance(array, Array):
+        raise ArgumentError(
+            f"viz.shards: cannot draw the blocks of a {type(array).__name__} (an Array or a shape required)",
+            hint="inside a transformed function no device holds a value yet; draw what the function returns",
+        )
     else:
         shape = tuple(array)
     if sharding is None:

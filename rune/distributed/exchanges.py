@@ -60,7 +60,7 @@ def process_allgather(in_tree: T, tiled: bool = False) -> T:
 
 def _is_spread(value: Value) -> TypeGuard[Array]:
     """Whether it is an array on devices of several processes."""
-    return isinstance(value, Array) and not value.is_fully_addressable
+    return type(value) is Array and not value.is_fully_addressable
 
 
 def _whole(array: Array) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from rune.core.types import ArrayType
-from rune.errors import CheckError
+from rune.errors import ArgumentError, CheckError
 from rune.files import safetensors
 from rune.files.stored import Entry, Form, decoded, encoded, stored_form
 from rune.records import dataclass
@@ -59,7 +59,10 @@ def decode(file: np.ndarray) -> Content:
     texts, entries = dict(contents.metadata), contents.entries
     digest = texts.pop(_DIGEST, "")
     forms = {name: (entries[name].dtype, entries[name].shape) for name in sorted(entries)}
-    signed, again = _layout(forms, {**texts, _DIGEST: digest})
+    try:
+        signed, again = _layout(forms, {**texts, _DIGEST: digest})
+    except ArgumentError:  # spelled as rune spells it, the header would be too long to be written
+        refuse("its header is spelled otherwise")
     if file[: len(signed)].tobytes() != signed or again != {name: entries[name] for name in again}:
         refuse("its header is spelled otherwise")
     unsigned, _ = _layout(forms, texts)

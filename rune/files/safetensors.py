@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.errors import ArgumentError
 from rune.files.notes import loads
 from rune.files.stored import Contents, Entry, Form, Unreadable, checked_shape, size_bytes
 
@@ -114,7 +115,10 @@ def _require_full(entries: Mapping[str, Entry], start: int, end: int) -> None:
 
 
 def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> tuple[bytes, dict[str, Entry]]:
-    """The bytes before arrays of these forms, and where each goes, in the order of the file."""
+    """The bytes before arrays of these forms, and where each goes, in the order of the file.
+
+    Errors: ArgumentError for names and metadata that are too long for the format.
+    """
     within: dict[str, Entry] = {}
     end = 0
     for name in sorted(forms, key=lambda name: -forms[name][0].itemsize):
@@ -124,7 +128,10 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> tuple[byte
     header = json.dumps({**({METADATA: dict(metadata)} if metadata else {}), **described}).encode()
     header += b" " * (-(_LENGTH.size + len(header)) % _ALIGNMENT)
     if len(header) > _MOST_HEADER_BYTES:
-        raise Unreadable(f"its header would have {len(header)} bytes, {_MOST_HEADER_BYTES} at most")
+        raise ArgumentError(
+            f"save: cannot write a header of {len(header)} bytes (at most {_MOST_HEADER_BYTES})",
+            hint="metadata are for short texts; a long one can be a leaf, as an array of its bytes",
+        )
     before = _LENGTH.pack(len(header)) + header
     return before, {name: replace(entry, start=len(before) + entry.start) for name, entry in within.items()}
 

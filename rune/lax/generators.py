@@ -67,7 +67,9 @@ def rng_bit_generator(
     """
     wanted = dtypes.as_dtype(dtype)
     if wanted not in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64):
-        raise DtypeError(f"rng_bit_generator: cannot draw bits of {wanted} (u8, u16, u32 or u64)")
+        raise DtypeError(
+            f"rng_bit_generator: cannot draw bits as {dtypes.short(wanted)} (u8, u16, u32 or u64 required)"
+        )
     state = value("rng_bit_generator", key)
     words = _words_of(state)
     sizes = [*map(int, shape)]

@@ -145,10 +145,14 @@ def _ragged_axes(numbers: RaggedDotDimensionNumbers, lhs: ArrayType) -> tuple[in
     (ca, _), (ba, _) = numbers.dot_dimension_numbers
     ragged, groups = tuple(numbers.lhs_ragged_dimensions), tuple(numbers.rhs_group_dimensions)
     if len(ragged) != 1 or not 0 <= ragged[0] < lhs.ndim:
-        raise ArgumentError(f"ragged_dot_general: cannot use lhs_ragged_dimensions={ragged} (one axis of {lhs})")
-    wanted = 0 if ragged[0] in (*ca, *ba) else 1
-    if len(groups) != wanted:
-        raise ArgumentError(f"ragged_dot_general: cannot use rhs_group_dimensions={groups} ({wanted} required)")
+        raise ArgumentError(
+            f"ragged_dot_general: cannot use lhs_ragged_dimensions={ragged} (one axis of {lhs} required)"
+        )
+    count = 0 if ragged[0] in (*ca, *ba) else 1  # rhs has groups of its own unless lhs sums over them
+    if len(groups) != count:
+        raise ArgumentError(
+            f"ragged_dot_general: cannot use rhs_group_dimensions={groups} ({'one axis' if count else '()'} required)"
+        )
     return ragged[0], groups
 
 

@@ -226,7 +226,7 @@ def choose(a: ArrayLike, choices: object, out: None = None, mode: str = "clip") 
         raise DtypeError(f"choose: cannot choose by {type_of(x)} (integer dtype required)")
     listed_choices = listed("choose", "choices", choices)
     if not listed_choices:
-        raise ArgumentError("choose: cannot choose between nothing")
+        raise ArgumentError("choose: cannot choose from an empty list (one array or more required)")
     options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in listed_choices))
     x = _in_range(x, len(options), mode)
     spread = broadcast_together("choose", [x, *options])

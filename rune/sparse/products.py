@@ -8,6 +8,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import laid_out
 from rune.sharding.shardings import Sharding
@@ -207,7 +208,10 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, 
     shape = [*(a.shape[k] for k in (*ba, *free_a)), *(b.shape[k] for k in free_b)]
     n_batch = places.ndim - 2
     if n_batch + places.shape[-1] != len(shape):
-        raise ShapeError(f"bcoo_dot_general_sampled: cannot take positions {places.shape} of {tuple(shape)}")
+        raise ShapeError(
+            f"bcoo_dot_general_sampled: cannot sample a product {tuple(shape)} at positions "
+            f"{type_of(places)} (a column for each of its {len(shape)} axes required)"
+        )
     head = [rnp.arange(n).reshape(*(1,) * k, n, *(1,) * (n_batch - k)) for k, n in enumerate(shape[:n_batch])]
     columns = [*head, *(places[..., k] for k in range(places.shape[-1]))]
     n, m = len(ba), len(ba) + len(free_a)

@@ -193,6 +193,20 @@ NUMPY: list[tuple[str, str]] = [
     ("a fold of nothing without a start", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(x[:0])"),
     ("a start that is a number", "rnp.add.reduceat(x, 0)"),
     ("an unknown order of bits", "rnp.packbits(rnp.ones(8, 'uint8'), bitorder='middle')"),
+    ("weights of other observations", "rnp.cov(x, aweights=rnp.ones(2))"),
+    (
+        "more axes than letters",
+        "rnp.einsum(rnp.ones((1,) * 30), list(range(30)), rnp.ones((1,) * 30), list(range(30, 60)))",
+    ),
+    ("a triangle of a vector", "rnp.tril_indices_from(x)"),
+    ("an element of nothing", "rnp.take(x[:0], rnp.array([0]))"),
+    ("a choice by floats", "rnp.choose(x, [x, x])"),
+    ("a choice between nothing", "rnp.choose(rnp.array([0]), [])"),
+    ("a condition longer than the axis", "rnp.compress(rnp.ones(4, bool), x, size=1)"),
+    ("a diagonal matrix of a number", "rnp.diag(x.sum())"),
+    ("fewer differences than none", "rnp.diff(x, -1)"),
+    ("an option of a function that has none", "rnp.frompyfunc(rnp.hypot, 2, 1)(x, x, axis=0)"),
+    ("more bits left out than there are", "rnp.unpackbits(rnp.ones(1, 'u1'), count=-9)"),
 ]
 
 LAX: list[tuple[str, str]] = [
@@ -236,6 +250,26 @@ LAX: list[tuple[str, str]] = [
     ("more of the least than there are", "rune.lax.approx_min_k(x, 4)"),
     ("parts that are not joined", "rune.lax.approx_max_k(x, 1, aggregate_to_topk=False)"),
     ("a window of another rank", "rune.lax.reduce_window(x, 0.0, rune.lax.add, (2, 2), (1, 1), 'VALID')"),
+    ("random bits as floats", "rune.lax.rng_bit_generator(rnp.array([1, 2, 3, 4], 'u4'), (3,), 'f4')"),
+    (
+        "sizes of groups in a matrix",
+        "rune.lax.ragged_dot_general(rnp.ones((3, 1)), rnp.ones((3, 1)), rnp.ones((2, 1), 'i4'),"
+        " rune.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ()))",
+    ),
+    (
+        "two ragged axes",
+        "rune.lax.ragged_dot_general(rnp.ones((3, 1)), rnp.ones((3, 1)), rnp.array([2, 1]),"
+        " rune.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0, 1), ()))",
+    ),
+    (
+        "an axis of groups too many",
+        "rune.lax.ragged_dot_general(rnp.ones((3, 1)), rnp.ones((3, 1)), rnp.array([2, 1]),"
+        " rune.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), (0,)))",
+    ),
+    (
+        "scales of blocks that are not whole",
+        "rune.lax.scaled_dot(rnp.ones((2, 4)), rnp.ones((4, 2)), lhs_scale=rnp.ones((2, 3)))",
+    ),
 ]
 
 RANDOM: list[tuple[str, str]] = [

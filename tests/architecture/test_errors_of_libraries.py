@@ -55,6 +55,8 @@ LINALG: list[tuple[str, str]] = [
     ("an unknown side of a polar factor", "rune.scipy.linalg.polar(rnp.eye(2), side='above')"),
     ("a number of columns that is negative", "rune.scipy.linalg.orth(rnp.eye(2), size=-1)"),
     ("angles of subspaces of other spaces", "rune.scipy.linalg.subspace_angles(rnp.eye(2), rnp.eye(3))"),
+    ("a Fourier matrix of reals", "rune.scipy.linalg.dft(3, dtype='f4')"),
+    ("as many survivals as births", "rune.scipy.linalg.leslie(x, x)"),
 ]
 
 SIGNALS: list[tuple[str, str]] = [
@@ -108,6 +110,7 @@ SPACE: list[tuple[str, str]] = [
     ("angles of another number", "rune.scipy.spatial.transform.Rotation.from_euler('xy', x)"),
     ("angles about two axes", "rune.scipy.spatial.transform.Rotation.from_euler('xyz', x).as_euler('xy')"),
     ("an index of one rotation", "rune.scipy.spatial.transform.Rotation.from_euler('xyz', x)[0]"),
+    ("weights of other rotations", "rune.scipy.spatial.transform.Rotation.from_euler('x', x).mean(rnp.ones(2))"),
 ]
 
 STATISTICS: list[tuple[str, str]] = [
@@ -124,6 +127,17 @@ STATISTICS: list[tuple[str, str]] = [
     ("an unknown method of ranks", "rune.scipy.stats.rankdata(x, method='magic')"),
     ("the commonest of one number", "rune.scipy.stats.mode(x[0])"),
     ("ranks of complex numbers", "rune.scipy.stats.spearmanr(x * 1j, x)"),
+    (
+        "a normal density of other dimensions",
+        "rune.scipy.stats.gaussian_kde(rnp.array([1.0, 2.0, 4.0])).integrate_gaussian(rnp.ones(2), rnp.eye(2))",
+    ),
+    (
+        "densities of different dimensions",
+        "rune.scipy.stats.gaussian_kde(rnp.array([1.0, 2.0,"
+        " 4.0])).integrate_kde(rune.scipy.stats.gaussian_kde(rnp.array([[1.0, 2.0, 4.0], [0.0, 1.0,"
+        " 0.5]])))",
+    ),
+    ("Dirichlet parameters in a matrix", "rune.scipy.stats.dirichlet.mean(rnp.ones((2, 2)))"),
 ]
 
 OPTIMIZERS: list[tuple[str, str]] = [
@@ -183,6 +197,37 @@ SPARSE: list[tuple[str, str]] = [
         "long axes of a sparse array dropped",
         "rune.sparse.bcoo_squeeze(rune.sparse.BCOO.fromdense(rnp.eye(2)), dimensions=(0,))",
     ),
+    ("more batch and dense axes than axes", "rune.sparse.bcoo_update_layout(rune.sparse.eye(2), n_batch=2, n_dense=1)"),
+    ("rows and columns of different lengths", "rune.sparse.COO((x, rnp.arange(2), rnp.arange(3)), shape=(3, 3))"),
+    ("a sparse reshape to another size", "rune.sparse.bcoo_reshape(rune.sparse.eye(2), new_sizes=(3,))"),
+    (
+        "a layout of sparse elements",
+        "rune.sparse.bcoo_broadcast_in_dim(rune.sparse.eye(2), shape=(2, 3, 2),"
+        " broadcast_dimensions=(0, 2), sharding='rows')",
+    ),
+    (
+        "a sparse broadcast to other sizes",
+        "rune.sparse.bcoo_broadcast_in_dim(rune.sparse.eye(2), shape=(2, 3, 5), broadcast_dimensions=(0, 2))",
+    ),
+    (
+        "sparse arrays of different layouts, joined",
+        "rune.sparse.bcoo_concatenate([rune.sparse.eye(2), rune.sparse.bcoo_fromdense(rnp.eye(2),"
+        " n_batch=1)], dimension=0)",
+    ),
+    (
+        "sparse arrays of different widths, joined",
+        "rune.sparse.bcoo_concatenate([rune.sparse.eye(2), rune.sparse.eye(3)], dimension=0)",
+    ),
+    ("more indices than sparse axes", "rune.sparse.eye(2)[0, 0, 0]"),
+    ("a sparse row that is not there", "rune.sparse.eye(2)[2]"),
+    (
+        "positions in another number of axes",
+        "rune.sparse.bcoo_dot_general_sampled(rnp.ones((2, 3)), rnp.ones((3, 4)), rnp.array([[1]]),"
+        " dimension_numbers=(((1,), (0,)), ((), ())))",
+    ),
+    ("pointers of other rows", "rune.sparse.BCSR((x, rnp.arange(3), rnp.array([0, 3])), shape=(3, 3))"),
+    ("batches of a matrix of SciPy", "rune.sparse.BCSR.from_scipy_sparse(None, n_batch=1)"),
+    ("a quotient of sparse arrays", "rune.sparse.BCSR.fromdense(rnp.eye(2)) / rune.sparse.eye(2)"),
 ]
 
 ROOMS: list[tuple[str, str]] = [
@@ -214,6 +259,11 @@ ROOMS: list[tuple[str, str]] = [
     ),
     ("schedules joined at too many steps", "rune.optim.join_schedules([lambda s: s], [1, 2])"),
     ("vectors of other lengths drawn", "rune.viz.curves({'loss': (rnp.ones(3), rnp.ones(2))})"),
+    ("a file that is a number", "rune.export.load(3)"),
+    ("a class that trees do not know", "rune.export.register_node(int, name='whole')"),
+    ("a dict with a tuple as key, exported", "rune.export(lambda v: {(1, 2): v})(x).serialize()"),
+    ("a note under a number", "rune.tree.save('never.safetensors', x, {1: 'a'})"),
+    ("a checkpoint of a traced array", "rune.jit(lambda v: rune.distributed.save_checkpoint('never', v))(x)"),
 ]
 
 CALLS = [*LINALG, *SIGNALS, *CALCULUS, *SPACE, *STATISTICS, *OPTIMIZERS, *FUNCTIONS, *SPARSE, *ROOMS]

@@ -28,6 +28,7 @@ MESHES: list[tuple[str, str]] = [
     ("a number of devices in the place of a grid", "make_mesh(2, 'data')"),
     ("an axis of -1 devices", "make_mesh((-1,), ('data',))"),
     ("more places than devices", "make_mesh((2,), ('data',), devices=['cpu:0'])"),
+    ("a mesh that is a number", "rune.sharding.set_mesh(3)"),
 ]
 
 SHARDINGS: list[tuple[str, str]] = [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from rune import distributed
+from rune.distributed.checkpoints import INDEX
 from rune.errors import ArgumentError, DistributedError
 
 
@@ -39,6 +42,15 @@ def test_a_deadline_is_a_positive_number(deadline: object):
 def test_nobody_sends_if_the_only_process_does_not():
     with pytest.raises(DistributedError, match="cannot send from 0 processes"):
         distributed.broadcast_one_to_all(np.ones(3), is_source=False)
+
+
+def test_an_index_that_is_damaged_is_refused(tmp_path: Path):
+    distributed.save_checkpoint(tmp_path, np.ones(3))
+    (index,) = tmp_path.rglob(INDEX)
+    index.write_text('[{"path": ""}]')
+
+    with pytest.raises(DistributedError, match="load_checkpoint: cannot read"):
+        distributed.load_checkpoint(tmp_path, np.ones(3))
 
 
 def test_what_is_no_array_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune import processes
 from rune.checkpoints import Manager
 from rune.errors import ArgumentError, FileError, FileWarning
 from rune.files import trees
@@ -195,3 +197,20 @@ def test_metadata_that_would_hide_the_step_are_refused(tmp_path: Path):
 
     assert manager.steps == (3,)
     assert rune.files.open(manager.path(3)).metadata["steps"] == "9"
+
+
+def test_metadata_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    manager = Manager(tmp_path)
+    monkeypatch.setattr(processes, "current", lambda: SimpleNamespace(count=2, index=0))
+
+    with pytest.raises(ArgumentError, match="save: cannot note metadata of several processes"):
+        manager.save(3, {"w": 1.0}, {"by": "me"})
+
+
+def test_what_several_processes_saved_is_read_into_a_tree(tmp_path: Path):
+    with Manager(tmp_path) as manager:
+        rune.distributed.save_checkpoint(tmp_path / "step_000000003", {"w": rnp.ones(2)})
+
+        assert manager.restore(3, {"w": rnp.zeros(2)}).tree["w"].tolist() == [1.0, 1.0]
+        with pytest.raises(ArgumentError, match="without a tree"):
+            manager.restore(3)

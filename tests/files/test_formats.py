@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import warnings
 import zipfile
@@ -19,7 +20,8 @@ from safetensors import safe_open
 
 import rune
 import rune.numpy as rnp
-from rune.errors import FileError
+from rune.errors import ArgumentError, FileError
+from rune.files import safetensors
 from tests.files.damage import WAYS, files, joined, sound_tree, split
 from tests.support.close import same
 
@@ -180,6 +182,7 @@ HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s,)}"
         ([("x.npy", npy("[" * 9000))], "'x.npy'"),
         ([("x.npy", npy("__import__('os').abort()"))], "'x.npy'"),
         ([("x.npy", b"text")], "'x.npy'"),
+        ([("x.npy", npy("[1]"))], "a header that is not npy's"),
         ([("x.npy", b"\x93NUMPY\x03\x00")], r"npy of version \(3, 0\)"),
         ([("x.txt", b"text")], "is not an array"),
         ([("__metadata__.json", b"[]")], "metadata that are not texts"),
@@ -202,6 +205,65 @@ def test_an_archive_that_claims_more_than_it_can_hold_is_refused(tmp_path: Path)
 
     with pytest.raises(FileError, match="a claim of 4000000074 bytes"):
         rune.tree.load(octets)
+
+
+def entries_of_the_directory(content: bytearray) -> list[int]:
+    """Where the central directory of an archive speaks of its members."""
+    return [match.start() for match in re.finditer(rb"PK\x01\x02", content)]
+
+
+def test_an_array_whose_end_is_beyond_the_file_is_refused(tmp_path: Path):
+    path = npz(tmp_path / "x.npz", [("x.npy", npy(HEADER % "1000", b"1234"))])
+    content = bytearray(path.read_bytes())
+    (place,) = entries_of_the_directory(content)
+    size = len(npy(HEADER % "1000")) + 4000
+    content[place + 20 : place + 28] = struct.pack("<II", size, size)
+    path.write_bytes(content)
+
+    with pytest.raises(FileError, match="its end is beyond the file's"):
+        rune.tree.load(path)
+
+
+def test_arrays_that_share_bytes_are_refused(tmp_path: Path):
+    inner = npz(tmp_path / "inner.npz", [("b.npy", npy(HEADER % "1", b"1234"))]).read_bytes()
+    outer = npy(HEADER.replace("<f4", "|u1") % len(inner), inner)
+    path = npz(tmp_path / "x.npz", [("a.npy", outer), ("b.npy", npy(HEADER % "1", b"1234"))])
+    content = bytearray(path.read_bytes())
+    place = entries_of_the_directory(content)[-1]
+    content[place + 42 : place + 46] = struct.pack("<I", content.index(b"PK\x03\x04", 4))  # b inside a
+    path.write_bytes(content)
+
+    with pytest.raises(FileError, match="'b' overlaps the array before it"):
+        rune.tree.load(path)
+
+
+def test_a_header_of_more_bytes_than_a_file_may_have_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(safetensors, "_MOST_HEADER_BYTES", 500)
+
+    with pytest.raises(ArgumentError, match="save: cannot write a header of"):
+        rune.tree.save(tmp_path / "x.safetensors", [1.0], {"text": "x" * 500})
+
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "note", "words"),
+    [
+        ("leaves", {"0": {"dtype": "f64", "shape": [3], "number": True}}, "a note on '0' of a number with axes"),
+        ("leaves", {"0": {"dtype": "i32", "shape": [2]}}, r"'0' is noted as i32\[2\], and is not stored so"),
+        ("tree", [["set", 1], "0"], "a note of a tree with the node"),
+    ],
+)
+def test_notes_that_do_not_fit_their_file_are_refused(tmp_path: Path, name: str, note: object, words: str):
+    path = tmp_path / "x.safetensors"
+    rune.tree.save(path, [rnp.ones(3)])
+    header, buffer = split(path.read_bytes())
+    notes = {**json.loads(header["__metadata__"]["rune"]), name: note}
+    header["__metadata__"]["rune"] = json.dumps(notes)
+    path.write_bytes(joined(header, buffer))
+
+    with pytest.raises(FileError, match=words):
+        rune.tree.load(path)
 
 
 def test_truth_values_other_than_0_and_1_are_refused(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import optim
+from rune.errors import ArgumentError
 from rune.optim import deprecated
 from tests.support.close import near
 
@@ -179,3 +181,20 @@ def test_an_optimizer_is_the_pair_of_its_functions_as_in_optax():
     init, update = optimizer = optim.sgd(0.5)
 
     assert (init, update) == (optimizer.init, optimizer.update)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: deprecated.scale_by_schedule(0.1), "scale_by_schedule: cannot call 0.1"),  # type: ignore[arg-type]
+        (
+            lambda: deprecated.piecewise_interpolate_schedule("cubic", 1.0),
+            "piecewise_interpolate_schedule: cannot use 'cubic'",
+        ),
+        (lambda: deprecated.lookahead(0.1, 5, 0.5), "optim: cannot take float as an optimizer"),  # type: ignore[arg-type]
+        (lambda: deprecated.multi_transform([optim.sgd(0.1)], "a"), "multi_transform: cannot read list"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_wrapper_cannot_wrap_is_named(call: Callable[[], Any], words: str):
+    with pytest.raises(ArgumentError, match=words):
+        call().init(rnp.ones(3))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ from rune.errors import (
     TracerIntegerConversionError,
 )
 from rune.ops.operators import Operators
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from tests.support.arrays import array
 
 X = array([1.0, 2.0, 3.0])
+ON_ONE = NamedSharding(Mesh(["cpu:0"], "rows"), PartitionSpec("rows"))
 TRANSFORMS = {
     "jit": rune.jit,
     "grad": rune.grad,
@@ -239,3 +242,35 @@ def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
         rune.jit(remembered)(X)
 
     assert remembered.cache_info().currsize == 0
+
+
+@each_blind
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: rune.viz.shards(x),
+        lambda x: rune.debug.visualize_array_sharding(x),
+        lambda x: rune.tree.save("never.safetensors", x),
+        lambda x: rune.distributed.save_checkpoint("never", x),
+        lambda x: rune.distributed.process_allgather(x),
+        lambda x: rune.distributed.broadcast_one_to_all(x),
+        lambda x: rune.make_array_from_process_local_data(ON_ONE, x),
+    ],
+    ids=["shards", "visualize", "save", "save_checkpoint", "process_allgather", "broadcast", "make_array"],
+)
+def test_what_only_an_array_on_a_device_has_is_refused_by_name(transform: Any, read: Any):
+    with pytest.raises(rune.errors.RuneError, match=r"an Array|no value yet"):
+        transform(lambda x: (read(x), x.sum())[1])(X)
+
+
+@each_transform
+def test_a_traced_value_is_copied_to_memory_of_its_own_as_it_is(transform: Any):
+    transform(lambda x: rune.device_put(x, may_alias=False).sum())(X)
+
+
+def test_a_checkpoint_is_read_as_a_traced_value(tmp_path: Path):
+    rune.distributed.save_checkpoint(tmp_path, X)
+
+    double = rune.jit(lambda like: like + rune.distributed.load_checkpoint(tmp_path, like))(X)
+
+    np.testing.assert_array_equal([2.0, 4.0, 6.0], double)

@@ -123,7 +123,7 @@ class gaussian_kde:
     def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two estimates of D dimensions."""
         if other.d != self.d:
-            raise ShapeError(f"gaussian_kde: cannot integrate {self.d} dimensions with {other.d}")
+            raise ShapeError(f"gaussian_kde: cannot integrate a density of {self.d} dimensions with one of {other.d}")
         parts = self._log_mixture(other.dataset, self.covariance + other.covariance)
         return rnp.sum(other.weights * rnp.exp(parts))
 

@@ -76,7 +76,7 @@ def _parameters(alpha: ArrayLike) -> tuple[Array, DTypeLike]:
     """Dirichlet's. Errors: ShapeError for another rank, and for none."""
     parameters, dtype = _wide("stats.dirichlet", alpha)
     if parameters.ndim != 1 or parameters.shape[0] == 0:
-        raise ShapeError(f"stats.dirichlet: cannot use alpha of shape {parameters.shape} (rank 1)")
+        raise ShapeError(f"stats.dirichlet: cannot use alpha of shape {parameters.shape} (rank 1 required)")
     return parameters, dtype
 
 

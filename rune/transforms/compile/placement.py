@@ -125,7 +125,7 @@ class _Flag:
 
 def _unaliased(placed: Value, value: Value, may_alias: _Flag) -> Value:
     """The array in new memory, if that is asked for."""
-    if may_alias.value is not False or not isinstance(placed, Array) or _is_moved(placed, value):
+    if may_alias.value is not False or type(placed) is not Array or _is_moved(placed, value):
         return placed
     return put(placed.numpy().copy(), placed.type, placed.place)
 

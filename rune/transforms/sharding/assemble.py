@@ -111,7 +111,7 @@ def _array(data: ArrayLike, dtype: DTypeLike | None) -> Array:
     """The data as an array. A rune array keeps its dtype, 64 bits too."""
     if dtype is not None:
         return as_array(data, np.dtype(dtype))
-    return data if isinstance(data, Array) else as_array(data)
+    return data if type(data) is Array else as_array(data)
 
 
 def _block_on(device: Device, by_device: Mapping[Device, Array]) -> Array:
