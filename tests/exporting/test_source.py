@@ -221,6 +221,11 @@ def test_what_no_folder_holds_is_refused_by_name():
         rune.export.source(lambda x: rune.pure_callback(np.sin, x, x))(X)
 
 
+def test_a_kernel_of_more_buffers_than_webgpu_binds_is_refused():
+    with pytest.raises(TypeError, match=r"source: cannot write mul_0 .20 buffers; WebGPU binds 8 at once."):
+        rune.export.source(lambda *xs: tuple(a * b for a in xs for b in xs), target="wgsl")(X, X + 1, X + 2, X + 3)
+
+
 @pytest.mark.parametrize("name", ["for", "2d", "main", "a-b"])
 def test_names_that_c_has_are_not_taken(name: str):
     folder = rune.export.source(rnp.sin, name=name)(1.0)
