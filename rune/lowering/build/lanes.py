@@ -1,12 +1,12 @@
-"""Lanes: which loop of native code its vector lanes are of, where it is not left to the renderer.
+"""Lanes: choose the loop of native code that runs in vector lanes, in place of the renderer.
 
 Before   code f(...) { for i in 512 grid { for j in 24 vector { ... } } }    j or i, by their cost
 After    code f(...) ordered j { for i in 512 grid { for j in 24 vector { ... } } }        i alone
 
-The renderer counts instructions, and does not know what a cache, a port or a gather costs. A loop
-that is ordered runs one round after another, or as LLVM puts its rounds together.
+The renderer counts instructions; it does not know what a cache, a port or a gather costs. An
+ordered loop runs one round after another, unless LLVM joins its rounds.
 
-Invariant: the same loops; what is ordered says how they run and not what they compute.
+Invariant: the same loops; `ordered` says how they run, not what they compute.
 """
 
 from __future__ import annotations

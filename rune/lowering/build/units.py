@@ -112,8 +112,8 @@ def _element(factor: Expr) -> Load | None:
 
 def unit_panels(group: Subgroups) -> list[Panel]:
     """The panels of a round, with the end of what is summed."""
-    _, cut, behind = group.sums
-    sums = (Axis(cut.name, group.stage.depth), *behind)
+    _, cut, inner_axes = group.sums
+    sums = (Axis(cut.name, group.stage.depth), *inner_axes)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
     return [
         Panel(
@@ -136,7 +136,7 @@ def unit_bytes(group: Subgroups) -> int:
 
 
 def multiplied(
-    kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dtype]
+    kernel: Kernel, tile: Tile, stage: Stage, output_dtypes: Mapping[str, np.dtype]
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
@@ -147,7 +147,7 @@ def multiplied(
     inside = [
         *sums_of(group),
         *rounds_in_turn(group, unit_panels(group), lambda number: _products(group, number)),
-        *results(group, stored),
+        *results(group, output_dtypes),
     ]
     return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 

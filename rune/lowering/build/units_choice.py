@@ -50,8 +50,8 @@ def choose_units(flat: Kernel, target: Target) -> Schedule | None:
     if has_teams(factor_dtype(dot), target):
         candidates += [c for m in merges for c in team_candidates(flat, m, target)]
     # The check costs more than the estimate: candidates are checked best first, until one passes.
-    ranked = sorted(candidates, key=lambda c: c[0])
-    return next((s for _, s in ranked if is_legal(flat, s, target) and _is_fed(flat, s)), None)
+    by_cost = sorted(candidates, key=lambda c: c[0])
+    return next((s for _, s in by_cost if is_legal(flat, s, target) and _is_fed(flat, s)), None)
 
 
 def _is_fed(flat: Kernel, schedule: Schedule) -> bool:
@@ -84,12 +84,12 @@ def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[t
 def _cut(dot: Reduce) -> tuple[Axis, int] | None:
     """How much of which axis of a sum makes a panel; the innermost one that can."""
     for number in reversed(range(len(dot.axes))):
-        behind = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
-        if number and cost.count((dot.axes[number].size,)) * behind < min(DEPTHS):
+        inner_elements = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
+        if number and cost.count((dot.axes[number].size,)) * inner_elements < min(DEPTHS):
             continue
         for depth in DEPTHS:
-            if lcm(depth, behind) <= DEEPEST:
-                return dot.axes[number], lcm(depth, behind) // behind
+            if lcm(depth, inner_elements) <= DEEPEST:
+                return dot.axes[number], lcm(depth, inner_elements) // inner_elements
     return None
 
 

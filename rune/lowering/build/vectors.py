@@ -28,16 +28,16 @@ from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, e
 MOST_NEIGHBOURS = 8  # at a point
 
 
-def choose_vectors(kernel: Kernel, lanes: int, wanted: int, points: int) -> Vectors | None:
+def choose_vectors(kernel: Kernel, lanes: int, most: int, points: int) -> Vectors | None:
     """Up to `wanted` vectors of `lanes` columns at each point, if more than one is worth it.
 
     At least `points` points are left for the processors.
     """
-    if wanted < 2 or not _walks_columns(kernel):
+    if most < 2 or not _walks_columns(kernel):
         return None
     *outer, last = kernel.domain
     rows = cost.count(tuple(a.size for a in outer))
-    for count in range(wanted, 1, -1):
+    for count in range(most, 1, -1):
         step = lanes * count
         if isinstance(last.size, int) and last.size % step == 0:
             if rows * (last.size // step) >= points:
@@ -99,8 +99,8 @@ def _of_columns(kernel: Kernel) -> tuple[Statement, ...]:
     """The statements that differ from column to column."""
     names, differing = {kernel.domain[-1].name}, []
     for statement in kernel.body:
-        used = {name for x in expressions(statement) for name in names_in(x)}
-        if isinstance(statement, Write) or used & names:
+        names_read = {name for x in expressions(statement) for name in names_in(x)}
+        if isinstance(statement, Write) or names_read & names:
             differing.append(statement)
             names |= {statement.name} if isinstance(statement, Let | Reduce) else set()
     return tuple(differing)

@@ -28,7 +28,7 @@ import numpy as np
 
 from rune import dims
 from rune.dims import Size
-from rune.lowering.build.accesses import Held, apart, registered
+from rune.lowering.build.accesses import Registers, apart, registered
 from rune.lowering.build.conditions import less
 from rune.lowering.build.schedule import Share
 from rune.lowering.build.team import Team, combined
@@ -45,7 +45,7 @@ MOST_ELEMENTS = 32  # of a thread in a loop that is written out
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedPoint:
     """A point shared by a group, and the statements of its threads that are divided loops.
 
     Each iteration of these writes its own elements, and so does each thread.
@@ -53,10 +53,10 @@ class Shared:
 
     threads: int
     point: tuple[Stmt, ...]
-    divided: tuple[Stmt, ...]
+    divided_loops: tuple[Stmt, ...]
 
 
-def share_point(point: Point, share: Share, target: Target) -> Shared | None:
+def share_point(point: Point, share: Share, target: Target) -> SharedPoint | None:
     """The point, shared by the threads of a group; None where that is not possible."""
     # A scratch row is that of one point.
     if not _can_share(point) or (share.points > 1 and any(isinstance(s, Alloc) for s in point)):
@@ -67,15 +67,15 @@ def share_point(point: Point, share: Share, target: Target) -> Shared | None:
     if not all(_can_divide(nest, team, share) for nest in point if isinstance(nest, For)):
         return None
     # By nest: barriers.py has to recognise these very statements.
-    divided = _all_divided(point, team, share, names)
-    memory, inside = _split(point, team, divided)
+    divided_loops = _all_divided(point, team, share, names)
+    memory, inside = _split(point, team, divided_loops)
     # More than the group's memory would not compile.
     if sum(s.size * s.dtype.itemsize for s in memory) > target.shared_bytes:
         return None
     loop = For(team.name, team.threads, Kind.WORKGROUP, tuple(inside))
     # A team's own elements do not show in indices that divide the number of a thread.
     apart = [s for s in inside if isinstance(s, If)] if team.points > 1 else []
-    return Shared(share.threads, (*memory, loop), (*(s for body in divided.values() for s in body), *apart))
+    return SharedPoint(share.threads, (*memory, loop), (*(s for body in divided_loops.values() for s in body), *apart))
 
 
 def placed(point: Point, domain: Sequence[Axis], share: Share) -> tuple[list[Axis], Point]:
@@ -110,9 +110,9 @@ def nest_of(loop: For) -> list[For]:
 # --- statements ---------------------------------------------------------------------------------
 
 
-def _split(point: Point, team: Team, divided: Mapping[For, Point]) -> tuple[list[Alloc], list[Stmt]]:
+def _split(point: Point, team: Team, divided_loops: Mapping[For, Point]) -> tuple[list[Alloc], list[Stmt]]:
     """The memory that is shared by the group, and what each thread does."""
-    shared: list[Alloc] = []
+    allocs: list[Alloc] = []
     inside: list[Stmt] = []
     sums = {s.name: _combine_of(point, s.name) for s in point if isinstance(s, Var)}
     for role, together in itertools.groupby(point, lambda s: _role(s, sums)):
@@ -120,7 +120,7 @@ def _split(point: Point, team: Team, divided: Mapping[For, Point]) -> tuple[list
             case _Role.SUM:
                 # These read finished sums, so the threads' parts are combined here.
                 memory, steps = combined([s for s in together if isinstance(s, Let)], sums, team)
-                shared += memory
+                allocs += memory
                 inside += steps
             case _Role.ONCE:
                 # One thread does what is done once for the point, as storing its result.
@@ -128,10 +128,10 @@ def _split(point: Point, team: Team, divided: Mapping[For, Point]) -> tuple[list
             case _Role.EACH:
                 for stmt in together:
                     if isinstance(stmt, Alloc):
-                        shared.append(replace(stmt, space=AddressSpace.SHARED))
+                        allocs.append(replace(stmt, space=AddressSpace.SHARED))
                     else:
-                        inside += divided[stmt] if isinstance(stmt, For) else (stmt,)
-    return shared, inside
+                        inside += divided_loops[stmt] if isinstance(stmt, For) else (stmt,)
+    return allocs, inside
 
 
 class _Role(Enum):
@@ -168,12 +168,12 @@ def _can_divide(nest: For, team: Team, share: Share) -> bool:
 
 def _all_divided(point: Point, team: Team, share: Share, names: set[str]) -> dict[For, Point]:
     """What each thread does of every nest."""
-    divided: dict[For, Point] = {}
-    held: Held = {}
+    thread_loops: dict[For, Point] = {}
+    registers: Registers = {}
     for nest in (s for s in point if isinstance(s, For)):
         body = _divided(nest, team, share, names)
-        divided[nest] = registered(body, names, held) if share.registers else body
-    return divided
+        thread_loops[nest] = registered(body, names, registers) if share.registers else body
+    return thread_loops
 
 
 def _divided(nest: For, team: Team, share: Share, names: set[str]) -> Point:
@@ -181,13 +181,13 @@ def _divided(nest: For, team: Team, share: Share, names: set[str]) -> Point:
     loops, step = nest_of(nest), team.count * share.lanes
     if _is_joined(loops, step):
         loops = [_joined(loops)]
-    chosen = _chosen([loop.extent for loop in loops], step)
+    divided_number = _chosen([loop.extent for loop in loops], step)
     body: tuple[Stmt, ...] = loops[-1].body
     for number in reversed(range(len(loops))):
         loop = replace(loops[number], body=body)
         # The threads take the place of the vector lanes.
         loop = replace(loop, kind=Kind.SERIAL)
-        body = tuple(_every_nth(loop, team, share, names)) if number == chosen else (loop,)
+        body = tuple(_every_nth(loop, team, share, names)) if number == divided_number else (loop,)
     return body
 
 

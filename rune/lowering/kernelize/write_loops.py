@@ -136,7 +136,7 @@ class _Elements:
 
 
 def _flat(expr: Expr, shapes: Mapping[str, Shape]) -> Expr:
-    """The expression; a load gets its index among all elements, as given loops have flat buffers."""
+    """The expression; a load gets its index among all elements, since the buffers are flat."""
     if not isinstance(expr, Load):
         return expr
     return replace(expr, indices=(flat_index(expr.indices, shapes[expr.buffer]),))

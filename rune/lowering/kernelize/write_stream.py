@@ -42,7 +42,7 @@ class StreamWriter:
         # Lets written so far belong to the scores; without a peak there is none yet.
         scores, self.emit.lets = tuple(self.emit.lets), []
         sums = [r for r in roots if r not in peaks]
-        # All weights before the first sum, so that what they need is not within a loop over columns.
+        # All weights before the first sum: what they need must not be within a loop over columns.
         summands = [self.weight(r, at) for r in sums]
         weights, self.emit.lets = tuple(self.emit.lets), []
         totals = tuple(self.total(r, w, at) for r, w in zip(sums, summands))

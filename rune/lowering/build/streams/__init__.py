@@ -59,16 +59,16 @@ def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
         inside += place.lets(frame.before)
     clamp, first = frame.tile_number("first_tile", frame.part, frame.is_even)
     inside += clamp
-    for filled in (_rows(frame), _keys(frame, first, "_first")):
-        inside += (*filled.reads, *filled.stores)
+    for panel_filling in (_rows(frame), _keys(frame, first, "_first")):
+        inside += (*panel_filling.reads, *panel_filling.stores)
     inside += initial(frame)
     inside.append(For(frame.rounds.name, frame.rounds.size, Kind.SERIAL, tuple(_tile(frame, places))))
     inside += corrected(frame)
     inside += totals(frame)
     inside += gathered(frame)
-    written = tuple(results(frame, after, places))
-    inside += written if frame.tile.parts == 1 else [If(less(frame.part, 1), written)]
-    point = [*frame.shared.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
+    output = tuple(results(frame, after, places))
+    inside += output if frame.tile.parts == 1 else [If(less(frame.part, 1), output)]
+    point = [*frame.group_memory.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
     return loops.nest(frame.domain, [Kind.GRID] * len(frame.kernel.domain), point)
 
 
@@ -127,5 +127,5 @@ def _following(frame: Frame) -> tuple[list[Stmt], Filling]:
     if frame.rounds.size == 1:
         return [], Filling()
     clamp, number = frame.number_after()
-    filled = _keys(frame, number, "_next")
-    return clamp if filled.reads or filled.stores else [], filled
+    next_keys = _keys(frame, number, "_next")
+    return clamp if next_keys.reads or next_keys.stores else [], next_keys

@@ -43,8 +43,8 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
     for tile in fitting:
         if _bytes(tile, stream) <= room:
             on_units = unit_tile(tile, stream, target)
-            chosen = on_units if on_units is not None and _bytes(on_units, stream) <= room else tile
-            return _in_parts(chosen, kernel, stream, target)
+            choice = on_units if on_units is not None and _bytes(on_units, stream) <= room else tile
+            return _in_parts(choice, kernel, stream, target)
     bare = [Tile(axis, *shape) for shape in shapes]
     return next((t for t in bare if t.rows < 2 * rows and _bytes(t, stream) <= target.shared_bytes), bare[-1])
 
@@ -62,12 +62,12 @@ def _in_parts(tile: Tile, kernel: Kernel, stream: Stream, target: Target) -> Til
     if isinstance(tile, UnitTile) and _groups(tile, kernel) >= target.cores * UNIT_GROUPS:
         return tile
 
-    def fits(parted: Tile) -> bool:
+    def fits(candidate: Tile) -> bool:
         # Units have no tiles beyond the end.
-        is_even = tiles % parted.parts == 0 or not isinstance(tile, UnitTile)
-        held = parted.threads * _sums(tile, stream)
-        is_small = held <= MOST_HELD and parted.threads <= target.threads_per_workgroup
-        return is_even and is_small and parted.parts <= tiles and _bytes(parted, stream) <= target.shared_bytes
+        is_even = tiles % candidate.parts == 0 or not isinstance(tile, UnitTile)
+        registers = candidate.threads * _sums(tile, stream)
+        is_small = registers <= MOST_HELD and candidate.threads <= target.threads_per_workgroup
+        return is_even and is_small and candidate.parts <= tiles and _bytes(candidate, stream) <= target.shared_bytes
 
     while fits(twice := replace(tile, parts=2 * tile.parts)):
         tile = twice
@@ -83,12 +83,12 @@ def _groups(tile: Tile, kernel: Kernel) -> int:
 def _row_axis(kernel: Kernel, stream: Stream) -> int:
     """The axis of the domain whose points read the same keys: of these the longest."""
     loads = [e for x in expressions(stream) for e in walk_expr(x) if isinstance(e, Load)]
-    keyed = [x for x in loads if any(mentions(x.indices[0], axis) for axis in stream.axes)]
+    key_loads = [x for x in loads if any(mentions(x.indices[0], axis) for axis in stream.axes)]
 
     def merit(number: int) -> tuple[int, int, int]:
         axis = kernel.domain[number]
-        shared = sum(not mentions(x.indices[0], axis) for x in keyed)
-        return shared, cost.estimate(axis.size), number
+        common_loads = sum(not mentions(x.indices[0], axis) for x in key_loads)
+        return common_loads, cost.estimate(axis.size), number
 
     return max(range(len(kernel.domain)), key=merit)
 
@@ -103,9 +103,9 @@ def _bytes(tile: Tile, stream: Stream) -> int:
     """Shared memory of a group."""
     line = line_of(tile.rows)
     tiles: dict[Expr, int] = {s.weight: s.weight.dtype.itemsize for s in stream.sums if s.columns}
-    exchanged = [s.weight for s in stream.sums if not s.columns]
-    exchanged += [] if stream.peak is None else [stream.peak.value]
-    cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanged)
+    exchanges = [s.weight for s in stream.sums if not s.columns]
+    exchanges += [] if stream.peak is None else [stream.peak.value]
+    cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanges)
     total = tile.parts * line * cells
     total += sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.rows)
     total += tile.parts * sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.of_keys)

@@ -58,7 +58,7 @@ class Frame:
     stream: Stream
     tile: Tile
     before: tuple[Let, ...]  # scalars of a row, in front of the stream
-    shared: dict[str, Alloc] = field(default_factory=dict)
+    group_memory: dict[str, Alloc] = field(default_factory=dict)
 
     # --- positions ---------------------------------------------------------------------------
 
@@ -124,25 +124,25 @@ class Frame:
         """Whether all parts have a tile in every round."""
         return dims.divides(self.tile.parts, self.tiles) is True
 
-    def tile_number(self, name: str, counted: Size, is_inside: bool) -> tuple[list[Stmt], Size]:
+    def tile_number(self, name: str, tile_index: Size, is_inside: bool) -> tuple[list[Stmt], Size]:
         """The number of a tile, or of the last one where it is beyond the end."""
         if is_inside:
-            return [], counted
-        least = Op("min", (of_size(counted), of_size(self.tiles - 1)), dtypes.i64)
+            return [], tile_index
+        least = Op("min", (of_size(tile_index), of_size(self.tiles - 1)), dtypes.i64)
         return [Let(name, least)], dims.symbol(name, 0, self.tiles - 1)
 
     @property
-    def counted(self) -> Size:
+    def tile_index(self) -> Size:
         """The number of the tile, which is beyond the end where the last round has fewer."""
         return self.rounds.symbol * self.tile.parts + self.part
 
     def number(self) -> tuple[list[Stmt], Size]:
         """The number of the tile."""
-        return self.tile_number(f"{self.rounds.name}_here", self.counted, self.is_even)
+        return self.tile_number(f"{self.rounds.name}_here", self.tile_index, self.is_even)
 
     def number_after(self) -> tuple[list[Stmt], Size]:
         """The number of the tile after this one."""
-        return self.tile_number(f"{self.rounds.name}_next", self.counted + self.tile.parts, False)
+        return self.tile_number(f"{self.rounds.name}_next", self.tile_index + self.tile.parts, False)
 
     def key_of(self, number: Size) -> Size:
         """The first key of a tile."""
@@ -212,7 +212,7 @@ class Frame:
 
     def memory(self, name: str, size: int, dtype: np.dtype) -> str:
         """An array that the group shares."""
-        self.shared.setdefault(name, Alloc(name, dtype, size, AddressSpace.SHARED))
+        self.group_memory.setdefault(name, Alloc(name, dtype, size, AddressSpace.SHARED))
         return name
 
     def row_cell(self, position: Size, row: Size) -> Size:
@@ -251,7 +251,7 @@ class Frame:
             "min", (const(self.tile.keys, dtypes.i64), of_size(self.key_axis.size - self.first_key)), dtypes.i64
         )
         if not self.is_even:
-            inside = Op("lt", (of_size(self.counted), of_size(self.tiles)), dtypes.bool_)
+            inside = Op("lt", (of_size(self.tile_index), of_size(self.tiles)), dtypes.bool_)
             length = Op("select", (inside, length, const(0, dtypes.i64)), dtypes.i64)
         return [Let("keys_here", length)]
 

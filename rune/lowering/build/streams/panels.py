@@ -181,11 +181,11 @@ class _Search:
 
     def reads(self, value: Expr, inner: Sequence[Let]) -> str | None:
         """Whether a value changes along rows alone, or keys alone."""
-        needed, peak = names_needed(value, self.lets(inner)), self.stream.peak
+        names, peak = names_needed(value, self.lets(inner)), self.stream.peak
         parts = (*self.stream.scores, *self.stream.weights)
         scores = {p.name for p in parts if isinstance(p, Reduce)} | ({peak.name} if peak else set())
-        by_row, by_key = self.row_axis.name in needed, not needed.isdisjoint(a.name for a in self.stream.axes)
-        if needed & scores or by_row == by_key:
+        by_row, by_key = self.row_axis.name in names, not names.isdisjoint(a.name for a in self.stream.axes)
+        if names & scores or by_row == by_key:
             return None
         return "rows" if by_row else "keys"
 
@@ -199,13 +199,13 @@ def _meaning(panel: Panel) -> object:
 
 def slice_of(expr: Expr, lets: Sequence[Let]) -> list[Let]:
     """The lets that an expression needs, in order."""
-    needed = set(names_in(expr))
-    chosen: list[Let] = []
+    names = set(names_in(expr))
+    lets_needed: list[Let] = []
     for let in reversed(lets):
-        if let.name in needed:
-            chosen.append(let)
-            needed |= names_in(let.value)
-    return chosen[::-1]
+        if let.name in names:
+            lets_needed.append(let)
+            names |= names_in(let.value)
+    return lets_needed[::-1]
 
 
 def names_needed(expr: Expr, lets: Sequence[Let]) -> set[str]:

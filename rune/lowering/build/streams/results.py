@@ -21,13 +21,13 @@ def results(frame: Frame, after: Sequence[Statement], places: Sequence[Place]) -
         if frame.stream.peak is not None:
             names[frame.stream.peak.name] = frame.peak_name(i)
         names |= {s.name: f"{s.name}_r{i}" for s in after if isinstance(s, Let)}
-        here = Place(place.sizes, {**place.names, **names})
+        row_place = Place(place.sizes, {**place.names, **names})
         for statement in after:
             if isinstance(statement, Let):
-                body += here.lets((statement,))
+                body += row_place.lets((statement,))
             else:
                 assert isinstance(statement, Write)
-                body += _written(frame, statement, here, i)
+                body += _written(frame, statement, row_place, i)
         # Rows beyond the end have been computed like the last one.
         row = frame.first_row + frame.row_of(i)
         full = dims.divides(frame.tile.rows, frame.row_axis.size) is True
@@ -50,9 +50,9 @@ def _written(frame: Frame, write: Write, place: Place, i: int) -> list[Stmt]:
         for n in range(first, first + run):
             names = {let.name: f"{let.name}_{n}" for let in write.lets}
             at = {**place.sizes, axis.name: frame.column_of(n, axis.size)}
-            here = Place(at, {**place.names, **names})
-            lets += here.lets(write.lets)
-            stores.append(_store(frame, write, here, i, n))
+            column_place = Place(at, {**place.names, **names})
+            lets += column_place.lets(write.lets)
+            stores.append(_store(frame, write, column_place, i, n))
         inside = axis.size % (run * frame.tile.across) == 0
         condition = less(frame.column_of(first, axis.size), axis.size)
         out += [*lets, *stores] if inside else [If(condition, (*lets, *stores))]

@@ -96,16 +96,18 @@ def _staged_dots(
 
 def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int) -> list[Stmt]:
     """One product of a dot, its operands from shared memory where they are there."""
-    held: dict[Expr, Load] = {}
+    panel_loads: dict[Expr, Load] = {}
     assert isinstance(dot.value, Op)
     for operand in dot.value.args:
         panel = frame.panels.of_dots.get((dot.name, operand))
         if panel is not None:
             position = frame.row_of(i) if panel in frame.panels.rows else frame.key_at(j)
-            held[operand] = Load(panel.name, (frame.element(panel, position, dot.axes[0].symbol),), operand.dtype)
-    factors = [held.get(a) or place.expr(a) for a in dot.value.args]
-    needed = [let for a in dot.value.args if a not in held for let in slice_of(a, dot.lets)]
-    lets = place.lets(dict.fromkeys(needed))
+            panel_loads[operand] = Load(
+                panel.name, (frame.element(panel, position, dot.axes[0].symbol),), operand.dtype
+            )
+    factors = [panel_loads.get(a) or place.expr(a) for a in dot.value.args]
+    operand_lets = [let for a in dot.value.args if a not in panel_loads for let in slice_of(a, dot.lets)]
+    lets = place.lets(dict.fromkeys(operand_lets))
     total = f"{place.names[dot.name]}_acc"
     return [*lets, Accumulate(total, "add", Op("mul", tuple(factors), dot.dtype), contract=True)]
 

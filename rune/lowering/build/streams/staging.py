@@ -66,19 +66,19 @@ def _fetches(
     frame: Frame, panel: Panel, threads: int, thread: Size, first: Size, outer: Mapping[str, Size], name: str
 ) -> tuple[Stmt, ...]:
     """The fetches of a thread; what is beyond the end is zero."""
-    each = panel.elements // FETCHED
-    rounds = -(-panel.count * each // threads)
+    line_pieces = panel.elements // FETCHED
+    rounds = -(-panel.count * line_pieces // threads)
     loop = f"{panel.name}{name}_round"
     number = dims.symbol(loop, 0, rounds - 1) * threads + thread if rounds > 1 else thread
-    one, element = number // each, number % each * FETCHED
+    one, element = number // line_pieces, number % line_pieces * FETCHED
     place = Place({**outer, panel.axis.name: first + one, panel.along.name: element}, {})
     load = place.expr(panel.value)
     assert isinstance(load, Load)
     guard = None if dims.divides(panel.count, panel.axis.size) is True else less(first + one, panel.axis.size)
     fetch = Fetch(panel.name, frame.element(panel, one, element), load.buffer, load.indices[0], FETCHED, guard)
     body: tuple[Stmt, ...] = (fetch,)
-    if panel.count * each % threads:
-        body = (If(less(number, panel.count * each), body),)
+    if panel.count * line_pieces % threads:
+        body = (If(less(number, panel.count * line_pieces), body),)
     return (For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body
 
 
@@ -95,10 +95,12 @@ def _pieces(
     frame: Frame, panel: Panel, number: Size, piece: int, first: Size, outer: Mapping[str, Size], name: str
 ) -> Filling:
     """One piece of a thread."""
-    each = panel.elements // piece
+    line_pieces = panel.elements // piece
     by_line = panel.is_along or not _is_across(panel)
     # Neighbouring threads read neighbours in memory.
-    one, inside = (number // each, number % each) if by_line else (number % panel.count, number // panel.count)
+    one, inside = (
+        (number // line_pieces, number % line_pieces) if by_line else (number % panel.count, number // panel.count)
+    )
     clamp, position = frame.inside(f"{panel.name}{name}_at", first + one, panel.axis, panel.count)
     reads: list[Stmt] = [*clamp]
     sizes = [{**outer, panel.axis.name: position, panel.along.name: inside * piece + n} for n in range(piece)]

@@ -214,9 +214,9 @@ def _rows_added(frame: Frame, total: Sum, tile: str, key: Size, places: Sequence
 def _factor(frame: Frame, total: Sum, name: str, at: Mapping[str, Size], lets: Sequence[Let]) -> list[Stmt]:
     """What a key multiplies its weight with, in one column."""
     assert total.factor is not None
-    needed = slice_of(total.factor, lets)
-    place = Place(at, {let.name: f"{let.name}_{name}" for let in needed})
-    return [*place.lets(needed), Let(name, place.expr(total.factor))]
+    factor_lets = slice_of(total.factor, lets)
+    place = Place(at, {let.name: f"{let.name}_{name}" for let in factor_lets})
+    return [*place.lets(factor_lets), Let(name, place.expr(total.factor))]
 
 
 def _shrinkage(before: Expr, after: Expr, degree: int, same: Expr) -> Expr:
