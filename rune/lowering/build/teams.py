@@ -13,11 +13,11 @@ After    for m in 4, n in 2 grid tile(m=64, n=256) stage(m=2, n=1, k=64) units(6
 
 The units read both factors from shared memory, and continue after the statement has ended. So a
 barrier does not wait for the products of the round before it, and the buffer that is filled next is
-the one that was read two rounds ago. Lines are 64 elements long, along the sum or across it, as they
-lie in memory; a panel with more positions across has blocks of 64 of them, one after another.
+the one that was read two rounds ago. Lines are 64 elements long, along the sum or across it, as
+they lie in memory; a panel with more positions across has blocks of 64, one after another.
 
-Groups that run at the same time read the same rows and columns if they are `abreast`: that many rows
-of groups are walked column by column.
+Groups that run at the same time read the same rows and columns if they are `abreast`: that many
+rows of groups are walked column by column.
 
 Invariant: every sum adds up the same values, products rounded no more than in f32, in any order.
 """
@@ -144,7 +144,7 @@ class Operand:
 
     @property
     def block_stride(self) -> int:
-        """The distance from 64 positions to the next 64; 0 if all positions are lines of one panel."""
+        """The distance from 64 positions to the next 64; 0 if all are lines of one panel."""
         return 0 if self.panel.is_along_sum else self.panel.alloc.size
 
     def offset(self, number: Size, buffers: int) -> Size:
@@ -251,7 +251,7 @@ def _count(group: Teams) -> int:
 def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> list[Stmt]:
     """The fetches of one round, by one team: teams take turns.
 
-    A thread waits for its own fetches in order, so one that waits has no later one in flight.
+    So a thread that waits for its fetches has no later ones in flight.
     """
     body = tuple(_fills(group, read, number, name))
     teams = group.threads // _THREADS

@@ -69,7 +69,7 @@ def _abreast(axis: Axis, rows: int) -> int:
 
 
 def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
-    """Cycles of all products for one element of depth, on the multiprocessor with the most groups."""
+    """Cycles for each DEPTH of the sum, on the multiprocessor with the most groups."""
     teams, down, along = stage.rows * stage.columns, tile.rows * stage.rows, tile.columns * stage.columns
     groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)
     threads, item = teams * TEAM * SUBGROUP, 2

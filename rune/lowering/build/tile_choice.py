@@ -118,7 +118,7 @@ def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
 
 
 def _beyond(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
-    """The time of all points relative to that of whole tiles: the others are computed one by one."""
+    """The time of all points relative to whole tiles: other points are computed one by one."""
     row_axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     slowness = max(SLOWNESS, choices(target).access_products // 2)
     return _padding(row_axis.size, tile.rows, slowness) * _padding(last.size, tile.columns, slowness)

@@ -1,10 +1,10 @@
-"""Twice: the tiles of a group from panels of which there are two, as buffers.py has them.
+"""Twice: the tiles of a group from double-buffered panels (buffers.py).
 
 Before   fill both panels; barrier; for k in 8 { ... }; barrier      stage(m=16, n=16, k=8)
 After    fetch both; barrier; fetch the next; for k in 8 { ... }     stage(m=16, n=16, k=8, twice)
 
-Panels lie as stage.py wants them. Where neighbours in memory are none there, and where pieces may
-not be aligned, elements are fetched one by one.
+Panels have the layout of stage.py. Where neighbours in memory are not neighbours there, and where
+pieces may be unaligned, elements are fetched one by one.
 
 Invariant: every sum adds up the same values in the same order.
 """

@@ -1,8 +1,8 @@
-"""Put what dots and sums read into panels (panels.py), some of it ahead of its use.
+"""Put the operands of dots and sums into panels (panels.py), some of them ahead of their use.
 
-What is put ahead is read from memory into registers while the threads compute something else, and
-stored once what lies in its place is no longer needed. Only few registers may wait so; longer
-panels are filled in a loop.
+Elements are read ahead from memory into registers while the threads compute something else, and
+stored once the elements in their place are no longer needed. Only few registers may be used so;
+longer panels are filled in a loop.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rune.lowering.kernel.nodes import Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, names_in
 from rune.records import dataclass
 
-MOST_AHEAD = 32  # elements that a thread holds of a panel
+MOST_AHEAD = 32  # elements of a panel that a thread holds in registers
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The filling of some panels: what is read, then what is stored."""
+    """The filling of some panels: the statements that read, then those that store."""
 
     reads: tuple[Stmt, ...] = ()
     stores: tuple[Stmt, ...] = ()
@@ -34,7 +34,8 @@ class Filling:
 def filling(frame: Frame, panels: Sequence[Panel], first: Size, outer: Mapping[str, Size], name: str) -> Filling:
     """The filling of panels from a position of their axis on.
 
-    outer: where the other axes of the stream are;  name: what sets names apart from other fillings
+    outer: positions on the other axes of the stream
+    name:  a part of names that no other filling has
     """
     parts = [_filling(frame, panel, first, outer, name) for panel in panels]
     return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
@@ -65,7 +66,7 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
 def _fetches(
     frame: Frame, panel: Panel, threads: int, thread: Size, first: Size, outer: Mapping[str, Size], name: str
 ) -> tuple[Stmt, ...]:
-    """The fetches of a thread; what is beyond the end is zero."""
+    """The fetches of a thread; elements beyond the end are zero."""
     line_pieces = panel.elements // FETCHED
     rounds = -(-panel.count * line_pieces // threads)
     loop = f"{panel.name}{name}_round"
@@ -94,7 +95,7 @@ def _piece(panel: Panel, threads: int) -> int:
 def _pieces(
     frame: Frame, panel: Panel, number: Size, piece: int, first: Size, outer: Mapping[str, Size], name: str
 ) -> Filling:
-    """One piece of a thread."""
+    """The filling of one piece of a thread."""
     line_pieces = panel.elements // piece
     by_line = panel.is_along or not _is_across(panel)
     # Neighbouring threads read neighbours in memory.
@@ -126,13 +127,13 @@ def _is_across(panel: Panel) -> bool:
 
 
 def _simple_loads(panel: Panel) -> list[Load]:
-    """Loads that may come before what is bound beside them."""
+    """Loads that do not depend on the panel's lets, and so may come before them."""
     bound = {let.name for let in panel.lets}
     return [x for x in panel.loads if not names_in(x) & bound]
 
 
 def _with(expr: Expr, names: Mapping[Load, str]) -> Expr:
-    """The expression with loads that have been done."""
+    """The expression with the names of loads that have been made."""
 
     def on_node(part: Expr) -> Expr:
         return Local(names[part], part.dtype) if isinstance(part, Load) and part in names else part
