@@ -99,8 +99,8 @@ def test_symbolic_sizes_have_typical_values_within_their_bounds():
 
 def names(program) -> list[str]:
     """The primitives of the stored values, in order."""
-    stored = choose(program)
-    return [e.primitive.name for e in stored.equations if e.results[0] in stored.stored]
+    storage = choose(program)
+    return [e.primitive.name for e in storage.equations if e.results[0] in storage.values]
 
 
 def test_softmax_stores_the_exponential_for_two_uses():
@@ -146,9 +146,9 @@ def test_a_stencil_of_dear_values_is_stored():
 
 def grouped(seed: int, length: int = 30):
     program = split_reductions(random_program(seed, length=length), Parallelism(32, 512))
-    stored = choose(program)
-    results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    return fuse(find_roots(program, stored), results, Granularity(32))
+    storage = choose(program)
+    results = frozenset(a for a in storage.outputs if isinstance(a, Var))
+    return fuse(find_roots(program, storage), results, Granularity(32))
 
 
 @pytest.mark.parametrize("window", [groups.WINDOW, 5])

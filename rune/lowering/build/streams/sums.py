@@ -44,7 +44,7 @@ def scaled(frame: Frame, i: int, before: Expr, after: Expr, same: Expr, suffix: 
 
 def corrected(frame: Frame) -> Iterator[Stmt]:
     """The sums scaled to the peak itself, the largest of all parts."""
-    # So far a row of nothing but -inf had base 0; relative to -inf its sums are NaN, as they should.
+    # So far a row of nothing but -inf had base 0; relative to -inf its sums are NaN, as they must.
     if frame.stream.peak is None:
         return
     if frame.tile.parts == 1:
