@@ -160,7 +160,7 @@ def test_groups_are_convex_and_hold_every_root_once(window: int, seed: int):
     members = sorted(m for g in state.groups.values() for m in g.members)
     assert members == list(range(len(state.roots)))
     assert all(len({m // window for m in g.members}) == 1 for g in state.groups.values())
-    edges = {(state.owner[q], state.owner[r]) for q, r in state.aligned}
+    edges = {(state.owner[q], state.owner[r]) for q, r in state.alignments}
     assert is_acyclic({(a, b) for a, b in edges if a != b})
 
 
@@ -171,7 +171,7 @@ def test_what_groups_depend_on_is_what_their_edges_lead_to(window: int, seed: in
         state = grouped(seed, length=40)
 
     above: dict[int, set[int]] = {g: set() for g in state.groups}
-    inside = [(q, r) for q, r in state.aligned if q // window == r // window]
+    inside = [(q, r) for q, r in state.alignments if q // window == r // window]
     for _ in state.groups:
         for q, r in inside:
             a, b = state.owner[q], state.owner[r]

@@ -62,12 +62,12 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
     Errors: ArgumentError for a schedule that the kernel cannot have, with the step and the reason.
     """
-    code = _fixed(kernel, target)
-    if code is not None:
+    fixed_code = _fixed(kernel, target)
+    if fixed_code is not None:
         if schedule != PLAIN:
             why = "a stream, or written as loops: no schedule lays it out"
             raise ArgumentError(f"schedule: cannot apply {schedule} to {kernel.name} ({why})")
-        return code
+        return fixed_code
     flat = flat_kernel(kernel)
     late_modules.legal_schedules().require_legal(flat, schedule, target)
     flat = rewritten(flat, schedule)

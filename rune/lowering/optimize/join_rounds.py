@@ -127,11 +127,11 @@ def _joined(loop: For, count: int, names: set[str]) -> Body:
 def _sum_by_sum(body: Body) -> Body:
     """The body with the additions to each sum side by side, wherever no sum is read in between."""
     sums = {s.name for s in body if isinstance(s, Accumulate)}
-    statements: list[Stmt] = []
+    result: list[Stmt] = []
     for is_straight, group in itertools.groupby(body, lambda stmt: _is_straight(stmt, sums)):
         statements = tuple(group)
-        statements += _in_order(statements) if is_straight else [map_bodies(stmt, _sum_by_sum) for stmt in statements]
-    return tuple(statements)
+        result += _in_order(statements) if is_straight else [map_bodies(stmt, _sum_by_sum) for stmt in statements]
+    return tuple(result)
 
 
 def _is_straight(stmt: Stmt, sums: Set[str]) -> bool:

@@ -207,7 +207,7 @@ class Frame:
         return clamp if number % run == 0 else [], place * run + number % run
 
     def inside(self, name: str, index: Size, axis: Axis, count: int) -> tuple[list[Stmt], Size]:
-        """An index of an axis that is cut into pieces of `count`; the last one beyond the end."""
+        """An index of an axis that is cut by `count`, or the last one beyond the end."""
         # Clamped, not guarded: the values are computed and left out later, so no thread branches.
         if dims.divides(count, axis.size) is True:
             return [], index
